@@ -1,7 +1,7 @@
 """The hook's and the probe's tests against every pair of Python and TensorFlow that is supported; prints a table.
 
-Run by hand, with uv at hand: ``python tests/matrix.py [PYTHON:TENSORFLOW …] [TESTS …]``. Each pair gets
-a virtual environment that is deleted again; the tests themselves run in the Python that runs this.
+Run by hand, where uv is installed: ``python tests/matrix.py [PYTHON:TENSORFLOW …] [TESTS …]``. Each pair gets a virtual
+environment that is deleted again. The tests themselves run in the Python that runs this script.
 """
 
 import os
@@ -22,7 +22,7 @@ TESTS = ("tests/agent", "tests/probe/test_inside.py", "tests/probe/test_trust.py
 
 
 def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:
-    """The last line of the tests' report, or of what kept them from running."""
+    """Return the last line of the tests' report and the failed tests, or why the pair could not be installed."""
     with tempfile.TemporaryDirectory(prefix="tfmemtop-matrix-") as folder:
         for command in (
             ["uv", "venv", "-q", "--python", python, folder, "--clear"],
@@ -43,7 +43,7 @@ def attempt(python: str, tensorflow: str, tests: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Try the pairs named on the command line, or all; 1 if one of them fails."""
+    """Try the pairs named on the command line, or all. Return 1 if one of them fails."""
     bad = False
     tests = [word for word in sys.argv[1:] if ":" not in word] or TESTS
     for pair in [word for word in sys.argv[1:] if ":" in word] or PAIRS:

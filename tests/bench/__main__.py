@@ -30,7 +30,7 @@ NAMES = (
 
 
 def main() -> int:
-    """Print the table; 1 if something is over its bound."""
+    """Measure and print the table. Return 1 if something is over its bound."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs: a first look")
@@ -44,7 +44,7 @@ def main() -> int:
         try:
             rows += import_module(f"tests.bench.{name}").measure(arguments.quick)
         except Exception as error:
-            # The rest of a long measurement is not lost for it.
+            # One failure does not stop a long measurement; the others go on.
             traceback.print_exc()
             rows.append(Row(name, "", f"failed: {type(error).__name__}", "see above", within=False))
     print(table(rows))

@@ -1,7 +1,7 @@
 """The cluster's screen on 1000 simulated hosts of eight GPUs, which one real Prometheus reads.
 
-How soon the first rows are there, what a frame costs beside one of the single machine's screen with as many rows, how
-long an answer takes, and how many queries a refresh makes.
+Measured are: the time until the first rows are drawn, the time of a frame, compared with a frame of the single
+machine's screen with as many rows, the time of an answer, and the number of queries of a refresh.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ INTERVAL_S = 15
 
 
 class Drawing(ClusterApp):
-    """The app, drawing whole escape sequences although it has no terminal."""
+    """The app. It draws whole escape sequences although it has no terminal."""
 
     drawn = 0
 
@@ -45,7 +45,7 @@ class Drawing(ClusterApp):
 
 
 def _hosts(count: int) -> list[Host]:
-    """Jobs of eight hosts, a rank on each GPU."""
+    """Return *count* hosts. Eight hosts have one job, with a rank on each GPU."""
     return [
         Host(
             f"node{at:04d}",
@@ -57,7 +57,7 @@ def _hosts(count: int) -> list[Host]:
 
 
 def _opened_s(url: str, rows: int) -> float:
-    """From the start of tfmemtop to the line that counts the rows."""
+    """Return the seconds from the start of tfmemtop to the line that counts the rows."""
     command = [*TFMEMTOP, "cluster", "--prometheus", url]
     with Terminal(command, 160, 48) as terminal:
         return terminal.wait_for(f"{rows:,} rows on")
@@ -104,7 +104,10 @@ def _refreshes(url: str, times: int) -> list[Row]:
 
 
 async def _cluster_frames(url: str, count: int) -> list[float]:
-    """Milliseconds of frames of all rows, the table one row further in each, so that every line of it is another."""
+    """Return the milliseconds of *count* frames with all rows.
+
+    In each frame the table is scrolled by further rows, so that every line of it changes.
+    """
     app = Drawing(Watch(Asking(Client(Address.of(url))), 3600.0), UiOptions(), job=None)
     async with app.run_test(size=SIZE):
         while not app.seen.complete:  # noqa: ASYNC110
@@ -125,7 +128,7 @@ async def _cluster_frames(url: str, count: int) -> list[float]:
 
 
 async def _machine_frames(rows: int, count: int) -> list[float]:
-    """The same of one machine's screen with as many processes, all readings new in each."""
+    """Return the same for one machine's screen with as many processes. In each frame all readings are new."""
     machine, feed = Machine(GPUS, rows), Feed()
     app: TfmemtopApp = DrawingApp(LiveSource(feed), UiOptions())
     async with app.run_test(size=SIZE) as pilot:
@@ -166,7 +169,7 @@ def _wait_until_scraped(exporters: Exporters) -> None:
 
 
 def measure(quick: bool) -> list[Row]:
-    """All of them, with one Prometheus."""
+    """Measure all of these with one Prometheus."""
     if BINARY is None:
         return [Row("the cluster's screen", "", "not measured", "prometheus is not installed")]
     hosts, rows = _hosts(HOSTS), HOSTS * GPUS

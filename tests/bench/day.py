@@ -1,4 +1,4 @@
-"""A long session, made of a stretch of a real one on an H200: one GPU, one script, 10 readings and a map a second."""
+"""A long session, made from a part of a real one on an H200: one GPU, one script, 10 readings and a map a second."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +11,14 @@ from tfmemtop.recording import read
 DAY_S = 86_400
 _REAL = Path(__file__).parents[1] / "recordings" / "h200-runs.jsonl"
 RUN = 2
-"""Of that recording: a Keras training with growth on, of which both pools have maps."""
+"""The run of that recording that is used: a Keras training with growth on. Both of its pools have maps."""
 
 
 def session(seconds: float) -> Iterator[events.Event]:
-    """The session's beginning, then its steady part over and over, and its end after *seconds*.
+    """Yield the session's beginning, then its steady part over and over, and its end after *seconds*.
 
-    Counters and times go on from one round to the next. Sizes are the same again, which does not make the recording
-    smaller: a round has 300 kB, and gzip finds no more than 32 kB again.
+    Counters and times go on from one round to the next. Sizes repeat in each round. This does not make the recording
+    smaller: a round has 300 kB, and gzip finds repetitions only within 32 kB.
     """
     real = list(read(_REAL).events())
     last = next(event.t for event in real if isinstance(event, events.Run) and event.run == RUN)

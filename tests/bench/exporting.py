@@ -1,7 +1,7 @@
-"""What the exporter for Prometheus takes: the time of a scrape, CPU, and the memory that it adds.
+"""The cost of the exporter for Prometheus: the time of a scrape, CPU, and the memory that it adds.
 
-Its process is forked from the engine and shares pages with it. So what it adds is the proportional set of all of
-tfmemtop's processes with it, less that without it.
+Its process is forked from the engine and shares pages with it. So the memory that it adds is the proportional set of
+all of tfmemtop's processes with it, minus that without it.
 """
 
 import json
@@ -33,7 +33,7 @@ from tfmemtop.metrics.watched import Watched
 BOUND_MS = 5.0
 BOUND_MB = 5.0
 _SETTLE_S = 5.0
-_REQUEST = (  # as Prometheus makes it
+_REQUEST = (  # as Prometheus sends it
     b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: Prometheus/2.42.0\r\nAccept-Encoding: gzip\r\n"
     b"Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n"
     b"X-Prometheus-Scrape-Timeout-Seconds: 10\r\n\r\n"
@@ -42,7 +42,7 @@ _GPUS, _PROCESSES = 8, 100
 
 
 def measure(quick: bool) -> list[Row]:
-    """A real script with its engine, and a synthetic machine of eight GPUs."""
+    """Measure with a real script and its engine, and with a synthetic machine of eight GPUs."""
     scrapes, idle_s = (50, 5.0) if quick else (300, 30.0)
     with private_sessions(), tempfile.TemporaryDirectory() as folder:
         without = sum(memory_mb(process)[0] for process in _engine(None, idle_s))
@@ -94,7 +94,10 @@ def measure(quick: bool) -> list[Row]:
 
 
 def _engine(export: Export | None, wait_s: float) -> list[psutil.Process]:
-    """The processes of an engine with a script that has begun to be read: keeper, engine, exporter."""
+    """Start an engine with a script, and wait until the script is being read.
+
+    Return the processes: keeper, engine, and the exporter if *export* is given.
+    """
     pool = {} if has_gpu() else {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "1024"}
     environment = {**os.environ, **pool, "TF_CPP_MIN_LOG_LEVEL": "2"}
     launched = start(Launch(argv=[sys.executable, str(SCRIPT)], cwd="/", environment=environment, export=export))
@@ -117,14 +120,14 @@ def _end() -> None:
 
 
 def _times(url: str, scrapes: int) -> list[float]:
-    """How long each of so many *scrapes* took, ms."""
+    """Return how long each of *scrapes* scrapes took, in ms."""
     found = []
     place = urlsplit(url)
     address = place.hostname or "", place.port or 80
     for _ in range(scrapes):
         begun = time.perf_counter()
         with socket.create_connection(address, timeout=60) as line:
-            # Not by urllib: of a reader's own work as little as can be.
+            # Not by urllib: the reader's own work has to be as little as possible.
             line.sendall(_REQUEST)
             while line.recv(1 << 16):
                 pass
@@ -135,7 +138,10 @@ def _times(url: str, scrapes: int) -> list[float]:
 
 @contextmanager
 def _synthetic() -> Iterator[str]:
-    """The page of a synthetic machine, in a process of its own, which takes in its readings ten times a second."""
+    """Serve the page of a synthetic machine in a process of its own, and yield the page's URL.
+
+    The page receives new readings ten times a second.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     pid = os.fork()
     if pid == 0:

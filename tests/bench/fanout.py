@@ -1,4 +1,4 @@
-"""What the engine's stream takes of a processor: each event to the backlog, to three readers and to a recording."""
+"""The CPU time that the engine's stream takes to send each event to the backlog, three readers and a recording."""
 
 import asyncio
 import socket
@@ -17,13 +17,13 @@ from tfmemtop.recording import Writer
 
 READERS = 3
 _GPUS, _PROCESSES = 8, 100
-_A_SECOND = 10  # readings of each allocator
+_A_SECOND = 10  # the number of readings of each allocator
 _DRAIN = "import socket\ns = socket.socket(fileno=0)\nwhile s.recv(1 << 20): pass"
 
 
 @contextmanager
 def _reading(stream: Stream) -> Iterator[Reader]:
-    """A reader whose other end another process reads, as a screen would."""
+    """Provide a reader. Another process reads the other end of its socket, as a screen does."""
     ours, theirs = socket.socketpair()
     with ours, theirs, subprocess.Popen([sys.executable, "-c", _DRAIN], stdin=theirs.fileno()):
         ours.setblocking(False)
@@ -33,7 +33,7 @@ def _reading(stream: Stream) -> Iterator[Reader]:
 
 
 async def _publish(seconds: int) -> tuple[int, float]:
-    """Events, and seconds of CPU that they took."""
+    """Publish *seconds* of events. Return the number of events, and the seconds of CPU that they took."""
     stream, machine, count = Stream(), Machine(_GPUS, _PROCESSES), 0
     with ExitStack() as stack:
         for event in machine.beginning():
@@ -62,7 +62,7 @@ async def _publish(seconds: int) -> tuple[int, float]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Seconds of a large machine, as fast as they can be told."""
+    """Publish the events of a large machine as fast as possible, and measure that."""
     rounds, seconds = (3, 30) if quick else (7, 120)
     costs = []
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""How much a script that prints without pause is held up: under tfmemtop against under ``script``."""
+"""How much a script that prints without pause is slowed down: under tfmemtop compared with under ``script``."""
 
 import shlex
 import statistics
@@ -14,7 +14,7 @@ BOUND = 1.2
 
 
 def _taken_s(megabytes: int, watched: bool) -> tuple[float, float]:
-    """Seconds from the start of the whole to the script's end, and of these the printing."""
+    """Return the seconds from the start of the whole to the script's end, and how many of these the printing took."""
     with private_sessions() as folder:
         stamp = folder / "ended"
         command = [sys.executable, str(SCRIPT), str(megabytes), str(stamp)]
@@ -30,7 +30,7 @@ def _taken_s(megabytes: int, watched: bool) -> tuple[float, float]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Pairs, one after the other."""
+    """Measure pairs, one after the other."""
     megabytes, pairs = (20, 3) if quick else (200, 3)
     ratios, printing, seconds = [], [], []
     for number in range(pairs):

@@ -1,9 +1,8 @@
 """One frame of the real app, 200×60: 16 GPUs and 500 processes, fresh and after a day; 64 GPUs and 2000 processes.
 
-A frame is what happens when new readings are drawn, from ``redraw`` to the bytes for the terminal:
-building every panel, finding the lines that changed, Textual's compositor, escape sequences. It
-is counted as CPU time of the thread, so that a busy machine does not add to it, and compared with what Textual takes
-to repaint as many plain cells.
+A frame is what happens when new readings are drawn, from ``redraw`` to the bytes for the terminal: building every
+panel, finding the lines that changed, Textual's compositor, escape sequences. It is counted as CPU time of the thread,
+so that a busy machine does not add to it. It is compared with the time in which Textual repaints as many plain cells.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel
 
 BOUND, BOUND_LARGE = 4.0, 8.0
-"""Times a repaint of as many plain cells."""
+"""As multiples of a repaint of as many plain cells."""
 GPUS, PROCESSES, SIZE = 16, 500, (200, 60)
 GPUS_LARGE, PROCESSES_LARGE = 64, 2000
 DAY_S = 86_400
@@ -36,7 +35,7 @@ _FRESH = "fresh"
 
 
 class Feed:
-    """An engine that sends what is put into it."""
+    """A source in the place of an engine. It sends the events that are put into its queue."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[list[Event]] = asyncio.Queue()
@@ -46,14 +45,14 @@ class Feed:
             yield await self.queue.get()
 
     async def send(self, command: Command) -> None:
-        """Nobody obeys."""
+        """Ignore the command."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing, because there is nothing to close."""
 
 
 class DrawingApp(TfmemtopApp):
-    """The app, drawing whole escape sequences although it has no terminal."""
+    """The app. It draws whole escape sequences although it has no terminal."""
 
     drawn = 0
 
@@ -74,7 +73,10 @@ async def _frame_ms(app: DrawingApp) -> float:
 
 
 async def _frames(app: DrawingApp, machine: Machine, t: float, count: int) -> tuple[list[float], dict[str, float]]:
-    """Milliseconds of each frame, a second of readings apart; and each panel's median share in building."""
+    """Return the milliseconds of *count* frames, and the median milliseconds in which each panel is built.
+
+    From one frame to the next there are new readings of a second.
+    """
     frames, shares = [], {}
     for second in range(1, count + 1):
         for event in (*machine.allocators(t + second), *machine.readings(t + second)):
@@ -95,7 +97,7 @@ async def _frames(app: DrawingApp, machine: Machine, t: float, count: int) -> tu
 
 
 def _live(app: DrawingApp, machine: Machine, begin: int, end: int, step: int) -> None:
-    """Fold the time from *begin* to *end*, a reading every *step* seconds; four a second in the last minutes."""
+    """Fold the time from *begin* to *end*, a reading every *step* seconds; four a second in the last ten minutes."""
     for second in range(begin, end, step):
         for event in (*machine.allocators(second), *machine.readings(second)):
             apply(app.state, event)
@@ -113,7 +115,7 @@ async def _measure(gpus: int, processes: int, ages: Sequence[str], bound: float,
         await feed.queue.put([*machine.beginning(), *machine.allocators(1.0), *machine.readings(1.0)])
         while len(app.state.processes) < processes:
             await pilot.pause()
-        app.session.frozen = True  # frames are drawn here only, not at the app's own pace
+        app.session.frozen = True  # frames are drawn only here, not by the app itself
         app.redraw()
         await asyncio.sleep(10 * QUIET_S)
         rows = []
@@ -138,7 +140,7 @@ async def _measure(gpus: int, processes: int, ages: Sequence[str], bound: float,
 
 
 def measure(quick: bool) -> list[Row]:
-    """A fresh session, then the same after a day; then a large machine."""
+    """Measure a fresh session, the same session after a day, and a large machine."""
     count, step = (20, 32) if quick else (60, 8)
     return [
         *asyncio.run(_measure(GPUS, PROCESSES, (_FRESH, "after 24 h"), BOUND, count, step)),

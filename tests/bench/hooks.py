@@ -1,4 +1,4 @@
-"""A thousand processes of one run that report at once: whether anything is lost, who is held up, what it costs."""
+"""A thousand processes of one run that report at once: what is lost, how long a process waits, what it costs."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ from tfmemtop.engine.stream.client import connect
 
 HOOKS = 1000
 BOUND_CPU = 10.0
-"""Times ``python -c pass`` a second: a tenth of a core, where that takes 10 ms."""
+"""As a multiple of ``python -c pass`` a second: a tenth of a core on a machine where that takes 10 ms."""
 BOUND_SEND = 0.1
-"""Times ``python -c pass``."""
+"""As a multiple of ``python -c pass``."""
 SCRIPT = Path(__file__).parent / "scripts" / "crowd.py"
 _SETTLED_S = 5.0
-"""So long after their greetings the processes that report are known, and what follows is the steady cost."""
+"""So long after the greetings the engine has found all processes that report. From then on the cost is steady."""
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -35,7 +35,7 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 async def _watch(socket: str, engine: psutil.Process, hooks: int, seconds: float) -> tuple[Counter[str], list[float]]:
-    """What of the crowd a reader gets, by kind of event; and the engine's CPU in percent, window by window."""
+    """Return how many events of each kind a reader receives, and the engine's CPU in percent for each window of 2 s."""
     got: Counter[str] = Counter()
     percents: list[float] = []
     client = await connect(socket)
@@ -59,14 +59,14 @@ async def _watch(socket: str, engine: psutil.Process, hooks: int, seconds: float
 
 
 def measure(quick: bool) -> list[Row]:
-    """One run of the crowd."""
+    """Measure one run of the crowd."""
     python_ms = python_s() * 1e3
     hooks, seconds = (200, 15.0) if quick else (HOOKS, 40.0)
     with private_sessions() as folder:
         results = folder / "results"
         results.mkdir()
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        # -E keeps the real hook out: what reports is the script itself.
+        # -E keeps the real hook out, because the script itself reports.
         program = ["env", f"PYTHONPATH={environment['PYTHONPATH']}", sys.executable, str(SCRIPT)]
         command = [*program, str(hooks), str(seconds), str(results)]
         launched = start(Launch(argv=command, cwd="/", environment=environment))

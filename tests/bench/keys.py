@@ -1,4 +1,4 @@
-"""How soon a key is acted on while the script prints without pause."""
+"""How soon the screen reacts to a key while the script prints without pause."""
 
 import statistics
 import sys
@@ -9,8 +9,8 @@ from tests.bench.terminal import TFMEMTOP, Terminal, private_sessions
 from tests.bench.yardstick import python_s
 
 BOUND = 15.0
-"""Times ``python -c pass``, at worst: 0.2 s on a machine of today."""
-_SIZE = (100, 30)  # help covers the output's title, which is drawn anew when it goes
+"""As a multiple of ``python -c pass``, for the slowest key: 0.2 s on a machine of today."""
+_SIZE = (100, 30)  # help covers the output's title, which is drawn again when help is closed
 _WARM_UP_S = 3.0
 
 
@@ -31,11 +31,11 @@ FLOODS = {
 
 
 def _answers_s(command: list[str], presses: int) -> list[float]:
-    """Seconds from each press of ``?`` to help on the screen."""
+    """Return the seconds from each press of ``?`` until help is on the screen."""
     taken = []
     with private_sessions(), Terminal([*TFMEMTOP, "--", *command], *_SIZE) as terminal:
         terminal.wait_for("Output")
-        time.sleep(_WARM_UP_S)  # until whatever may fill up has done so
+        time.sleep(_WARM_UP_S)  # time for whatever may fill up
         for _ in range(presses):
             taken.append(terminal.answer("?", "keys and words"))
             terminal.answer("\x1b", "Output")
@@ -46,7 +46,7 @@ def _answers_s(command: list[str], presses: int) -> list[float]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """A flood after the other."""
+    """Measure with one flood after the other."""
     answers = {name: _answers_s(command, 5 if quick else 20) for name, command in FLOODS.items()}
     python = python_s()
     quiet = _answers_s(QUIET, 5 if quick else 20)

@@ -1,4 +1,4 @@
-"""A synthetic machine, as the events that an engine would send of it."""
+"""A synthetic machine: the events that an engine would send of it."""
 
 import math
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ _TOTAL, _RESERVED = 140 * GIB, 615 * MIB
 
 
 class Machine:
-    """*gpus* GPUs and *processes* processes, evenly on them; the run has a hooked one on each GPU.
+    """A machine with *gpus* GPUs, and *processes* processes spread evenly over them.
 
-    Without a GPU the run's process has TensorFlow's pool for the CPU.
+    The run has a hooked process on each GPU. Without a GPU the run's process has TensorFlow's pool for the CPU.
     """
 
     def __init__(self, gpus: int, processes: int) -> None:
@@ -25,7 +25,7 @@ class Machine:
         self.hooked = self.pids[: max(1, gpus)]
 
     def beginning(self) -> Iterator[events.Event]:
-        """All up to the first readings."""
+        """Yield all events up to the first readings."""
         command = ["python", "train.py", "--epochs", "100"]
         yield events.Session(
             t=0.0, format=events.FORMAT, version="0", id="bench", started=1.7e9, host="box", user="ada",
@@ -48,7 +48,7 @@ class Machine:
             yield from self.greeting(0.4, pid, index)
 
     def greeting(self, t: float, pid: int, gpu: int) -> Iterator[events.Event]:
-        """What a hook says once TensorFlow is there."""
+        """Yield what a hook reports once TensorFlow is there."""
         yield events.Hook(
             t=t, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="python", tensorflow="2.21.0"
         )
@@ -63,7 +63,7 @@ class Machine:
         return "GPU:0" if self.gpus else "CPU:0"
 
     def allocators(self, t: float) -> Iterator[events.Allocator]:
-        """A reading of each hooked process's pool."""
+        """Yield a reading of each hooked process's pool."""
         for index, pid in enumerate(self.hooked):
             in_use = int((20 + 15 * math.sin(t / 7 + index)) * GIB)
             yield events.Allocator(
@@ -72,7 +72,7 @@ class Machine:
             )  # fmt: skip
 
     def readings(self, t: float) -> Iterator[events.Event]:
-        """What is read once a second: every GPU, then the processes."""
+        """Yield what is read once a second: every GPU, then the processes."""
         for index in range(self.gpus):
             used, shares = 0, []
             for place in range(index, len(self.pids), self.gpus):
@@ -95,5 +95,5 @@ class Machine:
         )
 
     def printing(self, t: float) -> events.Output:
-        """A line of a progress bar."""
+        """Return a line of a progress bar."""
         return events.Output(t=t, run=1, text=f"\r{int(t):6}/86400 ━━━━━━━━━━━━━━━━ loss: {math.sin(t):.4f}")

@@ -1,7 +1,7 @@
-"""One frame of the map's screen at its fullest, 160×48: every cell another than its neighbour, all changed.
+"""One frame of the map's screen at its fullest, 160×48: every cell differs from its neighbour, and all have changed.
 
-Counted as in :mod:`tests.bench.frame`: CPU time of the thread, from the newest map to the terminal's
-bytes. A map has at most 2048 cells and 512 regions, however many chunks the pool has.
+It is counted as in :mod:`tests.bench.frame`: CPU time of the thread, from the newest map to the terminal's bytes. A map
+has at most 2048 cells and 512 regions, however many chunks the pool has.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from tfmemtop.session.source import LiveSource
 from tfmemtop.state import apply
 
 BOUND = 5.0
-"""Times a repaint of as many plain cells."""
+"""As a multiple of a repaint of as many plain cells."""
 SIZE = (160, 48)
 MIB = 2**20
 
 
 def _worst(cuts: list[pools.Cut], zoom: int | None = None) -> MemoryMap:
-    """A map of 100 000 chunks in figures, its cells all used up."""
+    """Return a map that uses all of its cells, with the figures of 100 000 chunks."""
     found = pools.memory_map(30.0, cuts, zoom=zoom)
     return msgspec.structs.replace(found, chunks=100_000, chunks_in_use=60_000)
 
 
 def _shaken(found: MemoryMap, t: float, chance: random.Random) -> MemoryMap:
-    """*found* with every cell changed, so that no two neighbours are drawn alike."""
+    """Return *found* with every cell changed, so that no two neighbours are drawn alike."""
     offset = chance.randrange(3)
     cells = bytes((0, 120, 255)[(at + offset) % 3] for at in range(len(found.cells)))
     return msgspec.structs.replace(found, t=t, cells=cells, in_use=found.in_use - chance.randrange(MIB))
@@ -48,7 +48,7 @@ async def _frames(cuts: list[pools.Cut], zoom: int | None, count: int) -> list[f
         await feed.queue.put(stream)
         while app.state.run is None:
             await pilot.pause()
-        app.session.frozen = True  # frames are drawn here only, not at the app's own pace
+        app.session.frozen = True  # frames are drawn only here, not by the app itself
         app.redraw()
         await pilot.press("M", *(["enter"] if zoom is not None else []))
         await asyncio.sleep(10 * QUIET_S)
@@ -66,7 +66,7 @@ async def _frames(cuts: list[pools.Cut], zoom: int | None, count: int) -> list[f
 
 
 def measure(quick: bool) -> list[Row]:
-    """All regions where cells are most, a pool of the most regions, and one region alone."""
+    """Measure all regions where cells are most, a pool of the most regions, and one region alone."""
     count = 20 if quick else 60
     many: list[pools.Cut] = [pools.cut_up((1 + i % 9) * MIB, i, 0.6) for i in range(512)]
     few = pools.doubling(11)

@@ -1,8 +1,8 @@
-"""Whether watching grows: simulated days of events, folded as screen and engine fold them.
+"""Whether memory grows while tfmemtop watches: simulated days of events, folded as screen and engine fold them.
 
-One script with an allocator read ten times a second, one GPU and a few processes once a second, a
-line of output a second, and every ten minutes a child that uses TensorFlow and ends. Each side in a
-process of its own, so that its resident memory is its own.
+There is one script with an allocator read ten times a second, one GPU and a few processes read once a second, a line
+of output a second, and every ten minutes a child that uses TensorFlow and ends. Screen and engine are measured in
+processes of their own, so that each one's resident memory is its own.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tfmemtop.state import State, apply
 HOUR_S, DAY_S = 3600, 86_400
 LONG_DAYS, LONG_STEP = 30, 300
 BOUND_SHARE = 0.06
-"""Of what it holds after an hour."""
+"""As a share of the memory held after an hour."""
 CHILD_EVERY_S, CHILD_LIVES_S = 600, 60
 PROCESSES = 5
 SIZE = (160, 48)
@@ -33,7 +33,7 @@ SIZE = (160, 48)
 _DRAWN_S = 0.02  # Textual draws what has changed at the next sixtieth of a second
 
 Growth = tuple[float, float]
-"""MB after the first simulated hour, and MB more after the day."""
+"""MB held after the first simulated hour, and the MB by which this has grown at the end."""
 
 
 def _second(machine: Machine, second: int) -> Iterator[events.Event]:
@@ -63,7 +63,7 @@ def _resident_mb() -> float:
 
 
 def _seconds(step: int, days: int) -> Iterator[int]:
-    """Every second of the first hour, which fills what is bounded; then every *step*-th."""
+    """Yield every second of the first hour, which fills what is bounded; then every *step*-th second."""
     yield from range(HOUR_S)
     yield from range(HOUR_S, days * DAY_S, step)
 
@@ -99,7 +99,7 @@ async def _screen(step: int, days: int) -> Growth:
         await feed.queue.put(list(machine.beginning()))
         while len(app.state.processes) < PROCESSES:
             await pilot.pause()
-        app.session.frozen = True  # frames are drawn here only, not at the app's own pace
+        app.session.frozen = True  # frames are drawn only here, not by the app itself
         after_an_hour = 0.0
         for second in _seconds(step, days):
             for event in _second(machine, second):
@@ -118,7 +118,7 @@ def screen(step: int, days: int) -> Growth:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Growth from the first simulated hour to the end of the day, and of thirty days."""
+    """Measure the growth from the first simulated hour to the end of the day, and of thirty days."""
     rows = []
     for days, step in ((1, 5 if quick else 1), (LONG_DAYS, LONG_STEP)):
         rows += [_row(side, step, days) for side in (state, backlog, screen)]

@@ -1,6 +1,6 @@
-"""The script's output: how fast the terminal takes it, and what a frame of the panel costs.
+"""The script's output: how fast the emulated terminal takes it, and what a frame of the panel costs.
 
-The engine passes on 16 KiB every 50 ms at most, 0.33 MB/s.
+The engine passes on at most 16 KiB every 50 ms, which is 0.33 MB/s.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def _text(pattern: str, size: int) -> str:
 
 
 def speed(pattern: str, size: int = 1_000_000) -> float:
-    """MB/s that the terminal takes, in chunks as they come."""
+    """Return the MB/s that the terminal takes, in chunks of the size in which they arrive."""
     text = _text(pattern, size)
     screen = TerminalScreen(*SIZE)
     begun = time.thread_time()
@@ -62,7 +62,7 @@ class _Screen(App[None]):
 
 
 async def frames() -> dict[str, float]:
-    """Median milliseconds of CPU that a frame takes."""
+    """Return the median milliseconds of CPU that a frame takes, by what is new in it."""
     state = State()
     app = _Screen(ansi_color=True)
     async with app.run_test(size=(SIZE[0], SIZE[1] + 1)):
@@ -83,7 +83,7 @@ async def frames() -> dict[str, float]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """The terminal's speed with each kind of writing, and the panel's frames."""
+    """Measure the terminal's speed with each kind of writing, and the panel's frames."""
     size = 200_000 if quick else 1_000_000
     speeds = {name: speed(pattern, size) for name, pattern in WRITINGS.items()}
     costs = asyncio.run(frames())

@@ -1,9 +1,9 @@
-"""What a training pays for being read from outside: seconds a step while it is read against seconds while it is not.
+"""What it costs a training to be read from outside: seconds a step while it is read, and while it is not read.
 
-One training takes turns of a second; in every other one, chosen by chance, screen and engine read it. They are stopped
-in the others, so that each ratio is of neighbouring seconds of one process. To see what is far below the chance of such
-a ratio, it is also read a hundred times as often as the screen does, and a hundredth of what that costs is told. The
-most that a reading can cost at all is known besides: no reading holds up the process longer than it takes itself.
+One training takes turns of a second. In half of them, chosen randomly, screen and engine read it; in the others they
+are stopped. So each ratio is of neighbouring seconds of one process. The cost is far below the random variation of such
+a ratio. Therefore the training is also read a hundred times as often as the screen reads it, and a hundredth of that
+cost is reported. There is also an upper limit: no reading delays the process for longer than the reading itself takes.
 """
 
 import os
@@ -43,7 +43,7 @@ class _Often:
         threading.Thread(target=self._run, daemon=True).start()
 
     def switch(self, on: bool) -> None:
-        """Read from now on, or no longer."""
+        """Start to read, or stop."""
         if on:
             self._look.refresh()
             self._on.set()
@@ -60,7 +60,7 @@ class _Often:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Ratios of neighbouring turns, for the screen's pace and for a hundred times that."""
+    """Measure ratios of neighbouring turns, for the screen's pace and for a hundred times that pace."""
     rounds = 6 if quick else 40
     chance = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {}
@@ -91,7 +91,7 @@ def measure(quick: bool) -> list[Row]:
         for manner, switch in ((_SCREEN, watched), ("often", often.switch)):
             for _ in range(rounds):
                 for kind in _KINDS:
-                    # Read, not read, or the other way round: neither always comes first.
+                    # The order is random, so that neither of the two always comes first.
                     taken = {}
                     for on in chance.sample((True, False), 2):
                         switch(on)

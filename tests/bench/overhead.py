@@ -1,10 +1,10 @@
-"""What a training pays for being watched: seconds a step under tfmemtop against bare.
+"""What it costs a training to be watched: seconds a step under tfmemtop, compared with bare.
 
-The same script runs four times over: bare, bare once more, under ``tfmemtop record`` and under the
-live screen. They take turns of a second and more; who has no turn is stopped, its tfmemtop with it.
-So each ratio is of neighbouring seconds, and other load on the machine falls on all alike. Where a
-process's memory and threads come to lie makes it some percent faster or slower for all its life, so
-all four are started anew several times. Bare against bare says how much of a ratio is chance.
+The same script runs four times: bare, bare once more, under ``tfmemtop record`` and under the live screen. They take
+turns of a second and more. A script that does not have its turn is stopped, and its tfmemtop with it. So each ratio is
+of neighbouring seconds, and other load on the machine affects all of them alike. The places of a process's memory and
+threads make it some percent faster or slower for its whole life. Therefore all four are started anew several times.
+Bare compared with bare shows how much of a ratio is random variation.
 """
 
 import os
@@ -35,7 +35,7 @@ _PACE = ("--interval", "0.1")
 
 
 class _Turns:
-    """One running script; it and all that belongs to it stand still except in its turn."""
+    """One running script. All of its processes are stopped except in its turn."""
 
     def __init__(self, pid: int, connection: socket.socket) -> None:
         self._top = psutil.Process(pid)
@@ -44,19 +44,19 @@ class _Turns:
         self.send(signal.SIGSTOP)
 
     def send(self, number: int) -> None:
-        """Signal every process of this manner, the outermost first."""
+        """Send the signal *number* to every process of this script, the outermost first."""
         for process in [self._top, *self._top.children(recursive=True)]:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
     def end(self) -> None:
-        """Let it go on to its end."""
+        """Let the script go on to its end."""
         self._file.close()
         self._connection.close()
         self.send(signal.SIGCONT)
 
     def take(self, kind: str) -> float:
-        """Seconds that a step of *kind* took in this turn."""
+        """Give the script a turn. Return the seconds that a step of *kind* took in it."""
         self.send(signal.SIGCONT)
         try:
             print(kind, file=self._file, flush=True)
@@ -67,7 +67,7 @@ class _Turns:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[tuple[list[str], socket.socket]]:
-    """The script's command line, and the socket at which it will connect."""
+    """Yield the script's command line, and the socket to which the script will connect."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(1)
@@ -97,13 +97,13 @@ def _await(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, dict[str, list[float]]]:
-    """Start all four, give each *rounds* turns of each kind: kind → manner → seconds a step."""
+    """Start all four, and give each *rounds* turns of each kind. Return kind → manner → seconds a step."""
     environment = {**os.environ, **(_GROWTH if has_gpu() else _POOL), "TF_CPP_MIN_LOG_LEVEL": "2"}
     recording = folder / "steps.jsonl"
     taken: dict[str, dict[str, list[float]]] = {kind: {} for kind in _KINDS}
     with ExitStack() as stack:
         started: dict[str, tuple[socket.socket, int]] = {}
-        for manner in chance.sample(_MANNERS, len(_MANNERS)):  # nor is who starts first the same each time
+        for manner in chance.sample(_MANNERS, len(_MANNERS)):  # the order of the starts is random too
             command, listener = stack.enter_context(_connected(folder / f"{len(started)}.sock"))
             if manner == "the live screen":
                 terminal = Terminal([*TFMEMTOP, *_PACE, "--", *command], 160, 48, environment)
@@ -118,19 +118,19 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
             for kind in _KINDS:
                 for manner in chance.sample(_MANNERS, len(_MANNERS)):
                     taken[kind].setdefault(manner, []).append(turns[manner].take(kind))
-        screen.wait_for("peak", TURN_S)  # that of an allocator: it has been read
+        screen.wait_for("peak", TURN_S)  # the peak of an allocator: it has been read
     if recording.read_bytes().count(b'"allocator"') < rounds:
         raise RuntimeError("hardly an allocator was read: what was measured is not what it says")
     return taken
 
 
 def measure(quick: bool) -> list[Row]:
-    """Compared in so many starts of each, and so many rounds in each start."""
+    """Compare over several starts of each, and several rounds in each start."""
     return compare(*((1, 6) if quick else (8, 5)))
 
 
 def compare(generations: int, rounds: int) -> list[Row]:
-    """Ratios within each round, against the mean of the round's two bare turns."""
+    """Compare the turns of each round with the mean of the round's two bare turns."""
     chance = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {}
     step_s: dict[str, list[float]] = {kind: [] for kind in _KINDS}

@@ -1,4 +1,4 @@
-"""The two dearest panels by themselves, in every manner of looking: devices and processes, 200×60."""
+"""The two most expensive panels alone, in each of their views: devices and processes, 200×60."""
 
 import asyncio
 import statistics
@@ -18,7 +18,7 @@ from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.process_table import ProcessTable
 
 TABLE_BOUND, DEVICES_BOUND = 1.2, 2.0
-"""Times a repaint of as many plain cells."""
+"""As multiples of a repaint of as many plain cells."""
 SIZE = (200, 60)
 DAY_S = 86_400
 
@@ -60,7 +60,10 @@ def _tick(state: State, t: float, gpus: int) -> None:
 
 
 def _devices_ms(state: State, gpus: int, span: int, scale: Scale, rounds: int) -> float:
-    """As time goes on; the first frame, which draws every graph from its beginning, is left out."""
+    """Return the median milliseconds of a frame, with a second of new readings in each.
+
+    The first frame is left out, because it draws every graph from its beginning.
+    """
     panel = DevicesPanel()
     panel.state = state
     panel.cycle_span(span - panel.span)
@@ -99,7 +102,7 @@ def _row(what: str, bound: float, frames: dict[str, float], rounds: int) -> Row:
 
 
 def measure(quick: bool) -> list[Row]:
-    """The table with 500 processes; the devices with and without graphs."""
+    """Measure the table with 500 processes, and the devices with and without graphs."""
     rounds = 15 if quick else 50
     return [
         _row("the process table in a frame, 500 processes", TABLE_BOUND, asyncio.run(_table(rounds)), rounds),

@@ -1,7 +1,7 @@
 """tfmemtop beside nvitop, in turns on one machine: the first picture, CPU at the same pace, memory.
 
-Needs a GPU. nvitop is the one that ``$NVITOP`` names, or the one on the path, or it is installed beside this checkout.
-Both are warm, and a TensorFlow process is on the card.
+Needs a GPU. nvitop is the one that ``$NVITOP`` names, or the one on the path. If there is none, it is installed beside
+this checkout. Both programs are warm, and a TensorFlow process is on the card.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.own_sessions import own_sessions
 
 VERSION = "1.7.2"
 FIRST_PICTURE, CPU, MEMORY = 1.5, 1.3, 1.7
-"""How many times nvitop's figure ours may be."""
+"""The bounds, as multiples of nvitop's figures."""
 
 _HOME = Path(__file__).parents[2] / ".bench" / f"nvitop-{VERSION}"
 _TFMEMTOP = [str(Path(sys.executable).with_name("tfmemtop"))]
@@ -32,16 +32,16 @@ _SIZE = (160, 48)
 _SETTLE_S = 4.0
 _SCRIPT = Path(__file__).parent / "scripts" / "light.py"
 
-# What each draws first of a card's memory: "2.8 of 140.4 GiB", "2867MiB / 140.4GiB".
+# The first figure that each draws of a card's memory: "2.8 of 140.4 GiB", "2867MiB / 140.4GiB".
 _OURS = re.compile(rb"\d(?: [KMGT]iB)? of [\d.]+ [MGT]iB")
 _THEIRS = re.compile(rb"\d[KMGT]iB / [\d.]+[MGT]iB")
 
 
 def find_nvitop() -> list[str]:
-    """The command that starts nvitop's full monitor, once a second; installed if need be.
+    """Return the command that starts nvitop's full monitor, once a second. Install nvitop if there is none.
 
     Raises:
-        RuntimeError: there is none of that version, and it cannot be installed.
+        RuntimeError: nvitop cannot be installed, or the one found has another version.
     """
     named = os.environ.get("NVITOP") or shutil.which("nvitop") or str(_HOME / "bin" / "nvitop")
     if not Path(named).exists():
@@ -57,19 +57,19 @@ def find_nvitop() -> list[str]:
 
 
 def _processes(terminal: Terminal) -> list[psutil.Process]:
-    """The one on the terminal; of tfmemtop the engine and its keeper too, where they are processes of their own."""
+    """Return the process on the terminal, and tfmemtop's engine and keeper if they are processes of their own."""
     apart = [psutil.Process(session.pid) for session in own_sessions() if session.pid != terminal.pid]
     return [psutil.Process(terminal.pid), *apart, *filter(None, (engine.parent() for engine in apart))]
 
 
 def first_picture_s(command: Sequence[str], drawn: re.Pattern[bytes]) -> float:
-    """Seconds until the card's figures are drawn."""
+    """Return the seconds until the card's figures are drawn."""
     with private_sessions(), Terminal(command, *_SIZE) as terminal:
         return terminal.wait_for(drawn)
 
 
 def at_rest(command: Sequence[str], drawn: re.Pattern[bytes], windows: int, window_s: float) -> tuple[float, float]:
-    """CPU in percent of a core, the median of windows; and proportional memory in MB."""
+    """Return the CPU in percent of a core, as the median of *windows*, and the proportional memory in MB."""
     with private_sessions(), Terminal(command, *_SIZE) as terminal:
         terminal.wait_for(drawn)
         time.sleep(_SETTLE_S)
@@ -84,13 +84,13 @@ def at_rest(command: Sequence[str], drawn: re.Pattern[bytes], windows: int, wind
 
 @contextmanager
 def _training() -> Iterator[None]:
-    """A TensorFlow process on the card."""
+    """Run a TensorFlow process on the card."""
     environment = {**os.environ, "TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "2"}
     command = [sys.executable, str(_SCRIPT)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as script:
         try:
             assert script.stdout is not None
-            script.stdout.read(5)  # it has made a step
+            script.stdout.read(5)  # the process has made a step
             yield
         finally:
             script.kill()
@@ -109,14 +109,14 @@ def _row(what: str, unit: str, most: float, pairs: Sequence[tuple[float, float]]
 
 
 def measure(quick: bool) -> list[Row]:
-    """Side by side; without a GPU one row that says so."""
+    """Measure both side by side. Without a GPU return one row that reports this."""
     if not has_gpu():
         return [Row("beside nvitop", "", "not measured", "there is no GPU here, and nvitop shows nothing without")]
     sides = (_TFMEMTOP, _OURS), (find_nvitop(), _THEIRS)
     pictures, rests = [], []
     with _training():
         for side in sides:
-            first_picture_s(*side)  # the files are in memory from here on
+            first_picture_s(*side)  # read each program's files once, so that they are in memory
         for _ in range(5 if quick else 15):
             ours, theirs = (first_picture_s(*side) for side in sides)
             pictures.append((ours, theirs))

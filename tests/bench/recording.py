@@ -1,4 +1,4 @@
-"""What a recording of a whole day takes: its size, and the time to write, open and explain it and to seek in it."""
+"""The cost of a recording of a whole day: its size, and the time to write, open and explain it and to seek in it."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ _QUICK_S = 2 * 3600
 
 
 class Written(NamedTuple):
-    """Bytes of JSON lines and of the file, events, and seconds of CPU that writing took."""
+    """The bytes of JSON lines and of the file, the number of events, and the seconds of CPU that writing took."""
 
     text: int
     size: int
@@ -36,7 +36,7 @@ class Written(NamedTuple):
 
 
 def write(path: Path, seconds: int) -> Written:
-    """Record a session of so many seconds, flushed as often as a recorder does."""
+    """Record a session of *seconds* seconds, flushed as often as a recorder flushes it."""
     backlog, writer = Backlog(), Writer(path)
     writer.so_far = backlog.events
     text = count = 0
@@ -56,7 +56,7 @@ def write(path: Path, seconds: int) -> Written:
 
 
 def seek(path: Path, seconds: int) -> tuple[float, list[float]]:
-    """Seconds of CPU to open the recording, and to go to ten moments all over it."""
+    """Return the seconds of CPU to open the recording, and to go to each of ten moments all over it."""
 
     async def go() -> list[float]:
         taken = []
@@ -76,7 +76,11 @@ def seek(path: Path, seconds: int) -> tuple[float, list[float]]:
 
 
 def report(*arguments: str) -> tuple[float, float]:
-    """Seconds of CPU that ``tfmemtop`` takes for it, and the most MB it had."""
+    """Return the seconds of CPU that ``tfmemtop`` takes with *arguments*, and its largest resident memory in MB.
+
+    Raises:
+        RuntimeError: the command failed.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
     pid = os.posix_spawn(TFMEMTOP, [TFMEMTOP, *arguments], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)])
     os.close(null)
@@ -92,7 +96,7 @@ def _apart(task: Callable[..., Any], *arguments: object) -> Any:
 
 
 def measure(quick: bool) -> list[Row]:
-    """A day, or two hours. Seconds are of CPU, so that what else the machine does matters little."""
+    """Measure a day, or two hours. Seconds are of CPU, so that other work on the machine matters little."""
     seconds = _QUICK_S if quick else DAY_S
     days, what = seconds / DAY_S, "2 h" if quick else "24 h"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What the hook adds to the start of Python, and how soon the first picture and the first screen are there."""
+"""The time that the hook adds to the start of Python, and the time until the first picture and the first screen."""
 
 import os
 import shlex
@@ -14,11 +14,11 @@ from tests.bench.yardstick import against, textual_s
 from tfmemtop.engine.process.injection import ALONE
 
 BOUND_ADDED = 0.3
-"""Times ``python -c pass`` without it."""
+"""As a multiple of ``python -c pass`` without the hook."""
 BOUND_SCREEN = 2.5
-"""Times ``import textual.app`` in a Python of its own."""
+"""As a multiple of ``import textual.app`` in a Python of its own."""
 BOUND_PICTURE = 0.75
-"""Likewise."""
+"""As a multiple of the same."""
 PICTURE = str(Path(__file__).parents[1] / "scripts" / "first_picture.py")
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
@@ -39,7 +39,7 @@ def _hook(pairs: int) -> Row:
             "TFMEMTOP_INTERVAL": "0.1",
             "TFMEMTOP_SETTINGS": '{"growth":null,"memory_limit":null}',
         }
-        _python_s(bare), _python_s(hooked)  # the files are in memory from here on
+        _python_s(bare), _python_s(hooked)  # read the files once, so that they are in memory
         added_ms, alone_ms = [], []
         for number in range(pairs):
             taken = {}
@@ -58,7 +58,7 @@ def _hook(pairs: int) -> Row:
 
 
 def _first_screen_s() -> tuple[float, float]:
-    """Seconds from the start of tfmemtop to its first frame, and to the script's first act."""
+    """Return the seconds from the start of tfmemtop to its first frame, and to the first action of the script."""
     with private_sessions() as folder:
         stamp = folder / "began"
         script = f"date +%s.%N >{shlex.quote(str(stamp))}; : first-screen; exec sleep 60"
@@ -85,7 +85,7 @@ def _first_screen(times: int) -> Row:
 
 
 def _first_picture_s() -> float:
-    """Seconds from the start of Python to the card's figures; the card is one of the script's."""
+    """Return the seconds from the start of Python to the card's figures. The card is one that the script provides."""
     environment = {"SCREEN_MAY_BEGIN": PICTURE, "NO_COLOR": ""}
     with private_sessions(), Terminal([sys.executable, "-I", "-S", PICTURE], 120, 40, environment) as terminal:
         return terminal.wait_for(" of 140.4 GiB")
@@ -105,6 +105,6 @@ def _first_picture(times: int) -> Row:
 
 
 def measure(quick: bool) -> list[Row]:
-    """All, warm: one start of each before those that count."""
+    """Measure all three, warm: one start of each comes before those that count."""
     times = 5 if quick else 20
     return [_hook(40 if quick else 200), _first_picture(times), _first_screen(times)]

@@ -1,4 +1,4 @@
-"""What a bench hands back, and the table that is made of it."""
+"""The result of a bench, and the table that is made of such results."""
 
 import math
 import platform
@@ -12,7 +12,7 @@ import psutil
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; ``within`` is None where there is nothing to keep to."""
+    """One line of the table. ``within`` is None where there is no bound."""
 
     what: str
     at_most: str
@@ -22,7 +22,7 @@ class Row:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """A markdown table; what is over its bound is bold."""
+    """Return a markdown table. A value that is over its bound is bold."""
     lines = ["| what | at most | measured | how |", "| --- | --- | --- | --- |"]
     for row in rows:
         measured = f"**{row.measured}**" if row.within is False else row.measured
@@ -36,7 +36,7 @@ def spread(values: Sequence[float], digits: int) -> str:
 
 
 def likely(values: Sequence[float], digits: int) -> str:
-    """``1.002 (1.000 to 1.004)``: the median, and where with 95 % it lies; all of *values* if they are few."""
+    """``1.002 (1.000 to 1.004)``: the median, and its 95 % confidence interval; of few *values* the whole range."""
     ordered, count = sorted(values), len(values)
     outside = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1) if count > 5 else 0
     return (
@@ -50,7 +50,7 @@ def has_gpu() -> bool:
 
 
 def machine() -> str:
-    """The machine in words, without its name."""
+    """Return a description of the machine, without its name."""
     cores = len(psutil.Process().cpu_affinity())
     gpu = f", {_gpu_name()}" if has_gpu() else ", no GPU"
     load = f"{psutil.getloadavg()[0]:.1f}"

@@ -1,4 +1,4 @@
-"""A program on a pty of a given size, whose drawing is read as fast as a terminal would read it."""
+"""A program on a pty of a given size. Its drawing is read as fast as a terminal would read it."""
 
 import os
 import re
@@ -23,10 +23,10 @@ _KEPT = 1 << 20
 
 @contextmanager
 def private_sessions() -> Iterator[Path]:
-    """A new folder, which is also where tfmemtop keeps its sessions and outputs until the block ends."""
+    """Make a new folder, in which tfmemtop also keeps its sessions and outputs until the block ends."""
     names = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME")
     before = {name: os.environ.get(name) for name in names}
-    # Under /tmp whatever TMPDIR says: a socket's path has to be short.
+    # Always under /tmp, even if TMPDIR is set: a socket's path has to be short.
     with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as folder:
         os.environ.update(dict.fromkeys(names, folder))
         try:
@@ -34,7 +34,7 @@ def private_sessions() -> Iterator[Path]:
         finally:
             for session in own_sessions():
                 os.kill(session.pid, signal.SIGTERM)
-            while own_sessions():  # an engine ends its script first
+            while own_sessions():  # an engine ends its script before itself
                 time.sleep(0.05)
             for name, value in before.items():
                 if value is None:
@@ -44,9 +44,9 @@ def private_sessions() -> Iterator[Path]:
 
 
 class Terminal:
-    """Runs *command* on a pty of *columns* by *rows*, *environment* over ours; at the block's end hangs up.
+    """Runs *command* on a pty of *columns* by *rows*, with our environment and *environment*.
 
-    ``began`` is the moment before it was started, on ``time.perf_counter``.
+    When the block ends, the program is ended. ``began`` is the moment before it was started, on ``time.perf_counter``.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Terminal:
                 return
 
     def wait_for(self, text: str | re.Pattern[bytes], timeout_s: float = 30.0) -> float:
-        """The seconds since ``began`` after which *text* was drawn, or what a pattern describes.
+        """Return the seconds since ``began`` after which *text* is drawn, or something that matches the pattern.
 
         Raises:
-            RuntimeError: it was not; the message ends with what was.
+            RuntimeError: it was not drawn in *timeout_s* seconds. The message ends with what was drawn.
         """
         wanted = re.compile(re.escape(text.encode())) if isinstance(text, str) else text
         with self._news:
@@ -97,10 +97,10 @@ class Terminal:
         self._child.send(keys)
 
     def answer(self, keys: str, text: str, timeout_s: float = 30.0) -> float:
-        """The seconds from pressing *keys* until *text* is drawn, again if it has been before.
+        """Return the seconds from pressing *keys* until *text* is drawn. A text drawn before that does not count.
 
         Raises:
-            RuntimeError: it was not drawn.
+            RuntimeError: *text* was not drawn in *timeout_s* seconds.
         """
         with self._news:
             self._drawn.clear()
@@ -110,10 +110,10 @@ class Terminal:
         return time.perf_counter() - begun
 
     def wait_closed(self, timeout_s: float) -> float:
-        """The seconds since ``began`` after which the program let go of the terminal.
+        """Return the seconds since ``began`` after which the program closed the terminal.
 
         Raises:
-            RuntimeError: it did not.
+            RuntimeError: the program did not close it in *timeout_s* seconds.
         """
         with self._news:
             if not self._news.wait_for(lambda: self._closed, timeout_s):

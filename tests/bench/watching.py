@@ -1,4 +1,4 @@
-"""What watching itself takes, CPU and memory: screen and engine together, one script, at their own pace."""
+"""What watching itself costs, in CPU and memory: screen and engine together, one script, at their normal pace."""
 
 import re
 import sys
@@ -14,9 +14,9 @@ from tests.own_sessions import own_sessions
 
 SCRIPT = Path(__file__).parent / "scripts" / "light.py"
 BOUND_CPU = 9.0
-"""Times one repaint of as many plain cells a second."""
+"""As a multiple of one repaint of as many plain cells a second."""
 BOUND_MEMORY, BOUND_MEMORY_GPU = 3.0, 4.5
-"""Times a Python that has imported ``textual.app``; with a GPU the driver's library comes to it."""
+"""As multiples of a Python that has imported ``textual.app``. With a GPU the driver's library is added."""
 SIZE = (160, 48)
 _SETTLE_S = 5.0
 
@@ -28,7 +28,10 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 def memory_mb(process: psutil.Process) -> tuple[float, float]:
-    """Proportional and resident set, MB: what is shared with others counts in part, or whole."""
+    """Return the proportional and the resident set in MB.
+
+    Memory shared with other processes counts in part in the first, and whole in the second.
+    """
     rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
     found = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
     if found is None:
@@ -37,7 +40,7 @@ def memory_mb(process: psutil.Process) -> tuple[float, float]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """Windows of ten seconds, once the script has begun to be read."""
+    """Measure windows of ten seconds, once the script is being read."""
     windows, window_s = (2, 5.0) if quick else (6, 10.0)
     pool = {} if has_gpu() else {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "1024"}
     environment = {**pool, "TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "2"}

@@ -1,8 +1,8 @@
-"""What a window of allocations costs the steps that lie in it, and those after it: all in one process, in turns.
+"""What a window of allocations costs the steps within it, and those after it: all in one process, in turns.
 
 A round is a block of steps before a window, one within, and one after. So each ratio is of neighbouring tenths of a
-second of the same process, where its memory lies as it lies. Two more blocks in each round, with a pause between them
-and no window, say how much of a ratio is chance.
+second of the same process, whose memory stays in the same places. Two more blocks in each round, with a pause between
+them and no window, show how much of a ratio is random variation.
 """
 
 import json
@@ -26,7 +26,10 @@ _KINDS = {"keras": "a Keras training step", "eager": "an eager loop of small ope
 
 
 def measure(quick: bool) -> list[Row]:
-    """Ratios within each round: within to the mean of before and after, after to before, and that without a window."""
+    """Measure the ratios within each round.
+
+    These are: within a window to the mean of before and after, after to before, and after to before without a window.
+    """
     spec = find_spec("tensorflow")
     assert spec is not None
     built = build(Path(str(spec.origin)).parent, version("tensorflow"))

@@ -1,6 +1,6 @@
-"""What the machine does in the same minute: a bound in milliseconds would say more of the machine than of us.
+"""The speed of the machine in the same minute. A bound in milliseconds would depend more on the machine than on us.
 
-Of each a few are taken, and the median counts.
+Each figure is measured several times, and the median counts.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from textual.widget import Widget
 from tests.bench.table import spread
 
 QUIET_S = 0.06
-"""More than three of the sixtieths of a second after which Textual draws what has changed."""
+"""More than three of Textual's intervals of a sixtieth of a second; after each it draws what has changed."""
 
 _FRAMES = 30
 _STARTS = 9
@@ -31,7 +31,7 @@ _PSS = "import re, textual.app; print(re.search(r'^Pss:\\s+(\\d+)', open('/proc/
 
 
 class _Plain(Widget):
-    """Cells without colour, each line another in each frame."""
+    """Cells without colour. In each frame every line is different."""
 
     DEFAULT_CSS = "_Plain { width: 1fr; height: 1fr; }"
     number = 0
@@ -53,7 +53,7 @@ class _Repainting(App[None]):
 
 
 async def repainted_ms(size: tuple[int, int]) -> float:
-    """As :func:`repaint_ms`, in the loop that runs."""
+    """Do the same as :func:`repaint_ms`, in the event loop that is running."""
     app, taken = _Repainting(), []
     async with app.run_test(size=size):
         plain = app.query_one(_Plain)
@@ -69,7 +69,10 @@ async def repainted_ms(size: tuple[int, int]) -> float:
 
 
 def repaint_ms(size: tuple[int, int]) -> float:
-    """Milliseconds of CPU in which Textual repaints *size* plain cells, all changed, to the terminal's bytes."""
+    """Return the milliseconds of CPU that Textual takes to repaint *size* plain cells, all changed.
+
+    The time ends with the bytes for the terminal.
+    """
     return asyncio.run(repainted_ms(size))
 
 
@@ -80,18 +83,18 @@ def _start_s(code: str) -> float:
 
 
 def python_s() -> float:
-    """Seconds of ``python -c pass``."""
+    """Return the seconds of ``python -c pass``."""
     return statistics.median(_start_s("pass") for _ in range(_STARTS))
 
 
 def textual_s() -> float:
-    """Seconds of ``python -c 'import textual.app'``."""
+    """Return the seconds of ``python -c 'import textual.app'``."""
     return statistics.median(_start_s("import textual.app") for _ in range(_STARTS))
 
 
 @lru_cache
 def textual_mb() -> float:
-    """MB, as proportional set, of a Python that has imported ``textual.app``."""
+    """Return the MB, as proportional set, of a Python that has imported ``textual.app``."""
     told = subprocess.run([sys.executable, "-c", _PSS], check=True, capture_output=True, text=True).stdout
     found = re.search(r"\d+", told)
     assert found

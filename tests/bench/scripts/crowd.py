@@ -1,8 +1,8 @@
 """COUNT processes that each report as a hook does, all from the same moment on, for SECONDS; without TensorFlow.
 
-Each writes to the folder RESULTS how many figures it has sent, how many found no room, and the longest that sending
-one took of its time, in microseconds of CPU: with so many processes to a core anything else waits for the core.
-The line is the hook's own; the loop is as the hook's.
+Each writes to the folder RESULTS how many figures it has sent, how many were dropped for lack of room, and the longest
+time that sending one took, in microseconds of CPU. Elapsed time would not do: with so many processes for each core, a
+process also waits for the core. The connection is the hook's own; the loop is written like the hook's.
 """
 
 import json
@@ -19,12 +19,12 @@ INTERVAL_S = 0.1
 
 
 def report(number: int, seconds: float, results: Path, go: int) -> None:
-    """One process."""
+    """Report as one process."""
     messenger = Messenger(os.environ["TFMEMTOP_SOCKET"], lambda error: False, lambda: None)
     link = messenger.link
-    os.read(go, 1)  # until the first process closes it
+    os.read(go, 1)  # until the first process closes the pipe
     interval_s, offered, longest, told = INTERVAL_S, 0, 0.0, 0
-    messenger.send("hook_error", text=f"crowd {number}")  # a word that must not be lost
+    messenger.send("hook_error", text=f"crowd {number}")  # a message that must not be lost
     messenger.send("effective", device="CPU:0", physical=None, uuid=None, growth=None, limit=1 << 30, allocator="bfc")
     end = time.monotonic() + seconds
     due = time.monotonic() + random.uniform(0, interval_s)
@@ -50,7 +50,7 @@ def report(number: int, seconds: float, results: Path, go: int) -> None:
 
 
 def main() -> None:
-    """Fork them all, let them go, wait for them."""
+    """Fork all processes, let them begin, and wait for them."""
     count, seconds, results = int(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3])
     waiting, go = os.pipe()
     pids = []

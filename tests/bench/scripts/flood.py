@@ -1,4 +1,7 @@
-"""``python flood.py MEGABYTES FILE``: prints so much, a line at a time as programs do; then the time, into FILE."""
+"""``python flood.py MEGABYTES FILE``: prints so much, a line at a time as programs do.
+
+Then it writes the time of the beginning and of the end of the printing into FILE.
+"""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""A training that leaves the machine mostly idle, for as long as it is let: a step, then a pause."""
+"""A training that leaves the machine mostly idle, until it is killed: a step, then a pause."""
 
 import time
 

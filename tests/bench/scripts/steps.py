@@ -1,8 +1,8 @@
-"""A Keras training and an eager loop, a block of either whenever the bench asks for one.
+"""A Keras training and an eager loop. The bench requests a block of one or the other.
 
-``python steps.py SOCKET``: reads ``keras`` or ``eager`` from the unix socket, answers with the
-seconds that a step took in a block of a second; ends when the socket is closed. A block is as long
-as the time between two frames of the live screen, so that what each costs falls into every block.
+``python steps.py SOCKET`` reads ``keras`` or ``eager`` from the unix socket, and answers with the seconds that a step
+took in a block of a second. It ends when the socket is closed. A block is as long as the time between two frames of
+the live screen, so that the cost of a frame is in every block.
 """
 
 import socket
@@ -17,7 +17,10 @@ SETTLE_S, BLOCK_S = 0.3, 1.0
 
 
 def training_step(on_gpu: bool, jit_compile: bool | str = "auto") -> Callable[[], object]:
-    """One step of a small convolutional net; on a GPU one of some 10 to 30 ms. *jit_compile* is Keras's own."""
+    """Return a function that makes one step of a small convolutional net.
+
+    On a GPU a step takes some 10 to 30 ms. *jit_compile* is passed to Keras.
+    """
     batch, size, width, layers = (256, 96, 64, 4) if on_gpu else (16, 32, 16, 2)
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
@@ -36,7 +39,10 @@ def training_step(on_gpu: bool, jit_compile: bool | str = "auto") -> Callable[[]
 
 
 def eager_step() -> Callable[[], object]:
-    """Forty small operations, and their result in Python: next to nothing but events of the allocator."""
+    """Return a function that makes forty small operations and reads their result in Python.
+
+    Such a step is next to nothing but events of the allocator.
+    """
     matrix = tf.random.uniform((64, 64)) / 64.0
 
     def step() -> object:
@@ -49,7 +55,7 @@ def eager_step() -> Callable[[], object]:
 
 
 def repeat(step: Callable[[], object], seconds: float) -> tuple[float, int]:
-    """Seconds of a step, and how many there were."""
+    """Repeat *step* for *seconds* seconds. Return the seconds of a step, and how many steps there were."""
     begun, steps, passed = time.perf_counter(), 0, 0.0
     while passed < seconds:
         step()

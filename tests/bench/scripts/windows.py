@@ -1,8 +1,8 @@
 """Steps in and outside windows of allocations, in turns: ``python windows.py LIBRARY CHECKSUM FOLDER ROUNDS``.
 
-Prints a line of JSON for each kind of step: its rounds, each the seconds of a step before a window, within it, and
-after it, and before and after a pause in which there was no window; the events of allocators in a step, and what the
-window says that it cost a step.
+Prints a line of JSON for each kind of step. It has the rounds, the events of allocators in a step, and the cost of a
+step that the window itself reports. A round has the seconds of a step before a window, within it, and after it, and
+before and after a pause in which there was no window.
 """
 
 import json
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import tensorflow as tf
-from steps import eager_step, repeat, training_step  # it lies beside this script
+from steps import eager_step, repeat, training_step  # this file is beside the script
 
 from tfmemtop.agent.native import Native
 from tfmemtop.agent.native_windows import BY_TIME, Limits, NativeWindows
@@ -22,7 +22,7 @@ LIMITS = Limits(steps=0, seconds=60.0, allocations=10**7, events=10**8, size=1 <
 
 
 def main() -> None:
-    """Measure both kinds."""
+    """Measure both kinds of step."""
     library, checksum, folder, rounds = sys.argv[1:]
     windows = NativeWindows(Native(library, int(checksum)).library)
     place = (GPU, 0) if tf.config.list_physical_devices("GPU") else (CPU, 0)
