@@ -35,7 +35,7 @@ def _answers_s(command: list[str], presses: int) -> list[float]:
     taken = []
     with private_sessions(), Terminal([*TFMEMTOP, "--", *command], *_SIZE) as terminal:
         terminal.wait_for("Output")
-        time.sleep(_WARM_UP_S)  # time for whatever may fill up
+        time.sleep(_WARM_UP_S)  # time in which buffers can fill up
         for _ in range(presses):
             taken.append(terminal.answer("?", "keys and words"))
             terminal.answer("\x1b", "Output")

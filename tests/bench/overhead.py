@@ -3,7 +3,7 @@
 The same script runs four times: bare, bare once more, under ``tfmemtop record`` and under the live screen. They take
 turns of a second and more. A script that does not have its turn is stopped, and its tfmemtop with it. So each ratio is
 of neighbouring seconds, and other load on the machine affects all of them alike. The places of a process's memory and
-threads make it some percent faster or slower for its whole life. Therefore all four are started anew several times.
+threads make it some percent faster or slower for its whole life. Therefore all four are started several times.
 Bare compared with bare shows how much of a ratio is random variation.
 """
 

@@ -36,7 +36,7 @@ def spread(values: Sequence[float], digits: int) -> str:
 
 
 def likely(values: Sequence[float], digits: int) -> str:
-    """``1.002 (1.000 to 1.004)``: the median, and its 95 % confidence interval; of few *values* the whole range."""
+    """``1.002 (1.000 to 1.004)``: the median, and its 95 % confidence interval; with few *values* their whole range."""
     ordered, count = sorted(values), len(values)
     outside = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1) if count > 5 else 0
     return (

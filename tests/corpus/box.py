@@ -35,7 +35,7 @@ class Box:
         self.recording = root / "recording.jsonl"
 
     def prepare(self, script: Script) -> None:
-        """Make the folders of *script* anew, empty except for its own files."""
+        """Delete the folders and make new ones, which contain only the files of *script*."""
         self.clear()
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, mode=0o700)

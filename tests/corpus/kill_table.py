@@ -73,7 +73,7 @@ def expected(plan: Plan, struck: str) -> Expected:
     if struck == "keeper" and plan.blow == "KILL":
         return "may end"  # the keeper leads the session: the kernel sends SIGHUP, as when a terminal is closed
     if struck == "engine" and plan.blow == "TERM":
-        return "may end"  # SIGTERM is the way to ask a session to end
+        return "may end"  # SIGTERM is the way to end a session
     if (
         plan.way == "record"
         and struck in ("command", "recorder")

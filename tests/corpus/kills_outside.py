@@ -116,7 +116,7 @@ class _Training:
 
 
 def _strike(way: str, after_s: float, whom: float, training: _Training, folder: Path, mark: bytes) -> str:
-    """Attach in the way *way*, kill after *after_s* seconds, and return who was killed.
+    """Attach in the way *way*, kill after *after_s* seconds, and return in words what was killed.
 
     *whom*, from 0 to 1, chooses among our processes; from 0.7 on all of them are killed.
     """

@@ -118,7 +118,7 @@ def _connect(path: str, kind: socket.SocketKind) -> str:
 
 
 def commands(box: Box) -> list[str]:
-    """Even with folders and sockets open to all, the other user receives nothing, and the engine obeys no command."""
+    """Even with folders and sockets open, the other user receives nothing, and the engine executes no command."""
     session = _Session(box)
     try:
         if session.folder is None:

@@ -1,4 +1,4 @@
-"""A TensorFlow process that obeys commands and reports its own figures.
+"""A TensorFlow process that executes commands and reports its own figures.
 
 tfmemtop reads it from outside, and must report the same figures to the byte.
 """

@@ -1,4 +1,4 @@
-"""Whatever can fail fails before the script is started. No setting of the user's Python has an effect on tfmemtop's."""
+"""Whatever can fail fails before the script is started. Settings for the user's Python do not affect tfmemtop's."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Two TensorFlow processes, started anew, beside the one that starts them."""
+"""Two TensorFlow processes, spawned and not forked, beside the one that starts them."""
 
 import multiprocessing
 
