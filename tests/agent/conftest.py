@@ -1,4 +1,4 @@
-"""A real listener where the monitor would be, and scripts that run with and without the hook."""
+"""A real listener in the place of the monitor, and functions that run scripts with and without the hook."""
 
 import json
 import os
@@ -23,23 +23,26 @@ from tfmemtop.engine.process.injection import path_with_hook
 INJECT = Path(__file__).parents[2] / "tfmemtop" / "inject"
 
 PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
-"""Runs the scripts; another than the tests' own to try the hook in it, as ``tests/matrix.py`` does."""
+"""The Python that runs the scripts.
+
+It can differ from the Python of the tests, to try the hook in another version, as ``tests/matrix.py`` does.
+"""
 
 VERSION = tuple(map(int, subprocess.check_output([PYTHON, "-c", "print(*__import__('sys').version_info[:2])"]).split()))
-"""Of that Python: major, minor."""
+"""The version of that Python: major, minor."""
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
-"""TensorFlow's GPU allocator on the CPU, as on a machine without a GPU."""
+"""These variables make TensorFlow use its GPU allocator on the CPU: the tests need a pool and no GPU."""
 
 
 INTERVAL = "0.02"
-"""Seconds between readings, as hooks are told."""
+"""Seconds between readings, as sent to hooks in ``TFMEMTOP_INTERVAL``."""
 
 Event = dict[str, Any]
 
 
 class Monitor:
-    """Accepts hooks on a SEQPACKET socket and keeps what they send, each with its sender's ``pid``."""
+    """Accepts hooks on a SEQPACKET socket and keeps the events that they send, each with the ``pid`` of its sender."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +88,7 @@ class Monitor:
             del self._lines[line]
 
     def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
-        """The first event that is *wanted*."""
+        """Wait for the first event for which *wanted* returns true, and return it."""
 
         def found() -> Event | None:
             return next((event for event in self.events if wanted(event)), None)
@@ -103,21 +106,21 @@ class Monitor:
         line.send(json.dumps(message).encode())
 
     def of(self, kind: str, pid: int | None = None) -> list[Event]:
-        """The events of *kind* so far, of *pid* or of all."""
+        """Return the events of *kind* so far: those of *pid*, or of all processes if it is None."""
         with self._arrived:
             return [event for event in self.events if event["type"] == kind and pid in (None, event["pid"])]
 
     def stop_reading(self) -> None:
-        """From now on let everything pile up."""
+        """Stop reading. From now on, events stay in the sockets."""
         self._reading.clear()
         self._rope.send(b".")
 
     def go_on_reading(self) -> None:
-        """Read again, what has piled up first."""
+        """Read again. The events that waited in the sockets come first."""
         self._reading.set()
 
     def die(self) -> None:
-        """Close everything, as a killed monitor does."""
+        """Close all sockets, as happens when a monitor is killed."""
         self._reading.set()
         self._rope.close()
         self._thread.join(PATIENCE_S)
@@ -131,7 +134,7 @@ def monitor(tmp_path: Path) -> Iterator[Monitor]:
 
 
 class Outcome(NamedTuple):
-    """How a process ended and what it wrote, less what differs from start to start."""
+    """The exit code and the output of a process, without the parts of the output that differ from start to start."""
 
     code: int
     out: str
@@ -139,7 +142,7 @@ class Outcome(NamedTuple):
 
 
 class Process(Protocol):
-    """A script that was started, be it forked or not."""
+    """A script that was started: a forked process, or a new one."""
 
     @property
     def pid(self) -> int: ...
@@ -154,7 +157,7 @@ class Process(Protocol):
 
 
 def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
-    """An environment for a script: hooked if there is a *monitor*."""
+    """Return an environment for a script, with the hook if there is a *monitor*."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
     variables |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **POOL, **more}
     if monitor is not None:
@@ -165,7 +168,7 @@ def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
 
 
 def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
-    """Start Python with *arguments*, hooked if there is a *monitor*; *more* are variables.
+    """Start Python with *arguments*, with the hook if there is a *monitor*. *more* are environment variables.
 
     If the script imports TensorFlow, ``tests.sparing`` leaves out what most tests do not need. A test that gives a
     ``PYTHONPATH``, even an empty one, prevents that.
@@ -179,31 +182,34 @@ def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more
 
 
 def _source(argument: str) -> str:
-    """The text of a script, if *argument* names one."""
+    """Return the text of the script if *argument* is the path of one, and otherwise *argument* itself."""
     path = Path(argument) if argument.endswith(".py") else None
     return path.read_text() if path is not None and path.exists() else argument
 
 
 def outcome(process: Process, typed: str = "") -> Outcome:
-    """Wait for the end of *process*."""
+    """Write *typed* to *process*, wait for its end, and return its outcome."""
     out, err = process.communicate(typed, timeout=PATIENCE_S)
     assert process.returncode is not None
     return Outcome(process.returncode, steady(out), steady(err))
 
 
 def run(monitor: Monitor | None, *arguments: str, **more: str) -> Outcome:
-    """Run Python with *arguments* to its end, hooked if there is a *monitor*."""
+    """Run Python with *arguments* to its end, with the hook if there is a *monitor*."""
     return outcome(start(monitor, *arguments, **more))
 
 
 def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outcome]:
-    """The same without and with the hook, side by side."""
+    """Run the same program without and with the hook, at the same time. Return both outcomes in that order."""
     bare, hooked = (start(each, *arguments, **more) for each in (None, monitor))
     return outcome(bare), outcome(hooked)
 
 
 def steady(text: str) -> str:
-    """*text* without what is chance in the lines of TensorFlow's log, and in Python's warning about forks."""
+    """Return *text* without the parts that change from run to run.
+
+    These are times, process ids and addresses in TensorFlow's log, and the pid in Python's warning about forks.
+    """
     text = re.sub(r"(?m)^([IWEF])\d{4} \d\d:\d\d:[\d.]+ +\d+ ", r"\1 ", text)
     text = re.sub(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+: ", "", text)
     text = re.sub(r"\(pid=\d+\) is multi-threaded", "(pid=1) is multi-threaded", text)
@@ -211,11 +217,14 @@ def steady(text: str) -> str:
 
 
 def working_tensorflow(folder: Path) -> str:
-    """A folder with a ``tensorflow`` that does nothing, for ``PYTHONPATH``; to import it brings in the agent."""
+    """Write a ``tensorflow`` package that does nothing. Return the folder to put into ``PYTHONPATH``.
+
+    The import of this package loads the agent, like that of the real one.
+    """
     package = folder / "packages" / "tensorflow"
     (package / "python").mkdir(parents=True)
     (package / "__init__.py").write_text("import tensorflow.python\n")
-    # What the agent, too, could have need of, and have imported earlier.
+    # The agent could need these modules, too, and could have imported them earlier.
     (package / "python" / "__init__.py").write_text("import atexit, ctypes, fcntl, weakref, signal, re\n")
     return str(package.parent)
 
@@ -236,12 +245,12 @@ def watched(function):
 for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
     setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
 """
-"""Keeps in ``elsewhere`` every operation that another thread than the script's main one runs."""
+"""Code that stores in ``elsewhere`` every operation that runs in a thread other than the script's main thread."""
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], str]:
-    """Writes a script and gives its path."""
+    """Return a function that writes a script and returns its path."""
 
     def write(source: str) -> str:
         path = tmp_path / "train.py"
@@ -252,14 +261,14 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 
 
 def bare_tensorflow(shared: Path) -> Forking:
-    """A TensorFlow without the hook."""
+    """Return a process from which scripts are forked: TensorFlow is imported there, without the hook."""
     return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
 
 
 class Forks:
     """Starts scripts in which TensorFlow is already imported, with the hook and without it.
 
-    The hook begins anew in each, as in the workers of ``multiprocessing``.
+    In each script the hook starts again, as it does in the workers of ``multiprocessing``.
     """
 
     def __init__(self, hooked: Forking, bare: Forking, folder: Path) -> None:
@@ -267,22 +276,25 @@ class Forks:
         self._started: list[Forked] = []
 
     def start(self, monitor: Monitor | None, *arguments: str) -> Process:
-        """As the function ``start``; *arguments* begin with a script's path. A *monitor* is that of the test."""
+        """Start a script like the function ``start``. The first of *arguments* is the path of the script.
+
+        *monitor* is None, for no hook, or the monitor of the test.
+        """
         forking = self._bare if monitor is None else self._hooked
         self._started.append(forking.start(*arguments, folder=self._folder))
         return self._started[-1]
 
     def run(self, monitor: Monitor | None, *arguments: str) -> Outcome:
-        """As the function ``run``."""
+        """Run a script like the function ``run``."""
         return outcome(self.start(monitor, *arguments))
 
     def both(self, monitor: Monitor, *arguments: str) -> tuple[Outcome, Outcome]:
-        """As the function ``both``."""
+        """Run a script without and with the hook, like the function ``both``."""
         bare, hooked = self.start(None, *arguments), self.start(monitor, *arguments)
         return outcome(bare), outcome(hooked)
 
     def close(self) -> None:
-        """Leave no script running."""
+        """End all scripts that still run."""
         for script in self._started:
             script.close()
 

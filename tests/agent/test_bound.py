@@ -1,4 +1,4 @@
-"""Hook and agent call nothing that the script can replace, and import nothing that it can put in its place."""
+"""Hook and agent call no function that the script can replace, and import no module that it can replace."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ AGENT = INJECT.parent / "agent"
 FILES = sorted(AGENT.rglob("*.py"))
 HOOK = ast.parse((INJECT / "sitecustomize.py").read_text())
 AT_START = {"_keep", "_step_aside", "_module", "_working_folder"}
-"""Functions of the hook that run before the script does, and no longer afterwards."""
+"""Functions of the hook that run only before the script starts."""
 
 KEPT = {
     *(node.value for node in ast.walk(HOOK) if isinstance(node, ast.Constant) and isinstance(node.value, str)),
@@ -26,7 +26,7 @@ STAND_INS = {path.stem for path in (AGENT / "stdlib").glob("[a-z]*.py")}
 
 
 def at_run_time(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The statements of *tree* less what only type checkers see."""
+    """Yield the statements of *tree*, except those that only type checkers read."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "MYPY"):
             continue
@@ -168,7 +168,7 @@ print(os.waitpid(child, 0)[1], flush=True)
 
 def test_no_function_that_a_script_has_replaced_is_called(monitor: Monitor, script: Script) -> None:
     path = script(USING)
-    # From Python 3.12 on a fork beside TensorFlow's threads makes one warn, with its number.
+    # From Python 3.12 on, a fork while TensorFlow's threads run gives a warning, which contains the process id.
     bare, hooked = [start(each, path, PYTHONWARNINGS="ignore") for each in (None, monitor)]
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] > 4 << 20)
     for command in (
@@ -217,7 +217,7 @@ NAMES += ("collections", "weakref", "operator", "struct", "types", "atexit", "im
 def test_a_scripts_own_modules_are_imported_when_it_does_so(
     monitor: Monitor, script: Script, tmp_path: Path, stub: str
 ) -> None:
-    """Modules named like the standard library's, which say so when they are imported."""
+    """The script's modules have the names of the standard library's. Each prints a line when it is imported."""
     folder = tmp_path / "own"
     folder.mkdir()
     for name in NAMES:
@@ -242,7 +242,7 @@ def test_nor_does_the_path_of_the_start_hide_what_is_kept(monitor: Monitor, tmp_
         Path(stub, f"{name}.py").write_text(f"print('own {name}')\n")
     bare, hooked = both(monitor, "-c", "import sys, tensorflow; print(sorted(sys.modules))", PYTHONPATH=stub)
     assert bare == hooked
-    assert ("own fcntl" in bare.out) is ("fcntl" not in sys.builtin_module_names)  # it is built into Debian's Python
+    assert ("own fcntl" in bare.out) is ("fcntl" not in sys.builtin_module_names)  # fcntl is built into Debian's Python
     assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")
 
 
@@ -259,7 +259,7 @@ print(binascii.hexlify(b"x"), fcntl.fcntl(0, fcntl.F_GETFD), ctypes.pointer(ctyp
 """
     bare, hooked = both(monitor, "-X", "importtime", "-c", look)
     assert bare[:2] == hooked[:2] and "at the end" in bare.out
-    # The system's own sitecustomize, where there is one, is imported by the hook's, thus a level deeper.
+    # The system's own sitecustomize, if there is one, is imported by the hook's, and so one level deeper.
     imported = [[line.split("|")[2].strip() for line in each.err.splitlines()] for each in (bare, hooked)]
     assert [name for name in imported[1] if name != "sitecustomize"] == [
         name for name in imported[0] if name != "sitecustomize"

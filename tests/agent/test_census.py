@@ -1,4 +1,4 @@
-"""The census knows every variable of a real model to the byte, and does nothing to it."""
+"""The census reports every variable of a real model, exact to the byte, and does not affect the model."""
 
 import json
 from collections.abc import Callable
@@ -140,7 +140,10 @@ sys.stdin.readline()
 
 
 def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script, forks: Forks) -> None:
-    """Those that are resources and those that are not, with an optimizer's slots; none of a graph that never ran."""
+    """The census has resource and reference variables, and an optimizer's slots.
+
+    It has no variable of a graph that never ran.
+    """
     process = forks.start(monitor, script(SESSION))
     assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "trained\n"
 

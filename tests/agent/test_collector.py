@@ -73,7 +73,7 @@ print(saved)
 """
     process = forks.start(monitor, script(source))
     assert process.stdin is not None and process.stdout is not None
-    for _ in range(2):  # while it waits, it is read again and again
+    for _ in range(2):  # while the script waits, its pools are read again and again
         assert process.stdout.readline() == "up\n"
         told = len(monitor.of("allocator"))
         monitor.wait_for(lambda event, least=told + 20: len(monitor.of("allocator")) >= least)  # type: ignore[misc]

@@ -1,4 +1,7 @@
-"""The rooms that import the standard library only send the values of enums as text: each value is one that there is."""
+"""Agent and probe send the values of enums as text: each text is a value of its enum.
+
+They cannot use the enums themselves, since they import only the standard library.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -26,16 +29,16 @@ SENT: dict[tuple[str, int], type[Enum]] = {
     ("Awaited", 0): HookPart,
     ("_note_each", 2): HookPart,
 }
-"""Which enum an argument of a function is a value of, by the function's name and the argument's place."""
+"""The enum to which an argument belongs, by the name of the function and the position of the argument."""
 
 ELSEWHERE = {
-    *("async", "not_bfc"),  # of Mapless, sent where an allocator is found to have no map
+    *("async", "not_bfc"),  # of Mapless, sent when an allocator turns out to have no map
     "profiler_server",  # of Windowless, a default
-    "load",  # of HookPart, in JSON of the hook's own
-    *("unbuilt", "no_answer"),  # of Unreplayed, told by those who ask for a replay
+    "load",  # of HookPart, in JSON that the hook itself writes
+    *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
     "system",  # of Unbuildable, without an exception
 }
-"""Values that are sent without such a function."""
+"""Values that are sent without one of those functions."""
 
 
 def sent(room: str) -> Iterator[tuple[type[Enum], str]]:
@@ -49,7 +52,10 @@ def sent(room: str) -> Iterator[tuple[type[Enum], str]]:
 
 
 def constant(node: ast.expr) -> str:
-    """The text of a string up to a colon, as far as it is there before the program runs."""
+    """Return the text of a string up to a colon.
+
+    Of an f-string this is the fixed text at its start. The result is empty if there is no such text.
+    """
     first = node.values[0] if isinstance(node, ast.JoinedStr) else node
     text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
     return text.partition(":")[0]

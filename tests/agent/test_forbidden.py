@@ -1,4 +1,4 @@
-"""What a script forbids, clears, replaces or runs out of is no harm to it with the hook either."""
+"""A script may forbid, clear, replace or use up what the hook needs, and runs as it does without the hook."""
 
 import json
 from collections.abc import Callable
@@ -125,9 +125,10 @@ def handler(number, frame):
 
 
 def test_the_exceptions_of_signal_handlers_are_the_scripts(monitor: Monitor, script: Script, forks: Forks) -> None:
-    """Raised while our own code runs they reach the script all the same.
+    """Such exceptions reach the script even if they are raised while our own code runs.
 
-    A ``TimeoutError`` is an ``OSError`` as well, which the line to the monitor catches, but not this one.
+    A ``TimeoutError`` is also an ``OSError``. The line to the monitor catches an ``OSError``, but must not catch this
+    one.
     """
     source = """
 import functools, json, signal, sys
@@ -170,7 +171,7 @@ print(tf.Variable(1.0).numpy(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 
 
 def test_code_of_ours_lies_in_no_file(monitor: Monitor, script: Script, tmp_path: Path) -> None:
-    """Coverage and its like measure what lies in files, and would count ours with the script's."""
+    """Tools such as coverage measure code that is in files, and would count our code with the script's."""
     source = """
 import sys
 files = set()

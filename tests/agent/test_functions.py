@@ -1,4 +1,4 @@
-"""Real functions and real trainings are counted as often as they are called and traced."""
+"""The counts of calls and tracings are right for real functions and real trainings."""
 
 import re
 from collections.abc import Callable
@@ -60,8 +60,8 @@ def test_calls_and_tracings(monitor: Monitor, script: Script, forks: Forks) -> N
         return next(number for number, each in enumerate(lines, 1) if text in each)
 
     found = {name.rpartition(".")[2]: counts for name, counts in newest(monitor).items()}
-    # 15 values twice, one of them 500 times more, nine more of which 0 is known.
-    # The first of a function's tracings is not compared with any.
+    # counted: 15 values twice, one of them 500 times more, then nine values (0 to -8) of which only 0 is not new.
+    # So 30 + 500 + 9 calls, and 15 + 8 tracings. The first tracing of a function is not compared with another.
     assert found["counted"] == [539, 23, path, line("def counted") - 1, 1, 1, [["n", "-7", "-8", 22]]]
     assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1, 1, []]
     assert found["step"] == [40, 1, path, line("def step"), 1, 1, []]

@@ -60,7 +60,7 @@ tf.config.set_visible_devices([], "CPU")
 
 
 def test_a_whole_training(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # nothing is left out: as on a user's machine
+    bare, hooked = both(monitor, script(TRAINING), PYTHONPATH="")  # without tests.sparing: as on a user's machine
     assert bare.out == hooked.out
     assert without_our_frames(hooked.err) == bare.err
     assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err
@@ -68,7 +68,11 @@ def test_a_whole_training(monitor: Monitor, script: Script) -> None:
 
 
 def without_our_frames(err: str) -> str:
-    """Python 3.9 and 3.10 cannot raise again without the wrapper's own lines in the traceback."""
+    """Return *err* without the lines of our wrappers.
+
+    Python 3.9 and 3.10 cannot raise an exception again without these lines in its traceback. From 3.11 on, *err* is
+    returned unchanged.
+    """
     if run(None, "-c", "import sys; print(sys.version_info >= (3, 11))").out == "True\n":
         return err
     return "".join(line for line in err.splitlines(keepends=True) if 'File "<tfmemtop ' not in line)
@@ -113,7 +117,7 @@ def test_signals(monitor: Monitor, script: Script, number: int, forks: Forks) ->
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(number)
     done = outcome(process)
-    assert done.code == -number  # Python, too, ends by SIGINT after the traceback
+    assert done.code == -number  # Python ends itself by SIGINT, too, after the traceback
     asked = number == signal.SIGINT
     assert done.out == ("asked to end\n" if asked else "")
     assert ("KeyboardInterrupt" in done.err.splitlines()[-1:]) == ("Traceback" in done.err) == asked
@@ -158,7 +162,7 @@ sys.setprofile(watch)
 def test_a_signal_handlers_exception_at_the_end_is_nobodys(
     monitor: Monitor, script: Script, tmp_path: Path, kind: str
 ) -> None:
-    """Python would print it as one of ours, since no code of the script's is left to catch it."""
+    """Python would print it as an exception of our code: no code of the script is left to catch it."""
     source = script(HANDLED_AT_EXIT.format(kind=kind))
     assert run(monitor, source, PYTHONPATH=working_tensorflow(tmp_path)) == (0, "handled\n", "")
     assert monitor.wait_for(lambda event: event["type"] == "hook_end") and not monitor.of("hook_error")

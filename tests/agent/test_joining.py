@@ -1,4 +1,4 @@
-"""What a hook that comes late looks for in the process, as the script can notice it."""
+"""What a script can notice when a hook that comes late searches its process."""
 
 import json
 import subprocess

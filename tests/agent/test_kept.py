@@ -1,4 +1,4 @@
-"""Nothing of the script's is kept alive by the hook."""
+"""The hook keeps no object of the script alive."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ print(work()() is None)
 def test_no_code_is_run_and_no_pipe_is_read_for_us_and_subclasses_are_made_as_ever(
     monitor: Monitor, script: Script, forks: Forks
 ) -> None:
-    """Of a script that is piped in or typed: who read on would wait, and take what is typed next."""
+    """A script can be piped in or typed. To read its source would block, and would take the input that comes next."""
     source = """
 import os, sys
 import tensorflow as tf

@@ -38,7 +38,7 @@ def test_a_script_that_closed_it_and_uses_its_number_gets_nothing_from_us(monito
     link.close()
     other.setblocking(False)
     mine.close()
-    os.close(number)  # still open: we have left it alone
+    os.close(number)  # still open: the link has not closed it
     assert other.recv(100) == b""
     assert [event["text"] for event in monitor.of("hook_error")] in ([], ["first"])
     other.close()
@@ -87,7 +87,7 @@ def test_without_a_free_descriptor_packets_wait(monitor: Monitor) -> None:
 
 
 def test_many_packets_leave_nothing_behind(tmp_path: Path) -> None:
-    """Read or not."""
+    """This holds for packets that are read and for packets that are not."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen(1)

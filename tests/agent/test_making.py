@@ -1,4 +1,4 @@
-"""Who had TensorFlow make its devices, under which environment, and what it refused, told by real TensorFlow."""
+"""Real TensorFlow reports which line made its devices, in which environment, and what it refused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,8 @@ def test_the_line_that_made_the_devices_is_the_scripts_own(monitor: Monitor, scr
     assert made["file"] == str(tmp_path / "layers.py")
     assert made["code"] == lines[made["line"] - 1].strip() == "return keras.Sequential(["
     assert made["error"] is None
-    # As they were then: what the script set before counts, what it set later does not.
+    # The variables are those of the moment when the devices were made.
+    # Those that the script set before count; those that it set later do not.
     variables = made["variables"]
     assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "True" and variables["TF_CPU_BFC_MEM_LIMIT_IN_MB"] == "512"
     assert "TF_GPU_ALLOCATOR" not in variables and len(variables["TF_DEVICE_MIN_SYS_MEMORY_IN_MB"]) == 500
@@ -139,4 +140,4 @@ def test_pools_are_read_often_until_the_first_operation_and_a_script_without_a_f
     assert {event["peak"] for event in monitor.of("allocator")} == {0}
     (made,) = monitor.of("initialised")
     assert (made["file"], made["line"]) == ("<string>", 2)
-    assert made["code"] in ("", "tf.config.list_logical_devices()")  # Python itself keeps it from 3.13 on
+    assert made["code"] in ("", "tf.config.list_logical_devices()")  # from 3.13 on Python itself keeps the source of -c

@@ -1,4 +1,4 @@
-"""A tensor's path is how Python holds it, whatever holds it; no code of the script's runs for that."""
+"""A tensor's path shows how Python holds it, for every kind of holder; none of the script's code runs for that."""
 
 import json
 import os
@@ -170,7 +170,7 @@ def test_objects_and_containers(monitor: Monitor, script: Script, forks: Forks) 
 def test_functions_that_run_or_are_held(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(FUNCTIONS))
     expected = json.loads(line(process))["paths"]
-    expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # it has returned
+    expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # hold has returned
     assert paths(ask(monitor, process)["largest"]) == expected
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
@@ -216,7 +216,7 @@ while True:
 
 
 def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> None:
-    """Groups have their holder; the script goes on meanwhile."""
+    """Groups of tensors have their holder, and the script goes on while they are searched for."""
     process = forks.start(monitor, script(MANY))
     assert line(process) == "up"
     census = ask(monitor, process)
@@ -234,14 +234,14 @@ def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> No
         typed(process)
         stops.append(float(line(process)))
     assert outcome(process).code == 0 and not monitor.of("hook_error")
-    # So long no other thread of the script's ran. Most of it is the one look through all objects.
+    # For this time no other thread of the script ran. Most of it is the one look through all objects.
     assert sorted(stops)[1] < 2
 
 
 def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_path: Path) -> None:
-    """Else their thousands of modules are looked through before the script's own objects."""
+    """Otherwise their thousands of modules are searched before the script's own objects."""
     (installed := tmp_path / "packages").mkdir()
-    keras = find_spec("keras")  # found, not imported: with it TensorFlow would come into the tests' own process
+    keras = find_spec("keras")  # found, not imported: Keras would import TensorFlow into the tests' own process
     assert keras is not None and keras.origin is not None
     for package in Path(keras.origin).parents[1].iterdir():
         (installed / package.name).symlink_to(package)

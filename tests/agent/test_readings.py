@@ -1,4 +1,4 @@
-"""What the monitor learns of a real training on TensorFlow's BFC allocator."""
+"""What the monitor receives from a real training on TensorFlow's BFC allocator."""
 
 import json
 from collections.abc import Callable
@@ -122,7 +122,7 @@ def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) ->
     forked, spawned, served, idle = [line.split() for line in ended.out.splitlines()]
     for pid, _ in (forked, spawned, served):
         assert monitor.of("hook", int(pid)) and monitor.of("effective", int(pid)) and monitor.of("allocator", int(pid))
-    # Forked from an initialised TensorFlow: its allocator's lock may be held for ever.
+    # This child was forked from an initialised TensorFlow: the lock of its allocator may never be released.
     assert not [event for event in monitor.events if event["pid"] == int(idle[0])]
     assert not monitor.of("hook_error")
 
@@ -160,7 +160,7 @@ def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script:
     process.stdin.flush()
     assert process.stdout.readline() == "last\n"
     monitor.go_on_reading()
-    # What could wait comes first, then readings of the present again.
+    # The events that could wait come first, then current readings again.
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 * MIB)
     assert outcome(process, "\n").code == 0
     dropped = monitor.wait_for(lambda event: event["type"] == "hook_end")["dropped"]
@@ -171,7 +171,10 @@ def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script:
 def test_neither_replaced_threads_nor_settings_without_sense_keep_pools_from_being_read(
     monitor: Monitor, script: Script
 ) -> None:
-    """gevent and eventlet put greenlets in the place of threads: the sampler must not be one. Settings are told of."""
+    """gevent and eventlet replace threads by greenlets: the sampler must not be one.
+
+    Settings without sense are reported as errors of the hook.
+    """
     source = """
 import _thread, sys
 

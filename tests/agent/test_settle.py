@@ -1,6 +1,6 @@
-"""The user's settings against the script's own, in TensorFlow's own context code.
+"""The user's settings are compared with the script's own, in TensorFlow's own context code.
 
-A list of GPUs is put where TensorFlow keeps what it found, so that this runs on a machine with none.
+The scripts add GPUs to the list where TensorFlow keeps the devices that it found. So a machine needs no GPU for this.
 """
 
 import json
@@ -67,10 +67,10 @@ def answers(shared: Path) -> dict[str, dict[str, list[Any]]]:
 
 
 def ask_all(folder: Path) -> None:
-    """Put down what TensorFlow answers under each of the settings."""
+    """Write TensorFlow's options under each of the settings, one JSON file for each, into *folder*."""
     path = folder / "ask.py"
     path.write_text(ASK)
-    (folder / "hook.sock").unlink(missing_ok=True)  # of an attempt that failed
+    (folder / "hook.sock").unlink(missing_ok=True)  # left by an attempt that failed
     monitor = Monitor(folder / "hook.sock")
     started = {
         name: start(monitor, str(path), TFMEMTOP_SETTINGS=json.dumps(settings)) for name, settings in SETTINGS.items()

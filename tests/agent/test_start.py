@@ -1,4 +1,4 @@
-"""Every Python of the watched command starts as it would without the hook."""
+"""Every Python process of the watched command starts as it would without the hook."""
 
 import shutil
 import venv
@@ -72,7 +72,7 @@ def own_sitecustomize(folder: Path, source: str) -> str:
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_options_that_shut_the_hook_out(monitor: Monitor, script: Script, option: str) -> None:
-    # Under -S no sitecustomize runs, which could take the hook's folder out of sys.path again.
+    # Under -S no sitecustomize runs. So the hook cannot remove its folder from sys.path.
     bare, hooked = both(monitor, option, script("print('trained')" if option == "-S" else LOOK))
     assert bare == hooked and bare.code == 0
 
@@ -105,7 +105,7 @@ PATHS = (
         "/x:{inject}:/y",
     ),
 )
-"""What users have in ``PYTHONPATH``; an empty part is the working directory."""
+"""Values that users may have in ``PYTHONPATH``. An empty part is the working directory."""
 
 
 @pytest.mark.parametrize("options", [[], ["-P"], ["-s"]])
@@ -122,7 +122,7 @@ def test_it_leaves_the_path_as_it_would_be(
     places = {"folder": tmp_path, "zip": packed, "link": tmp_path / "link", "inject": INJECT}
     for path in PATHS:
         value = path.format(**places)
-        # The folder of the hook is ours alone: without us it would be on nobody's path.
+        # Only we add the folder of the hook: without us it would be on no path.
         own = ":".join(part for part in value.split(":") if part.rstrip("/") != str(INJECT))
         bare = start(None, *options, look, **({"PYTHONPATH": own} if own else {}))
         assert outcome(bare) == outcome(start(monitor, *options, look, PYTHONPATH=value)), path
@@ -133,7 +133,7 @@ def test_it_leaves_the_path_as_it_would_be(
 def test_a_script_lengthens_the_path_of_its_children(
     monitor: Monitor, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, lengthened: str
 ) -> None:
-    """An empty part, as is left where nothing stood before, means the working folder."""
+    """An empty part means the working folder. It remains where ``PYTHONPATH`` was empty before."""
     monkeypatch.chdir(tmp_path)
     value = lengthened.format("$PYTHONPATH", cwd=tmp_path)
     look = script(LOOK)
@@ -146,7 +146,7 @@ def test_a_script_lengthens_the_path_of_its_children(
 def test_what_packages_import_at_the_start_is_not_looked_for_in_the_working_folder(
     monitor: Monitor, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in ``.pth`` files of environments, which are read before the hook."""
+    """An example are the ``.pth`` files of environments, which Python reads before the hook."""
     venv.create(tmp_path / "venv")
     python = str(tmp_path / "venv" / "bin" / "python")
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
@@ -187,7 +187,7 @@ import tensorflow as tf
 tf.ones(3)
 subprocess.run("env | grep -e TF_BFC_MEMORY_DUMP -e ^XLA_FLAGS", shell=True)
 """
-    # Where nobody may look into a pool, dumps are asked for, if there is one.
+    # Where reading a pool in place is forbidden, TensorFlow is set to write dumps, if there is a pool.
     pools = {"TFMEMTOP_DUMPS": "/session/dumps", "TFMEMTOP_NO_PROBE": "1", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
     assert run(monitor, script(source), XLA_FLAGS="--xla_mine=1", **pools)[:2] == (0, "XLA_FLAGS=--xla_mine=1\n")
     assert monitor.of("initialised") and not monitor.of("xla_cluster")

@@ -1,4 +1,4 @@
-"""Live tensors are found wherever the script keeps them, to the byte, and let go of at once."""
+"""Live tensors are found wherever the script keeps them, exact to the byte, and no reference to them is kept."""
 
 import json
 from collections.abc import Callable
@@ -51,7 +51,7 @@ wait("gone")
 
 
 def ask(monitor: Monitor, process: Process) -> Event:
-    """Have tensors looked for, and give what was found."""
+    """Request a search for tensors, and return the census with its result."""
 
     def found() -> list[Event]:
         return [event for event in list(monitor.events) if event["type"] == "census" and "tensors" in event]
@@ -74,7 +74,7 @@ def line(process: Process) -> str:
 
 
 def rows(census: Event) -> dict[int, list[Any]]:
-    """The large tensors by their second extent."""
+    """Return the rows of the large tensors by the second extent of their shape."""
     return {row[2][1]: row for row in census["largest"] if row[1] == "tensors" and len(row[2]) == 2}
 
 
@@ -189,7 +189,7 @@ sys.stdin.readline()
 
 
 def test_what_an_audit_hook_hears(monitor: Monitor, script: Script, forks: Forks) -> None:
-    """Of a look for tensors only what the manual says, and unasked of no look."""
+    """A search for tensors raises only the audit events that the manual names. Without a request there is no search."""
     source = """
 import json, sys, threading
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""A pool that runs out is told of while TensorFlow still tries, and children see nothing of how."""
+"""A pool that runs out is reported while TensorFlow still tries; child processes see nothing of this."""
 
 import shutil
 from collections.abc import Callable
@@ -66,17 +66,17 @@ def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Sc
     assert not monitor.of("out_of_memory")
     pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
     assert sum(piece.size for piece in pieces if piece.in_use) == put_down["in_use"] >= 16 * MIB
-    # A child that is no Python, started with a pool there, saw no variable of ours.
+    # A child that is not Python, started while there is a pool, did not have our variable in its environment.
     assert outcome(process).out == "0\nfailed\n"
     assert [path.suffix for path in dumps.iterdir()] == [".chunks"], "TensorFlow wrote nothing"
     (failure,) = monitor.of("out_of_memory")
-    # What held the memory was found out while the script waited.
+    # The holders of the memory were found while the script waited.
     (census,) = [event for event in monitor.of("census") if event.get("tensors") is not None]
     assert census["alike"][0] == ["pieces", 4, [1 << 20], "float32", "CPU:0", 16 * MIB]
     assert monitor.events.index(put_down) < monitor.events.index(census) < monitor.events.index(failure)
     assert monitor.events.index(failure) > monitor.events.index(put_down)
     assert not monitor.of("hook_error")
-    # It waited ten seconds, and was told of again since then, but not at each look.
+    # The script waited ten seconds. In that time the pool was reported again, but not at each look.
     assert 2 <= len([event for event in monitor.events if exhausted(event)]) <= 6
 
 
@@ -85,12 +85,15 @@ UNWATCHED = {
     "a version that is not known": lambda text: text.replace('    "2.', '    "9.'),
     "another pointer": lambda text: text.replace('"environment": 8', '"environment": 16'),
 }
-"""Of tables with other wrong places tests/probe/test_direct.py has that they are not believed."""
+"""Changes to the table of places, after which the pool is not read in place, by their reason.
+
+tests/probe/test_direct.py tests that tables with other wrong places are rejected.
+"""
 
 
 @pytest.mark.parametrize("why", UNWATCHED)
 def test_else_tensorflow_writes_it(monitor: Monitor, script: Script, dumps: Path, tmp_path: Path, why: str) -> None:
-    """Where the table of places does not fit, or nobody may look in place."""
+    """TensorFlow writes the dump where the table of places does not fit, or where reading in place is forbidden."""
     package = tmp_path / "copy"
     for room in ("inject", "agent"):
         shutil.copytree(INJECT.parent / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -101,7 +104,7 @@ def test_else_tensorflow_writes_it(monitor: Monitor, script: Script, dumps: Path
     more = {"TFMEMTOP_NO_PROBE": "1"} if why == "forbidden" else {}
     variables = {"TFMEMTOP_DUMPS": str(dumps), **POOL, **more}
     hook = {"PYTHONPATH": str(package / "inject"), "TFMEMTOP_SOCKET": str(monitor.path), "TFMEMTOP_INTERVAL": "0.02"}
-    arguments = ["fail"] if why == "forbidden" else []  # it takes ten seconds
+    arguments = ["fail"] if why == "forbidden" else []  # to fail takes ten seconds
     process = start(None, script(RUNNING_OUT), *arguments, **variables, **hook)
     assert process.stdout is not None and process.stdout.readline() == "made\n"
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 16 * MIB)

@@ -1,4 +1,4 @@
-"""Each process has XLA write its reports to a folder of its own, and the script sees no change."""
+"""In each process XLA writes its reports to a separate folder, and the script sees no change."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ CHANGES = {
 
 
 def test_the_number_of_the_process_is_in_the_path(monitor: Monitor, tmp_path: Path) -> None:
-    """All at once: most of the time goes into importing TensorFlow."""
+    """All scripts run at the same time: most of their time goes into the import of TensorFlow."""
     flags = {"XLA_FLAGS": f"--xla_dump_to={tmp_path}/0 --xla_users=a'b c'", "TFMEMTOP_XLA": str(tmp_path)}
     started = {}
     for number, change in enumerate(CHANGES):

@@ -1,4 +1,4 @@
-"""A compiler that is quick, for tests of the cache, and a recorded script that meets what it has built."""
+"""A quick compiler, for tests of the cache, and a recorded script that gets the library from it."""
 
 import os
 import shlex
@@ -17,9 +17,9 @@ Script = Callable[[str], str]
 
 
 class Compiler:
-    """Hands out what the real one has built, after *extra* lines of shell, and counts how often.
+    """A compiler that copies the library built by the real one, and counts how often it does so.
 
-    It builds the probe only, and not the program that replays allocations.
+    Then it runs *extra*, lines of shell. It builds the probe only, and not the program that replays allocations.
     """
 
     def __init__(self, folder: Path, library: Path, extra: str = "") -> None:
@@ -52,7 +52,7 @@ cp {shlex.quote(str(library))} "$2"
         return self.folder / "tfmemtop"
 
     def kept(self) -> list[str]:
-        """What lies in the cache, less its lock, by the end of its name."""
+        """Return the content of the cache without its lock: suffixes of files, and "build" for a folder of a build."""
         names = (path.name for path in self.cache.iterdir() if path.name != "lock")
         return sorted("build" if name.startswith("build") else name.rpartition(".")[2] for name in names)
 
@@ -95,7 +95,7 @@ sys.exit(3)
 
 
 def speaker(tensorflow: tuple[Path, str], then: str) -> list[str]:
-    """A command that speaks as the hook does where this *tensorflow* has been imported, and goes on as *then* says."""
+    """Return a command that sends what the hook sends after the import of this *tensorflow*, and then runs *then*."""
     return [sys.executable, "-I", "-S", "-c", SPEAKER, tensorflow[1], str(tensorflow[0]), then]
 
 
@@ -110,7 +110,7 @@ print(done.end.exit_code, done.end.signal, file=sys.stderr)
 
 
 class Recorded:
-    """``tfmemtop record``, and a script that trains until it is told to end."""
+    """``tfmemtop record``, and a script that trains until the end of its input."""
 
     def __init__(self, path: Path, *argv: str, **variables: str) -> None:
         self.path = path
@@ -125,11 +125,11 @@ class Recorded:
         )
 
     def until(self, wanted: Callable[[object], bool]) -> None:
-        """Until the recording has what is *wanted*, or the run has ended."""
+        """Wait until the recording has an event for which *wanted* returns true, or until the run has ended."""
         end = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and not any(wanted(event) for event in self.events()):
             assert time.monotonic() < end, self.events()
-            time.sleep(0.05)  # a file tells nobody that it grows
+            time.sleep(0.05)  # there is no notice when a file grows
 
     def events(self) -> list[object]:
         return list(read(self.path).events()) if self.path.exists() and self.path.stat().st_size else []
@@ -138,7 +138,7 @@ class Recorded:
         return [event for event in self.events() if isinstance(event, Probe) and event.of_library]
 
     def end(self) -> tuple[str, str]:
-        """What the script printed, and how the recorder says it ended."""
+        """Return what the script printed, and its exit code and signal as the recorder reports them."""
         assert self.process.stdin is not None
         out, err = self.process.communicate(timeout=PATIENCE_S)
         return out, err.splitlines()[-1]

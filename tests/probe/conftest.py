@@ -1,4 +1,4 @@
-"""The probe, built once for all tests against the TensorFlow that their scripts use."""
+"""Fixtures: the probe, built once for all tests against the TensorFlow that their scripts use."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ __all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_
 
 @pytest.fixture(scope="session")
 def tensorflow() -> tuple[Path, str]:
-    """Folder and version of the package, asked of the Python that runs the scripts."""
+    """Return folder and version of the package, as the Python that runs the scripts finds it."""
     program = """
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -52,7 +52,10 @@ def compiler(tmp_path: Path, library: Path) -> Compiler:
 
 @pytest.fixture(scope="session")
 def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
-    """A TensorFlow with the hook in it, which reads at full pace and speaks to the monitor of each test."""
+    """A process that has imported TensorFlow with the hook.
+
+    The hook reads at full pace and sends to the monitor of each test.
+    """
     hook = {"PYTHONPATH": path_with_hook(""), "TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DUMPS": "dumps"}
     forking = Forking(shared, "hooked", [PYTHON], environment(None, **hook, TFMEMTOP_INTERVAL="0.01"))
     yield forking
@@ -61,7 +64,7 @@ def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
 
 @pytest.fixture(scope="session")
 def tensorflow_bare(shared: Path) -> Iterator[Forking]:
-    """A TensorFlow without it."""
+    """A process that has imported TensorFlow without the hook."""
     forking = bare_tensorflow(shared)
     yield forking
     forking.close()
@@ -83,21 +86,22 @@ def _starts(forking: Forking, folder: Path) -> Iterator[Fork]:
 
 @pytest.fixture
 def forked(tensorflow_hooked: Forking, tmp_path: Path) -> Iterator[Fork]:
-    """Starts scripts that find TensorFlow imported, hooked: their monitor is the fixture ``monitor``.
+    """Return a function that starts scripts with TensorFlow and the hook already imported.
 
-    Windows and maps are put down in ``dumps`` in the test's folder, once that is there.
+    Their monitor is the fixture ``monitor``. Windows and maps are written to ``dumps`` in the test's folder, once that
+    exists.
     """
     yield from _starts(tensorflow_hooked, tmp_path)
 
 
 @pytest.fixture
 def forked_bare(tensorflow_bare: Forking, tmp_path: Path) -> Iterator[Fork]:
-    """Starts scripts that find TensorFlow imported, without the hook."""
+    """Return a function that starts scripts with TensorFlow already imported, without the hook."""
     yield from _starts(tensorflow_bare, tmp_path)
 
 
 def outcome(process: "Forked | subprocess.Popen[str]", typed: str = "") -> Outcome:
-    """Wait for the end of *process*."""
+    """Write *typed* to *process*, wait for its end, and return its outcome."""
     out, err = process.communicate(typed, timeout=PATIENCE_S)
     assert process.returncode is not None
     return Outcome(process.returncode, steady(out), steady(err))

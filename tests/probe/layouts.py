@@ -1,8 +1,8 @@
-"""The layout of a TensorFlow, as a compiler has it from its headers.
+"""Print the layout of TensorFlow's objects, as a compiler computes it from the headers.
 
-``python -m tests.probe.layouts FOLDER…`` prints it.
+Call it as ``python -m tests.probe.layouts FOLDER…``.
 
-FOLDER is that of a ``tensorflow`` package. What it prints is a row of ``tfmemtop/agent/layouts.py``.
+Each FOLDER is that of a ``tensorflow`` package. For each, the output is a row of ``tfmemtop/agent/layouts.py``.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ SOURCE = Path(__file__).with_name("layout.cc")
 
 
 def compiled(tensorflow: Path) -> Layout:
-    """The layout by the headers in the folder *tensorflow*."""
+    """Compute the layout from the headers in the folder *tensorflow*."""
     with tempfile.TemporaryDirectory(prefix="tfmemtop-layout-") as folder:
         program = Path(folder, "layout")
         libraries = [f"-L{tensorflow}", "-l:libtensorflow_framework.so.2", f"-Wl,-rpath,{tensorflow}"]

@@ -1,4 +1,4 @@
-"""What the user reads of a build that failed, and of what a hook does not trust."""
+"""The text that the user reads about a build that failed, and about readings that the hook does not trust."""
 
 import json
 from typing import Any
@@ -11,13 +11,13 @@ from tfmemtop.words.probe import probe_text, unbuilt_remedy, unbuilt_text
 
 
 def said(built: Built) -> tuple[str, str]:
-    """Why there is no probe, and what helps."""
+    """Return the reason why there is no probe, and the remedy."""
     unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
     return unbuilt_text(unbuilt, "the probe"), unbuilt_remedy(unbuilt)
 
 
 def said_by_hook(sent: dict[str, Any]) -> str:
-    """What is wrong, of a message as the hook has *sent* it."""
+    """Return the text that reports what is wrong, for a message that the hook has *sent*."""
     event = decode_event(json.dumps({"t": 0.0, **sent}).encode())
     assert isinstance(event, Probe)
     return probe_text(event)

@@ -1,9 +1,9 @@
-"""The probe at full pace in processes that allocate, fork, end and are ended at awkward moments.
+"""Run the probe at full pace in processes that allocate, fork, end and are killed at awkward moments.
 
 ``python -m tests.probe.stress [--rounds N] [--seconds S] [--asan | --valgrind] [SCENARIO…]`` prints a table. Every
-round is a process of its own, forked from one that has imported TensorFlow and made no device yet.
-With ``--asan`` the library is built with AddressSanitizer, whose runtime is preloaded; forks are then left
-out, since that runtime's own locks are not made for one while other threads allocate.
+round is a separate process, forked from one that has imported TensorFlow and has not yet made a device.
+With ``--asan`` the library is built with AddressSanitizer, and the runtime of AddressSanitizer is preloaded. Forks are
+then left out: the locks of that runtime do not support a fork while other threads allocate.
 """
 
 import argparse
@@ -55,7 +55,11 @@ class Round:
         self.failures: list[BaseException] = []
 
     def times(self, count: int, least: int) -> int:
-        """Repetitions of what a round of five seconds does *count* times; *least* of them still find a fault."""
+        """Return the number of repetitions in this round.
+
+        A round of five seconds has *count* repetitions, a shorter one fewer. With *least* of them a round still finds
+        a fault.
+        """
         return max(least, round(count * self.seconds / 5))
 
     def public(self) -> Reading:
@@ -63,7 +67,7 @@ class Round:
         return Reading(info["current"], info["peak"])
 
     def read_without_pause(self, native: Native, until: float) -> None:
-        """Readings and maps one after the other; a region that may be gone is asked for too."""
+        """Take readings and maps one after the other. Maps of a region that may be gone are requested, too."""
         region = None
         while time.monotonic() < until:
             taken = native.take(CPU, 0)
@@ -77,12 +81,12 @@ class Round:
             self.reads += 1
 
     def ask_without_pause(self, until: float) -> None:
-        """TensorFlow's own account, which is read where there is no library."""
+        """Read TensorFlow's own figures, which are used where there is no library."""
         while time.monotonic() < until:
             self.public()
 
     def allocate_without_pause(self, until: float) -> None:
-        """Tensors of many sizes, held for a while, in no order."""
+        """Make tensors of many sizes, hold them for a while, and free them in random order."""
         held: list[Any] = []
         while time.monotonic() < until:
             held.append(self.tf.raw_ops.Empty(shape=[random.randrange(1, 1 << 20)], dtype=self.tf.uint8, init=False))
@@ -90,7 +94,7 @@ class Round:
                 del held[random.randrange(len(held))]
 
     def keep_many(self, chunks: int) -> None:
-        """As a reading of the map holds the pool's lock the longer, the more there are."""
+        """Keep so many tensors, one chunk each. With more chunks, a reading of the map holds the pool's lock longer."""
         self.held = [self.tf.raw_ops.Empty(shape=[256], dtype=self.tf.uint8, init=False) for _ in range(chunks)]
 
     def background(self, count: int, work: Callable[..., None], *args: Any) -> list[threading.Thread]:
@@ -106,8 +110,8 @@ class Round:
         return threads
 
     def reading(self) -> None:
-        """Read in the background until the process ends; return once it is under way."""
-        # A structure of its own: the agent, too, reads from one thread only.
+        """Read in the background until the process ends. Return once this has begun."""
+        # One thread reads: the native object has one buffer for all readings. The agent, too, reads in one thread.
         self.background(1, self.read_without_pause, self.native, time.monotonic() + HANGS_S)
         self.background(3, self.allocate_without_pause, time.monotonic() + HANGS_S)
         while self.reads < 20 and not self.failures:
@@ -117,7 +121,7 @@ class Round:
 
 
 def threads(round: Round) -> None:
-    """Six threads allocate, one reads; in the end the figures are TensorFlow's own."""
+    """Six threads allocate, one reads. At the end the figures equal TensorFlow's own."""
     until = time.monotonic() + round.seconds
     running = round.background(1, round.read_without_pause, round.native, until)
     running += round.background(6, round.allocate_without_pause, until)
@@ -130,50 +134,53 @@ def threads(round: Round) -> None:
 
 
 def ends(round: Round) -> None:
-    """The script ends while a thread reads and the sampler runs: nobody stops them."""
+    """The script ends while a thread reads and the sampler runs, without stopping them."""
     round.reading()
 
 
 def fails(round: Round) -> None:
-    """It ends with an exception."""
+    """The script ends with an exception during a read."""
     round.reading()
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (as long as the process)
     raise SystemExit("failed")
 
 
 def exits_at_once(round: Round) -> None:
-    """os._exit during a read."""
+    """The script calls os._exit during a read."""
     round.reading()
     os._exit(0)
 
 
 def is_killed(round: Round) -> None:
-    """SIGKILL during a read."""
+    """The script is killed with SIGKILL during a read."""
     round.reading()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def is_terminated(round: Round) -> None:
-    """SIGTERM, which no thread of ours takes, during a read."""
+    """The script is ended with SIGTERM during a read. No thread of ours handles that signal."""
     round.reading()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(HANGS_S)
 
 
 def exits_from_c(round: Round) -> None:
-    """The C library's own exit during a read: what is static in C++ is destroyed, Python's end is not."""
+    """The script calls the C library's own exit during a read.
+
+    The static objects of C++ are destroyed, but Python's own exit code does not run.
+    """
     round.reading()
     ctypes.CDLL(None).exit(0)
 
 
 def execs(round: Round) -> None:
-    """Another program takes the process over during a read."""
+    """The script calls exec during a read: another program replaces it."""
     round.reading()
     os.execv("/bin/true", ["true"])
 
 
 def forks(round: Round) -> None:
-    """Children forked during reads are refused everything, and end as usual."""
+    """In children forked during reads, the library refuses every call. The children end as usual."""
     round.reading()
     for number in range(round.times(6, least=2)):
         child = os.fork()
@@ -189,7 +196,7 @@ def forks(round: Round) -> None:
 
 
 def forks_and_goes_on(round: Round) -> None:
-    """Children forked during reads allocate, as the script's own that load its data may."""
+    """Children forked during reads allocate, as a script's own children that load its data may."""
     round.keep_many(int(40_000 * round.seconds))
     until = time.monotonic() + HANGS_S
     round.background(1, round.read_without_pause, round.native, until)
@@ -207,13 +214,13 @@ def forks_and_goes_on(round: Round) -> None:
 
 
 def stops_and_starts(round: Round) -> None:
-    """The sampler's thread stopped and started, over and over, during reads."""
+    """The sampler's thread is stopped and started again and again during reads."""
     round.reading()
     for _ in range(round.times(100, least=10)):
         started = False
         while not started:
             round.native.stop_sampler()
-            # Refused while the old thread, in want of a lock or of the processor, has not ended.
+            # The start is refused until the old thread has ended, which may still wait for a lock or the processor.
             with contextlib.suppress(NotTrusted):
                 round.native.start_sampler()
                 started = True
@@ -235,9 +242,10 @@ SCENARIOS: dict[str, tuple[Callable[[Round], None], int]] = {
 
 
 def play(name: str, library: Path, seconds: float) -> str:
-    """One round in a child: ``""`` if it ended as it should, else how it did."""
+    """Play one round in a child process. Return ``""`` if it ended as expected, and otherwise how it ended."""
     scenario, expected = SCENARIOS[name]
-    # Readable once the last of its children has closed the other end, too; valgrind knows no pidfd_open.
+    # The pipe becomes readable when the child and the last of its children have closed the other end.
+    # It is used instead of pidfd_open, which valgrind does not support.
     end, held = os.pipe()
     child = os.fork()
     if child == 0:
@@ -248,13 +256,13 @@ def play(name: str, library: Path, seconds: float) -> str:
     ended = select.select([end], [], [], HANGS_S)[0]
     os.close(end)
     if not ended:
-        os.killpg(child, signal.SIGKILL)  # its own children hang with it
+        os.killpg(child, signal.SIGKILL)  # with its own children, which hang as well
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return "hung" if not ended else "" if code == expected else f"ended with {code}"
 
 
 def with_address_sanitizer(folder: Path) -> Path:
-    """The library, its own accesses checked; what it calls in TensorFlow is not."""
+    """Build the library with checks of its own memory accesses. TensorFlow's code, which it calls, is not checked."""
     compiler = folder / "g++-asan"
     compiler.write_text('#!/bin/sh\nexec g++ "$@" -fsanitize=address -fno-omit-frame-pointer -g\n')
     compiler.chmod(0o700)
@@ -262,13 +270,16 @@ def with_address_sanitizer(folder: Path) -> Path:
 
 
 def library_file(name: str) -> Path:
-    """Where the compiler has one of its libraries."""
+    """Return the path where the compiler has its library *name*."""
     done = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return Path(done.stdout.strip()).resolve()
 
 
 def under_valgrind() -> int:
-    """All of it again under valgrind, less what it says of TensorFlow and Python: 1 if it says something of ours."""
+    """Run all of it again under valgrind. Print only valgrind's reports about the probe.
+
+    Those about TensorFlow and Python are left out. Return 1 if the run fails or a report is about the probe, else 0.
+    """
     with tempfile.TemporaryDirectory(prefix="tfmemtop-valgrind-") as folder:
         options = ["--error-limit=no", "--num-callers=40", "--fair-sched=yes", f"--log-file={folder}/%p"]
         command = ["valgrind", *options, sys.executable, "-m", "tests.probe.stress", *sys.argv[1:]]
@@ -292,7 +303,7 @@ def build_with(**variables: str) -> Path:
 
 
 def main() -> int:
-    """Play the scenarios named on the command line, or all; 1 if a round ends otherwise than it should."""
+    """Play the scenarios named on the command line, or all. Return 1 if a round does not end as expected, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -301,7 +312,7 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", default=list(SCENARIOS))
     options = parser.parse_args()
     if options.asan and "libasan" not in os.environ.get("LD_PRELOAD", ""):
-        # The C++ library too, whose functions the runtime wants to find as it starts.
+        # The C++ library too: the runtime looks for its functions when it starts.
         os.environ["LD_PRELOAD"] = ":".join(str(library_file(name)) for name in ("libasan.so", "libstdc++.so.6"))
         os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.probe.stress", *sys.argv[1:]])
@@ -309,7 +320,7 @@ def main() -> int:
         return under_valgrind()
     os.environ.update(POOL)
     bad = False
-    # No context manager: the rounds, which are forked from here, would clean up too.
+    # Without a context manager: the rounds are forked from here, and would delete the folder, too.
     folder = Path(tempfile.mkdtemp(prefix="tfmemtop-stress-"))
     library = with_address_sanitizer(folder) if options.asan else build_with()
     import tensorflow  # noqa: F401 (once for all rounds)

@@ -1,4 +1,7 @@
-"""Building the library: once for a TensorFlow, kept where nobody else can write, refused in one sentence."""
+"""The library is built once for a TensorFlow and kept where no other user can write.
+
+If it cannot be built, one sentence gives the reason.
+"""
 
 import json
 import os
@@ -23,7 +26,7 @@ print(json.dumps(build(Path(sys.argv[1]), sys.argv[2])._asdict()))
 
 
 def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
-    """In a process of its own, as the engine builds, but not of the lowest priority."""
+    """Build in a separate process, as the engine does, but not with the lowest priority."""
     done = subprocess.run(
         [sys.executable, "-c", BUILDS, *map(str, tensorflow)],
         env={**os.environ, **variables},
@@ -36,7 +39,7 @@ def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
 
 @pytest.fixture
 def quick_compiler(tmp_path: Path, library: Path) -> Path:
-    """A compiler that hands out what the real one has built, and counts how often."""
+    """Return a compiler that copies the library built by the real one, and writes a line to a log at each build."""
     compiler = tmp_path / "a compiler"
     compiler.write_text(
         f"""#!/bin/sh
@@ -70,7 +73,7 @@ def test_another_compiler_builds_another(tensorflow: tuple[Path, str], library: 
     command(tensorflow, **variables)
     log = cache / "log"
     assert log.read_text() == "built\n"
-    first.chmod(0o666)  # whoever it was could have written something else
+    first.chmod(0o666)  # any user could have written something else
     command(tensorflow, **variables)
     assert log.read_text() == "built\nbuilt\n" and stat.S_IMODE(first.stat().st_mode) == 0o600
 
@@ -122,7 +125,7 @@ def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkey
 def test_a_tensorflow_that_cannot_record_has_a_probe_without_windows(
     tensorflow: tuple[Path, str], tmp_path: Path
 ) -> None:
-    """A compiler that finds no recorder, as where TensorFlow keeps it elsewhere."""
+    """The compiler finds no header of the recorder, as if TensorFlow kept it elsewhere."""
     compiler = tmp_path / "compiler"
     compiler.write_text(
         f"""#!/bin/sh

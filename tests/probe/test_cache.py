@@ -1,4 +1,4 @@
-"""No library that is not whole reaches a script, whatever became of the file, its disk or its builder."""
+"""No incomplete library reaches a script, whatever happened to the file, its disk or the process that built it."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def blank(library: Path) -> None:
 
 
 def flip(library: Path) -> None:
-    """Every bit of the second page: code or what leads to it."""
+    """Invert every bit of the second page. It contains code, or tables that are needed to reach the code."""
     content = library.read_bytes()
     library.write_bytes(content[:PAGE] + bytes(255 - one for one in content[PAGE : 2 * PAGE]) + content[2 * PAGE :])
 
@@ -50,7 +50,7 @@ DAMAGES = [truncate, blank, flip, empty]
 def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
     script: Script, library: Path, tmp_path: Path, tensorflow: tuple[Path, str]
 ) -> None:
-    """And one with a cache that is none, at once."""
+    """At the same time another run has a file in the place of its cache folder."""
     training, folder = script(TRAINING), tmp_path / "flipped"
     folder.mkdir()
     compiler = Compiler(folder, library)
@@ -81,7 +81,7 @@ def test_what_is_handed_out_is_whole(
     assert Path(again.path).read_bytes() == library.read_bytes() and again.digest == describe(library).digest
 
 
-# What a linker does that ran out of disk, and did not notice.
+# The effect of a linker that ran out of disk space and did not notice it.
 TRUNCATES = 'truncate -s 16384 "$2"'
 
 
@@ -117,7 +117,7 @@ def test_one_that_fails_twice_is_told_and_left_out(
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Mounts a small disk of its own, where this user may."""
+    """Return a function that mounts a small disk for the test. It skips the test if this user may not do so."""
     mounted: list[Path] = []
 
     def mount(options: str) -> Path:
@@ -135,7 +135,7 @@ def mount(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 
 
 def test_a_disk_without_room(mount: Callable[[str], Path], tensorflow: tuple[Path, str]) -> None:
-    """The real compiler and linker, which call well made what is not."""
+    """The real compiler and linker run here. They report success for a library that is not complete."""
     folder = mount("size=128k")
     built = command(tensorflow, XDG_CACHE_HOME=str(folder))
     text, remedy = said(built)
@@ -187,7 +187,7 @@ def test_two_at_once_build_one(compiler: Compiler, tensorflow: tuple[Path, str])
 def test_builders_that_are_killed_leave_nothing_that_harms(
     tensorflow: tuple[Path, str], tmp_path: Path, library: Path
 ) -> None:
-    """``TFMEMTOP_KILLS`` builders killed at random moments, each moment given by ``TFMEMTOP_SEED``."""
+    """``TFMEMTOP_KILLS`` builders are killed at random moments. ``TFMEMTOP_SEED`` is the seed of these moments."""
     compiler = Compiler(tmp_path, library)
     began = time.monotonic()
     assert command(tensorflow, **compiler.variables).state == "built"

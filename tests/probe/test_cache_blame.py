@@ -1,4 +1,4 @@
-"""A library that ended a script ends no other, and one that did not is not blamed for it."""
+"""A library that crashed a script crashes no other, and a library that did not crash a script is not refused."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ from tests.probe.test_build import command
 from tfmemtop.events import Probe
 from tfmemtop.words.probe import probe_remedy, probe_text
 
-# Well behaved in a trial, and the end of every script: as a library is that fits one process and not another.
+# It works in a trial and crashes every script, like a library that fits one process and not another.
 KILLER = """
 #include <cstdlib>
 #include <csignal>
@@ -41,7 +41,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     training = script(TRAINING)
     first = Recorded(tmp_path / "first", PYTHON, training, **compiler.variables)
     first.until(lambda _: False)
-    assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # what the design gives up, once
+    assert first.end() == ("", f"None {int(signal.SIGSEGV)}")  # the design accepts this once
     assert "SIGSEGV" in probe_text(first.probes()[-1]) and compiler.kept() == ["refused"]
 
     second = Recorded(tmp_path / "second", *speaker(tensorflow, UNTIL_TOLD_TO_END), **compiler.variables)
@@ -51,7 +51,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     (mark,) = compiler.cache.glob("*.refused")
     assert "SIGSEGV" in probe_text(told) and str(mark) in probe_remedy(told) and compiler.built == 2
 
-    # Built anew it was the same: from now on it is not even built. The mark removed, it is.
+    # The new build gave the same library. From now on it is not even built, until its mark is removed.
     assert command(tensorflow, **compiler.variables).state == "failed" and compiler.built == 2
     mark.unlink()
     assert command(tensorflow, **compiler.variables).state == "built" and compiler.built == 3

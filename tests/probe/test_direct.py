@@ -1,4 +1,4 @@
-"""Pools read in place, in a real TensorFlow on its BFC allocator for the CPU, with no library and no compiler."""
+"""Pools are read in place, in a real TensorFlow on its BFC allocator for the CPU, without library and compiler."""
 
 import json
 import os
@@ -36,11 +36,11 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     engines: Engines, script: Script, tmp_path: Path
 ) -> None:
     alone = {**os.environ, **POOL, "PATH": "/nowhere", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    with pytest.MonkeyPatch.context() as patch:  # of the engine too, which looks for a compiler
+    with pytest.MonkeyPatch.context() as patch:  # for the engine too, which looks for a compiler
         for name in ("PATH", "XDG_CACHE_HOME"):
             patch.setenv(name, alone[name])
         screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
-        # On a busy machine it is first told that the library is being built.
+        # On a busy machine, the first event reports that the library is being built.
         told = await screen.until(Probe, lambda probe: probe.of_library and probe.state != "building")
         assert "no C++ compiler" in probe_text(told)
     devices = await screen.until(Effective)
@@ -155,11 +155,11 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
     pieces, starts = read_chunks(tmp_path, chunks)
     for expected in told["native"]:
         ours = json.loads(msgspec.json.encode(condense(1, "CPU:0", pieces, starts, only=expected["region"])))
-        # Of several chunks of one size others may be listed.
+        # Among several chunks of one size, the two maps may list different ones.
         for found in (ours, expected):
             found["biggest"] = [size for _, size, _ in found["biggest"]]
         assert {name: ours[name] for name in expected} == expected
-    # What is not of one moment, cut short, or laid out otherwise makes no map.
+    # Chunks give no map if they are not of one moment, are cut short, or have another layout.
     for change in (
         {"in_use": chunks.in_use + 256},
         {"pool": chunks.pool - 256},
@@ -251,7 +251,7 @@ TABLES = {
     "no such place": ({"name": 1 << 50}, "'name'"),
     "other regions": ({"region_bytes": 0}, "'regions'"),
 }
-"""Layouts that are wrong by these places, and what is said of each."""
+"""Wrong layouts: the places that differ, and a part of the error message for each."""
 
 CHECKED = """
 import json, os, sys
@@ -308,7 +308,7 @@ ROWS = re.compile(r'    "(\d+\.\d+)": (_OF_\d_\d+),')
 def test_with_a_table_that_does_not_fit_figures_are_tensorflows_own(
     monitor: Monitor, script: Script, tmp_path: Path
 ) -> None:
-    """The hook runs with a table of its own, in which this version has other places."""
+    """The hook runs with a changed table, in which this version has other places."""
     package = tmp_path / "copy"
     for room in ("inject", "agent"):
         shutil.copytree(ROOT / "tfmemtop" / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))

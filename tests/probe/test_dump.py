@@ -1,4 +1,4 @@
-"""A pool that runs out: TensorFlow's own map of it, ten seconds before its error."""
+"""When a pool runs out, its map is sent ten seconds before TensorFlow's error."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ tf.zeros([1 << 26])
 
 async def test_the_map_comes_before_the_error(engines: Engines, script: Script, library: Path) -> None:
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL})
-    await screen.until_shown("None")  # the script does not see what we set
+    await screen.until_shown("None")  # the script does not see the variable that we set
     probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
     await screen.client.send(MapWanted(pid=probe.pid, device="CPU:0", pace_s=0.1))
     await screen.until(MemoryMap, lambda found: found.chunks_in_use >= 200)
@@ -44,7 +44,7 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     # While TensorFlow waits, nothing changes.
     live = await screen.until(MemoryMap, lambda found: found.moment == "live" and found.t > dumped.t)
 
-    # TensorFlow's account, read by us, and the library's agree in every part.
+    # The map that we read from TensorFlow's structures and the library's map agree in every part.
     def parts(found: MemoryMap) -> list[object]:
         return [found.pid, found.device, found.pool, found.in_use, found.chunks, found.chunks_in_use, found.bins]
 
@@ -75,7 +75,7 @@ async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script:
     await screen.until(OutOfMemory)
     name, pieces = read_dump(next((tmp_path / "mine").iterdir()).read_bytes())
     assert name == "bfc_cpu_allocator_for_gpu" and len(pieces) > 200
-    # What was copied out of the pool is what TensorFlow writes of it.
+    # The map copied out of the pool is the same as the map that TensorFlow writes.
     written = condense(told.pid, told.device, pieces, {region.address for region in told.regions})
     for part in ("pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions", "cells", "bins", "sizes"):
         assert getattr(written, part) == getattr(told, part), part

@@ -1,4 +1,4 @@
-"""From a typed command to figures of the pool: the engine has the probe built and hands it over."""
+"""From a typed command to figures of the pool: the engine has the probe built and sends it to the hook."""
 
 import os
 import shlex
@@ -46,16 +46,16 @@ async def test_a_run_has_its_pools_looked_into(engines: Engines, script: Script,
         sys.executable, script(TRAINING), environment={**os.environ, **POOL}, record=str(recording)
     )
     probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
-    # The devices, and with them the pool, are there before the first tensor is.
+    # The devices, and with them the pool, exist before the first tensor.
     reading = await screen.until(Allocator, lambda reading: reading.t > probe.t and bool(reading.allocations))
     assert reading.limit == 512 * MIB and reading.high is not None
     before = reading.t
     await screen.client.send(Input(text="\n"))
     await screen.until_shown("grown")
-    # The first tensor may have been seen to make the pool grow, too.
+    # The pool's growth for the first tensor may have been reported, too.
     growth = await screen.until(PoolGrowth, _is_large)
     assert before <= growth.at <= growth.t
-    # Recorded once a second without anybody asking; asked for, more often.
+    # Without a request, a map is recorded once a second; on request, more often.
     found = await screen.until(MemoryMap, lambda found: found.pool == growth.after)
     assert found.pace_s is not None and found.pace_s >= 1.0 and found.cells
     await screen.client.send(MapWanted(pid=reading.pid, device="CPU:0", pace_s=0.1, region=found.regions[0].address))
@@ -67,7 +67,7 @@ async def test_a_run_has_its_pools_looked_into(engines: Engines, script: Script,
     assert (await late.until(PoolGrowth, _is_large)) == growth
     await late.until(MemoryMap)
 
-    # What builds is no process of the script's.
+    # The processes of the build are not processes of the script.
     hooked = screen.all(Hook)[-1].pid
     assert {process.pid for process in screen.all(Process)} == {hooked}
     await screen.client.send(Stop(quit=True))
@@ -104,7 +104,7 @@ cp {shlex.quote(str(library))} "$2"
     finally:
         del os.environ["CXX"]
     assert "being built" in probe_text(await screen.until(Probe))
-    await screen.until(Allocator, lambda reading: bool(reading.pool))  # meanwhile it is read in place
+    await screen.until(Allocator, lambda reading: bool(reading.pool))  # meanwhile the pool is read in place
     await screen.client.send(Input(text="\n"))
     await screen.until_shown("grown")
     gate.write_text("on\n")

@@ -1,4 +1,4 @@
-"""What the probe tells from inside a real training, on TensorFlow's BFC allocator for the CPU."""
+"""What the probe reports from inside a real training, on TensorFlow's BFC allocator for the CPU."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def load(monitor: Monitor, pid: int, library: Path, checksum: int | None = None) -> Event:
-    """Hand the library over as the engine does, and wait for the verdict."""
+    """Have the hook load the library, as the engine does. Wait for the event with the result, and return it."""
     monitor.wait_for(lambda event: event["type"] in ("hook", "allocator") and event["pid"] == pid)
     if checksum is None:
         checksum = checksum_of(library.read_bytes())
@@ -52,7 +52,7 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, forked: Fork, libr
     pid, stdin, stdout = process.pid, process.stdin, process.stdout
     assert stdout.readline() == "begun\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")
-    monitor.say(pid, {"do": "pace", "interval_s": 0.1})  # a spike lies between two readings
+    monitor.say(pid, {"do": "pace", "interval_s": 0.1})  # so that a spike lies between two readings
     assert load(monitor, pid, library)["state"] == "loaded"
 
     def step(name: str) -> Event:
@@ -69,12 +69,12 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, forked: Fork, libr
     assert first["in_use"] <= first["peak"] <= first["peak_pool"] == first["pool"] and first["allocations"] > 0
 
     def spikes() -> int:
-        # Told by one reading, or by the next ones too if readings fell into its very milliseconds.
+        # One reading reports a spike. The next ones report it, too, if readings fell into its few milliseconds.
         return sum(high for high, _ in groupby((event["high"] or 0) >= 500 * MIB for event in monitor.of("allocator")))
 
     for number in range(1, 11):
         printed = step("spike")
-        # It has been told, and is over, before the next begins.
+        # This spike has been reported, and is over, before the next begins.
         monitor.wait_for(lambda event: event["type"] == "allocator" and spikes() >= number)  # noqa: B023
         told = len(monitor.of("allocator"))
         monitor.wait_for(lambda _: any((event["high"] or 0) < 500 * MIB for event in monitor.of("allocator")[told:]))  # noqa: B023
@@ -104,7 +104,7 @@ def test_pool_figures_spikes_growth_and_map(monitor: Monitor, forked: Fork, libr
 
 
 def check_map(found: Event) -> None:
-    """Every part of a map says the same."""
+    """Check that all parts of a map agree with each other."""
     cells = base64.b64decode(found["cells"])
     regions = found["regions"]
     assert len(cells) == sum(region[5] for region in regions) <= 2048
@@ -142,7 +142,7 @@ with tf.Session() as session:
 def test_a_session_of_tensorflow_1(monitor: Monitor, forked: Fork, library: Path) -> None:
     process = forked(SESSION)
     assert process.stdout.readline() == "begun\n"
-    # TensorFlow's public API does not see it; read in place, it is there before the library.
+    # TensorFlow's public API does not show this pool. Read in place, it is reported before the library is loaded.
     assert monitor.wait_for(lambda event: event["type"] == "allocator")["limit"] == 512 * MIB
     assert load(monitor, process.pid, library)["state"] == "loaded"
     process.stdin.write("\n")
@@ -201,7 +201,7 @@ def test_a_library_that_fails_its_check_is_never_called_again(
     seen = len(monitor.of("allocator"))
     monitor.wait_for(lambda _: len(monitor.of("allocator")) > seen + 2)
     assert outcome(process, "\n").code == 0
-    # What is read in place is all there is.
+    # All readings come from reading in place.
     readings = monitor.of("allocator")
     assert all(event["in_use"] != 42 and (event["pool"] is not None or not event["in_use"]) for event in readings)
     assert readings[-1]["high"] is None and not monitor.of("hook_error")
@@ -211,7 +211,7 @@ def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
     monitor: Monitor, forked: Fork, library: Path, tmp_path: Path
 ) -> None:
     changed = tmp_path / "probe.so"
-    changed.write_bytes(library.read_bytes()[:16384])  # loading it would be the end of the script
+    changed.write_bytes(library.read_bytes()[:16384])  # to load it would crash the script
     changed.chmod(0o600)
     process = forked(WAITING)
     assert process.stdout.readline() == "begun\n"

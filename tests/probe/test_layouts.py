@@ -1,4 +1,4 @@
-"""The table of layouts says what TensorFlow's own headers say."""
+"""The table of layouts agrees with TensorFlow's own headers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A few rounds of what ``tests/probe/stress.py`` does by the hundred."""
+"""A few rounds of the scenarios that ``tests/probe/stress.py`` plays hundreds of times."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ sys.exit(main())
 
 def test_no_awkward_moment_crashes_or_hangs_the_script(library: Path, forked_bare: Fork) -> None:
     root = str(Path(__file__).parents[2])
-    scenarios = [name for name in SCENARIOS if name != "fails"]  # for Python, an end as in "ends"
+    scenarios = [name for name in SCENARIOS if name != "fails"]  # for Python the same end as in "ends"
     done = outcome(forked_bare(PLAY, root, "--rounds", "1", "--seconds", "0.2", *scenarios))
     assert done.code == 0, done.out + done.err
     assert len(done.out.splitlines()) == len(scenarios) == 10

@@ -1,4 +1,4 @@
-"""What a script does and suffers while its pools are read at full pace: nothing of it goes otherwise than without."""
+"""While its pools are read at full pace, a script does, and ends, just as it would without that."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def train(seconds):
 
 @pytest.fixture
 def looked_into(monitor: Monitor, forked: Fork, library: Path) -> Begin:
-    """Starts a script that goes on as given, once its pool is read at full pace."""
+    """Return a function that starts a script. The script runs the given code once its pool is read at full pace."""
 
     def begin(rest: str) -> Forked:
         process = forked(BEGINNING + rest)
@@ -54,13 +54,13 @@ def read(monitor: Monitor, pid: int, library: Path) -> None:
 
 
 def native_threads(pid: int) -> list[Path]:
-    """The library's threads in a process; they take their name a moment after they have begun."""
+    """Return the library's threads in a process. A thread gets its name a moment after its start."""
     tasks = Path(f"/proc/{pid}/task")
     return [task for task in tasks.iterdir() if (task / "comm").read_text() == "tfmemtop\n"]
 
 
 def wait_until(come: Callable[[], bool]) -> None:
-    """For what nobody tells of."""
+    """Wait until *come* returns true. This is for changes that no event reports."""
     until = time.monotonic() + PATIENCE_S
     while not come():
         assert time.monotonic() < until
@@ -79,7 +79,7 @@ if len(sys.argv) == 1:
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "begun\n"
-    assert len(monitor.of("hook_end")) == 0  # exec tells nobody
+    assert len(monitor.of("hook_end")) == 0  # exec gives no notice
     monitor.wait_for(lambda event: event["type"] == "end of line")
     monitor.events.clear()
     read(monitor, process.pid, library)
@@ -130,7 +130,7 @@ print("ends", ends, flush=True)
         ("os._exit(3)", 3, False),
         ("sys.exit(4)", 4, True),
         ("threading.Thread(target=train, args=(60,), daemon=True).start()", 0, True),
-        # The C library's own end, which Python knows nothing of.
+        # The exit function of the C library, which runs without notice to Python.
         ("import ctypes\nctypes.CDLL(None).exit(5)", 5, False),
     ],
 )
@@ -159,6 +159,6 @@ sys.stdin.readline()
         read += 1
         monitor.wait_for(lambda _, least=read: len(monitor.of("memory_map")) >= least)  # type: ignore[misc]
     took = time.monotonic() - began
-    # The first may have rested already.
+    # The first of the twelve is not counted: the pause before it may already have passed.
     assert sum(event["cost_us"] for event in monitor.of("memory_map")[-11:]) / 1e6 <= 0.11 * took
     assert outcome(process, "\n").code == 0

@@ -1,4 +1,4 @@
-"""The probe's windows where things go wrong: a fork as a recording ends, more functions than are kept in mind."""
+"""The probe's windows in difficult cases: a fork while a recording ends, and more functions than the probe stores."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ Script = Callable[[str], str]
 
 
 class Watched:
-    """A script that the hook and the probe are in, with the windows that they tell of."""
+    """A script with the hook and the probe in its process, and the windows that they report."""
 
     def __init__(
         self, monitor: Monitor, process: "Forked | subprocess.Popen[str]", library: Path, folder: Path
@@ -36,7 +36,7 @@ class Watched:
         self.monitor.say(self.pid, message)
 
     def until(self, opened: str, count: int = 1) -> Event:
-        """What is told of a window that was opened so and has ended; of several the *count*-th."""
+        """Wait until the *count*-th window that was opened for the reason *opened* has ended. Return its last event."""
 
         self.monitor.wait_for(lambda _: len(self.ended(opened)) >= count)
         return self.ended(opened)[count - 1]
@@ -69,7 +69,7 @@ import tensorflow as tf
 tf.config.set_visible_devices(tf.config.list_physical_devices("CPU"), "CPU")  # the hook speaks of it
 sys.stdin.readline()
 """
-"""No device is made before the probe is there, as in a script that first imports TensorFlow for seconds."""
+"""No device is made before the probe is loaded, as in a script that first imports TensorFlow for seconds."""
 
 Watch = Callable[[str], Watched]
 
@@ -82,7 +82,7 @@ def dumps(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watch(monitor: Monitor, forked: Fork, library: Path, dumps: Path) -> Watch:
-    """Starts a script that has :data:`BEGINNING`."""
+    """Return a function that starts a script whose source begins with :data:`BEGINNING`."""
 
     def watched(source: str) -> Watched:
         found = Watched(monitor, forked(source), library, dumps)
@@ -97,7 +97,7 @@ def operations(window: WindowFile) -> set[str]:
 
 
 def inside(window: WindowFile, step: int) -> list[Record]:
-    """The records of one of its steps."""
+    """Return the records of one of the window's steps."""
     begin, end = window.steps[step]
     return [record for record in window.records if begin <= record.at_ns <= end]
 
@@ -145,7 +145,7 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     keras.go_on()
     for _ in range(2):
         before, told = told["window"], keras.ask()
-        while told["closed"] == "time":  # a busy machine's step was longer than the window
+        while told["closed"] == "time":  # on a busy machine the step was longer than the window
             told = keras.ask()
         assert told["closed"] == "step" and told["window"] > before and told["cost_us"] > 0
         found = keras.read(told)
@@ -248,7 +248,7 @@ sys.stdin.readline()
 def test_the_scripts_profilers_find_what_they_find_without_us(
     monitor: Monitor, forked_bare: Fork, script: Script, library: Path, dumps: Path, tmp_path: Path
 ) -> None:
-    # A window is open nearly always, and one is as each profile begins.
+    # A window is open nearly always, also when a profile begins.
     always = {"TFMEMTOP_DUMPS": str(dumps), "TFMEMTOP_HOLDERS_INTERVAL": "0.05"}
     process = start(monitor, script(PROFILES), str(tmp_path / "hooked"), **always)
     hooked = Watched(monitor, process, library, dumps)
@@ -336,7 +336,7 @@ def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
     assert line == ["StatefulPartitionedCall/product", str(script), number, code]
 
     loops.go_on("eager")
-    for _ in range(20):  # a busy machine may be too slow for a short one; the next is longer
+    for _ in range(20):  # a busy machine may be too slow for a short window; the next is longer
         told = loops.ask()
         found = loops.read(told)
         found.replay()

@@ -1,4 +1,4 @@
-"""Reads files of windows, for tests: ``tfmemtop/probe/window.h`` describes them."""
+"""A reader of window files, for tests. ``tfmemtop/probe/window.h`` describes their format."""
 
 import struct
 from dataclasses import dataclass, field
@@ -36,7 +36,10 @@ class Record(NamedTuple):
 
 @dataclass
 class WindowFile:
-    """All of a file, in its order; ``strings`` from number 0 on, which is none."""
+    """The content of a file, in its order.
+
+    ``strings`` are numbered from 0 on. Number 0 is the empty string and means that there is no string.
+    """
 
     began_ns: int
     pools: list[Pool] = field(default_factory=list)
@@ -47,10 +50,10 @@ class WindowFile:
     lost: int = 0
 
     def replay(self, pool: int = 0) -> tuple[int, int]:
-        """In use at the end and at the peak, of the pool's chunks and records alone.
+        """Return the bytes in use at the end and at the peak, computed only from the pool's chunks and records.
 
         Raises:
-            AssertionError: in use is not, after some record, what the allocator said.
+            AssertionError: after a record, the bytes in use differ from those that the allocator reported.
         """
         standing = {chunk.address: chunk.size for chunk in self.chunks if chunk.pool == pool}
         in_use = peak = sum(standing.values())
@@ -70,7 +73,7 @@ class WindowFile:
 
 
 def read_window(path: Path, size: int | None = None) -> WindowFile:
-    """The first *size* bytes of the file, or all."""
+    """Parse the first *size* bytes of the file, or all of it."""
     content = path.read_bytes()[:size]
     magic, header, record_size, chunk_size, pools, began_ns, _ = struct.unpack_from("<8s4I2q", content)
     assert (magic, header, record_size, chunk_size) == (b"TFMWIN1\0", 64, 56, 32)
