@@ -1,4 +1,4 @@
-"""What the tests on a GPU have in common."""
+"""Fixtures that the tests on a GPU share."""
 
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from tfmemtop.probe.build import REPLAY, build
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    """The probe and the replay are there before the script begins, which then need not wait for them."""
+    """Build the probe and the replay before the script begins, so that it need not wait for them."""
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
     folder = Path(spec.origin).parent

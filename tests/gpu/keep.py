@@ -1,10 +1,10 @@
-"""Where the recordings of tests on a GPU go: to be kept, or with the test."""
+"""The folder for the recordings of tests on a GPU: one where they are kept, or that of the test."""
 
 import os
 from pathlib import Path
 
 
 def kept(folder: Path) -> Path:
-    """The folder that ``TFMEMTOP_KEEP_RECORDINGS`` names, else *folder*."""
+    """Return the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names, and *folder* if it names none."""
     named = os.environ.get("TFMEMTOP_KEEP_RECORDINGS")
     return Path(named) if named else folder

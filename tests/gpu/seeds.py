@@ -1,8 +1,8 @@
-"""The claims people make about TensorFlow's GPU memory, put to the test: ``python -m tests.gpu.seeds FOLDER [NAME…]``.
+"""Test what people claim about TensorFlow's GPU memory: ``python -m tests.gpu.seeds FOLDER [NAME…]``.
 
-Runs a script for every example of the five documents under ``tfmemtop record``, keeps the
-recordings in FOLDER, and prints as markdown what each said of itself, what tfmemtop read, and what
-it found. Without a GPU the scripts run too, and there is little to tell.
+It runs a script for every example of the five documents under ``tfmemtop record`` and keeps the recordings in FOLDER.
+For each script it prints, as markdown, the script's own figures, the figures that tfmemtop read, and the findings.
+Without a GPU the scripts run too, but there is little to report.
 """
 
 import json
@@ -38,7 +38,7 @@ TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Case:
-    """One example: the document's number and what it does there, the script for it, and its surroundings."""
+    """One example: the number of its document and what it shows, its script, and how the script is run."""
 
     name: str
     shows: str
@@ -46,8 +46,8 @@ class Case:
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()  # of tfmemtop record
-    beside: tuple[str, ...] = ()  # a script that runs beside it, with its arguments
-    expected: tuple[type[Finding], ...] = ()  # findings there should be on one H200
+    beside: tuple[str, ...] = ()  # another script that runs at the same time, with its arguments
+    expected: tuple[type[Finding], ...] = ()  # findings that are expected on one H200
 
 
 CASES = (
@@ -108,7 +108,7 @@ CASES = (
 
 @dataclass
 class Outcome:
-    """What became of a case: the script's own words, and the run as tfmemtop saw it."""
+    """The result of a case: the script's own figures, and the run as tfmemtop recorded it."""
 
     case: Case
     said: dict[str, Any] | None
@@ -117,14 +117,17 @@ class Outcome:
 
     @property
     def found(self) -> list[type[Finding]]:
-        """The kinds of findings that held at any time."""
+        """The types of the findings that held at any time. Asides and notices are left out."""
         findings = [held.finding for held in self.seen.held] if self.seen else []
         return [type(finding) for finding in findings if not finding.aside and not isinstance(finding, Noticed)]
 
 
 @contextmanager
 def running_beside(case: Case) -> Iterator[None]:
-    """The other script, from when it holds its memory until the case is over."""
+    """Run the other script of *case*, if there is one.
+
+    The body of the ``with`` statement begins when this script holds its memory. At the end of the body it is killed.
+    """
     if not case.beside:
         yield
         return
@@ -141,7 +144,7 @@ def running_beside(case: Case) -> Iterator[None]:
 
 
 def run(case: Case, folder: Path) -> Outcome:
-    """Run *case*, its recording into *folder*."""
+    """Run *case*, and write its recording to *folder*."""
     path = folder / f"seed-{case.name}.jsonl"
     script = [sys.executable, str(SCRIPTS / f"{case.script}.py"), *case.arguments]
     command = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *case.options, "--", *script]
@@ -168,7 +171,10 @@ def run(case: Case, folder: Path) -> Outcome:
 
 
 def agreement(outcome: Outcome, path: Path) -> str:
-    """Whether tfmemtop's figures are the script's own, for the time in which it held still."""
+    """Compare tfmemtop's figures with the script's own, for the time in which the script held still.
+
+    Returns "yes", or "no" with the figures that differ, or a dash if the script has no figures.
+    """
     said = outcome.said
     if said is None or not said["figures"]:
         return "—"
@@ -189,7 +195,7 @@ def agreement(outcome: Outcome, path: Path) -> str:
 
 
 def row(outcome: Outcome, folder: Path) -> str:
-    """One line of the table."""
+    """Return the line of the table for this outcome."""
     case, seen = outcome.case, outcome.seen
     run_state = seen.state.run if seen else None
     if seen is None or run_state is None:
@@ -228,7 +234,11 @@ HEAD = (
 
 
 def main(arguments: list[str]) -> int:
-    """Run the cases named, or all; 1 if one could not be run or a finding is missing."""
+    """Run the cases that *arguments* name, or all.
+
+    Returns 1 if a case could not be run, or if on a GPU an expected finding is missing. Returns 2 without arguments,
+    and otherwise 0.
+    """
     if not arguments:
         print("usage: python -m tests.gpu.seeds FOLDER [NAME…]", file=sys.stderr)
         return 2

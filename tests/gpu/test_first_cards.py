@@ -1,4 +1,4 @@
-"""The figures of the first picture are those that the engine reads."""
+"""The first picture shows the same figures that the engine reads."""
 
 import pytest
 

@@ -30,6 +30,6 @@ def test_the_need_of_a_script_on_a_gpu_is_found(growth: str) -> None:
     assert first["limit"] is None
     assert 3000 * MIB <= first["peak_in_use"] <= 6000 * MIB
     assert 3000 * MIB <= found["limit"] <= 6100 * MIB
-    # With growth off a pool is what its limit says; with it on, no more than was needed.
+    # With growth off a pool is as large as its limit; with growth on it is not larger than was needed.
     assert all(one["pool"] <= one["limit"] for one in found["tries"][1:])
     assert (first["pool"] > 20_000 * MIB) == (growth == "off")

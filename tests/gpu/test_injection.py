@@ -1,5 +1,7 @@
-"""The hook in a training that already runs on a GPU. By hand, with ``TFMEMTOP_TEST_PYTHON`` naming a Python 3.14 that
-has TensorFlow: ``pytest -m gpu tests/gpu/test_injection.py``.
+"""The hook is put into a training that already runs on a GPU.
+
+These tests are run by hand: ``pytest -m gpu tests/gpu/test_injection.py``. ``TFMEMTOP_TEST_PYTHON`` must name a Python
+3.14 that has TensorFlow.
 """
 
 import functools

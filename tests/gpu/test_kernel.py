@@ -1,4 +1,4 @@
-"""A notebook's kernel on a GPU. By hand: ``pytest -m gpu tests/gpu/test_kernel.py``."""
+"""A notebook's kernel on a GPU. Run by hand: ``pytest -m gpu tests/gpu/test_kernel.py``."""
 
 import asyncio
 import json
@@ -26,11 +26,11 @@ tf.zeros([16]).numpy()
 info = tf.config.experimental.get_memory_info("GPU:0")
 print(json.dumps([info["current"], info["peak"]]))
 """
-"""A cell that takes 256 MiB, and says what TensorFlow has in use and had at its peak, in bytes."""
+"""A cell that takes 256 MiB, and prints TensorFlow's bytes in use and their peak."""
 
 
 def _pool(session: SessionInfo) -> ev.Allocator | None:
-    """The newest recorded reading of the first GPU's pool."""
+    """Return the newest recorded reading of the first GPU's pool, or None if there is none yet."""
     try:
         found = [each for each in read(place_for(session.id)).events() if isinstance(each, ev.Allocator)]
     except RecordingError:

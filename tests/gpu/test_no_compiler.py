@@ -1,6 +1,9 @@
-"""The pools of a real GPU, to the byte, without a compiler. By hand: ``pytest -m gpu tests/gpu/test_no_compiler.py``.
+"""The pools of a real GPU are read exact to the byte, without a compiler.
 
-The second reader is the probe, loaded by the script itself; the third is TensorFlow's own ``get_memory_info``.
+These tests are run by hand: ``pytest -m gpu tests/gpu/test_no_compiler.py``.
+
+Two other readers give the figures to compare with: the probe, which the script itself loads, and TensorFlow's own
+``get_memory_info``.
 """
 
 import json
@@ -94,7 +97,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def library() -> Path:
-    """The probe, with which the script compares. tfmemtop itself is started without a compiler and a cache."""
+    """Build the probe with which the script compares. tfmemtop itself is started without a compiler and a cache."""
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
     built = build(Path(spec.origin).parent, version("tensorflow"))
@@ -103,12 +106,12 @@ def library() -> Path:
 
 
 def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[events.Event]]:
-    """What the script says of itself, and the whole recording."""
+    """Run the script. Return its own figures, and all events of the recording."""
     arguments, variables = CASES[name]
     path = kept(folder) / f"no-compiler-{name}.jsonl"
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    # CUDA's own tools are searched for by TensorFlow on PATH: only what compiles C++ is to be missing.
+    # TensorFlow searches PATH for CUDA's own tools. Only a C++ compiler is to be missing for tfmemtop.
     alone = {"PATH": "/nowhere", "CXX": "/nowhere/c++", "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(
         [
@@ -130,7 +133,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
     said, stream = watch(tmp_path, library, name)
     probes = [event.state for event in stream if isinstance(event, events.Probe)]
     asynchronous = name == "cuda_malloc_async"
-    # The pinned pool is BFC's in any case, where TensorFlow has made one.
+    # If TensorFlow has made a pinned pool, that one is always a BFC pool.
     assert probes == ["unavailable", "direct"] or (asynchronous and probes == ["unavailable"])
     assert not [event for event in stream if isinstance(event, events.HookError)]
     session = stream[0]
@@ -143,7 +146,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
     for device, figures in said["figures"].items():
         _, *native = figures["native"]
         if not native[2]:
-            continue  # an empty pool proves no table of places right: it is not read in place
+            continue  # an empty pool cannot prove the table of places right, and so is not read in place
         readings = [event for event in still if isinstance(event, events.Allocator) and event.device == device]
         assert len(readings) >= 15
         told = {(one.in_use, one.peak, one.pool, one.limit, one.peak_pool, one.allocations) for one in readings}
@@ -160,7 +163,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device == device]
         assert maps and not any(event.is_missing for event in maps)
         if device in effective:
-            # TensorFlow takes up to three seconds for the whole of a large GPU; before that there is no pool.
+            # TensorFlow needs up to three seconds to take the whole of a large GPU; before that there is no pool.
             assert maps[0].t - max(effective[device].t, first.t) < 1.0
         (found,) = {
             (one.pool, one.in_use, one.chunks, one.chunks_in_use, one.largest_free, one.cells, tuple(one.sizes))

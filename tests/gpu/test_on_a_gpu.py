@@ -1,4 +1,4 @@
-"""What only a GPU shows. Run by hand on one: ``pytest -m gpu``."""
+"""Behaviour that only a GPU shows. Run by hand on a GPU: ``pytest -m gpu``."""
 
 import importlib.util
 import json
@@ -27,7 +27,7 @@ MIB = 2**20
 
 @pytest.fixture(autouse=True, scope="session")
 def probe() -> None:
-    """The probe, built before: these scripts are over sooner than a first build."""
+    """Build the probe before the tests: these scripts end sooner than a first build."""
     spec = importlib.util.find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
     built = build(Path(spec.origin).parent, version("tensorflow"))
@@ -35,7 +35,7 @@ def probe() -> None:
 
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:
-    """What the script says of itself, and what tfmemtop recorded of it."""
+    """Run the script. Return its own figures, and the events that tfmemtop recorded."""
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     done = subprocess.run(
         [sys.executable, "-m", "tfmemtop", "record", "-o", path, *options, "--", sys.executable, SCRIPT, *arguments],
@@ -48,7 +48,7 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
 
 
 def held(said: dict[str, Any], stream: list[events.Event]) -> list[events.Event]:
-    """The events of the time in which the script held still."""
+    """Return the events of the time in which the script held still."""
     session = stream[0]
     assert isinstance(session, events.Session)
     return [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]
@@ -83,7 +83,7 @@ def test_figures_agree_with_the_script_and_with_nvml(name: str, tmp_path: Path) 
         held_by_pools = sum(pool for pool in pools.values() if pool is not None)
         in_use = sum(figures["current"] for figures in said["figures"].values())
         assert None not in pools.values() and held_by_pools >= in_use
-        # Context, library workspaces and kernels: 608 MiB were measured on an H200, and no setting changes that.
+        # This is context, workspaces of libraries, and kernels. On an H200 it was 608 MiB; no setting changes that.
         assert 400 * MIB < said["process_total"] - held_by_pools < 900 * MIB
     devices = [event for event in still if isinstance(event, events.DeviceReading)]
     shares = [process.used for event in devices for process in event.processes if process.pid == readings[0].pid]
@@ -146,7 +146,7 @@ def test_a_limit_is_where_memory_runs_out(tmp_path: Path) -> None:
 
 
 def look_back(folder: Path, source: str, **environment: str) -> tuple[RunReview, int]:
-    """A run of *source*, looked back on, and its exit code."""
+    """Run *source* under ``tfmemtop record``. Return the review of the run, and its exit code."""
     script, path = folder / "train.py", folder / "run.jsonl"
     script.write_text(source)
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--", sys.executable, str(script)]
@@ -173,7 +173,7 @@ def test_the_context_is_measured_before_anything_is_computed(growth: str, tmp_pa
     assert account is not None and account.context_exact and account.context is not None
     # 520 MiB on an H200, driver 580.
     assert 200 * MIB < account.context < 900 * MIB
-    # What the matmul brought is outside: cuBLAS's workspace, at least.
+    # Memory that came with the matmul is outside: at least cuBLAS's workspace.
     assert account.outside is not None and account.outside >= 16 * MIB
 
 

@@ -1,7 +1,8 @@
-"""Pools of a real GPU read from outside, to the byte. By hand: ``pytest -m gpu tests/gpu/test_outside.py``.
+"""Pools of a real GPU are read from outside, exact to the byte.
 
-The script is started without tfmemtop. At each checkpoint it prints what TensorFlow's own ``get_memory_info`` says, and
-then stands still until it has been read.
+These tests are run by hand: ``pytest -m gpu tests/gpu/test_outside.py``. The script is started without tfmemtop. At
+each checkpoint it prints the figures of TensorFlow's own ``get_memory_info``, and then waits until its pools have been
+read.
 """
 
 import json
@@ -67,11 +68,11 @@ CASES: dict[str, tuple[list[str], dict[str, str], list[int | None], bool | None]
     "growth-forced": ([], {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}, [None], True),
     "two-logical-devices": (["split"], {}, [2048 * MIB] * 2, False),
 }
-"""Options, variables, the limits (``None``: TensorFlow's own), and whether the pools grow."""
+"""For each case: options, environment variables, limits (``None``: TensorFlow's own), and whether the pools grow."""
 
 
 class Script:
-    """Stands at a checkpoint whenever it has printed one."""
+    """A script that waits at each checkpoint after it has printed its figures."""
 
     def __init__(self, options: list[str], variables: dict[str, str]) -> None:
         pipe = subprocess.PIPE
@@ -84,7 +85,7 @@ class Script:
         )
 
     def checkpoints(self) -> Iterator[dict[str, Any]]:
-        """What it says at each."""
+        """Yield the figures of each checkpoint. The script goes on when the next ones are requested."""
         assert self.process.stdin is not None and self.process.stdout is not None
         for line in self.process.stdout:
             yield json.loads(line)
@@ -115,7 +116,7 @@ def test_every_checkpoint_is_equal_to_the_byte(name: str, tmp_path: Path) -> Non
             assert copy is not None and look.layout is not None
             told = chunks_of(look.pid, look.layout, device, copy, [], 0)
             (tmp_path / f"{look.pid}.{device}.live.chunks").write_bytes(copy.regions + copy.chunks)
-            pieces, _ = read_chunks(tmp_path, told)  # raises where they do not add up
+            pieces, _ = read_chunks(tmp_path, told)  # raises if they do not add up
             assert sum(piece.size for piece in pieces if piece.in_use) == one.in_use
     assert seen == 3 and script.process.wait() == 0
 
@@ -126,7 +127,7 @@ def test_cuda_malloc_async_keeps_no_pool_and_once_says_so() -> None:
     for _ in script.checkpoints():
         look = Look(script.process.pid)
         look.refresh()
-        # The pinned host pool is BFC's in any case, where TensorFlow has made one.
+        # If TensorFlow has made a pinned host pool, that one is always a BFC pool.
         assert set(look.read()) <= {"HOST:0"}
         done = subprocess.run(
             [sys.executable, "-m", "tfmemtop", "--once", "--json"], stdout=subprocess.PIPE, cwd=ROOT, check=True

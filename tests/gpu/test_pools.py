@@ -1,4 +1,7 @@
-"""The pools of real GPUs, by the probe. Run by hand: ``pytest -m gpu tests/gpu/test_pools.py``, ``-m gpus2`` on two."""
+"""The probe reads the pools of real GPUs.
+
+Run by hand: ``pytest -m gpu tests/gpu/test_pools.py``, or with ``-m gpus2`` on two GPUs.
+"""
 
 import json
 import subprocess
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 MIB = 1 << 20
 
-# Prints the truth: the same statistics, read by a library of its own, built with TensorFlow's own flags.
+# The script prints the true figures: the same statistics, read by its own library, built with TensorFlow's own flags.
 SCRIPT = """
 import ctypes, json, subprocess, sys, time
 import tensorflow as tf
@@ -120,7 +123,7 @@ TOGETHER = {
 
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:
-    """What the script says of itself, and the whole recording."""
+    """Run the script. Return its own figures, and all events of the recording."""
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     script = folder / "train.py"
     script.write_text(SCRIPT)
@@ -136,7 +139,7 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
 
 
 def check(said: dict[str, Any], stream: list[events.Event]) -> None:
-    """To the byte what the script itself reads; maps that add up to it; NVML's total no smaller than the pools."""
+    """Check that all readings equal the script's own figures, exact to the byte, and that maps add up to them."""
     probes = [event for event in stream if isinstance(event, events.Probe)]
     assert probes and probes[-1].state == "loaded", probes
     session = stream[0]
@@ -166,7 +169,7 @@ def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
     check(said, stream)
     asynchronous = name == "cuda_malloc_async"
     maps = [event for event in stream if isinstance(event, events.MemoryMap) and event.device.startswith("GPU")]
-    missing = {event.is_missing for event in maps}  # the pinned host pool is BFC's in any case
+    missing = {event.is_missing for event in maps}  # the pinned host pool is always a BFC pool
     assert missing == {asynchronous}
     names = {event.allocator for event in stream if isinstance(event, events.Allocator) and event.device == "GPU:0"}
     assert "GPU_0_bfc" in names or asynchronous
@@ -180,7 +183,7 @@ def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["growth-on-by-us", "everything-at-once", "limit", "growth-and-limit", "xla"])
 def test_layers_add_up_to_nvmls_total(name: str, tmp_path: Path) -> None:
-    """Pool, context and what lies outside: never below nothing, and no more than libraries and kernels take."""
+    """NVML's total minus the pool is context and outside: above zero, and not more than libraries and kernels take."""
     said, stream = watch(tmp_path, *ALONE[name])
     session = stream[0]
     assert isinstance(session, events.Session)
@@ -204,7 +207,7 @@ def test_layers_add_up_to_nvmls_total(name: str, tmp_path: Path) -> None:
 @pytest.mark.gpu
 def test_every_spike_of_five_milliseconds_is_seen(tmp_path: Path) -> None:
     said, stream = watch(tmp_path, ["--growth", "on"], ["spikes"])
-    # All but the first lie below the peak, so that only the sampler can have seen them.
+    # All but the first are below the peak, so that only the sampler can have noticed them.
     spikes = [
         event
         for event in stream

@@ -1,4 +1,4 @@
-"""Out of memory on a real GPU: the verdict, and how soon something is said. Run by hand: ``pytest -m gpu``."""
+"""Out of memory on a real GPU: the verdict, and how soon it is reported. Run by hand: ``pytest -m gpu``."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ CASES = {
 
 
 def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.Event], RunReview]:
-    """Exit code, stderr, the recording, and what was found in it."""
+    """Run *code* under ``tfmemtop record``. Return exit code, stderr, the recording, and the review of it."""
     path = kept(folder) / f"oom-{name}.jsonl"
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]
     done = subprocess.run(
@@ -75,20 +75,20 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
     error = next(event for event in stream if isinstance(event, events.OutOfMemory))
     moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
     if name != "cuda-malloc-async":
-        # TensorFlow tries for ten seconds; the map of the moment is there long before.
+        # TensorFlow tries for ten seconds; the map of that moment is recorded long before they end.
         assert moments and moments[0].t < error.t - 5
         assert moments[0].cells
         where = next(event for event in stream if isinstance(event, events.Waiting))
         assert where.operation == "Fill" and where.t < error.t - 5
         (soon,) = [say(held.finding) for held in seen.held if isinstance(held.finding, NoRoom)]
-        # tf.fill's own arguments tell how much it asks for, so the cause is known before the error.
+        # The arguments of tf.fill show how many bytes it requests, so the cause is known before the error.
         assert "Fill at <string>:" in soon.text
         for phrase in phrases:
             assert phrase in soon.text, soon.text
 
 
 def _beyond_half() -> int:
-    """MiB that fit the card, and do not fit beside another process that holds half of it."""
+    """Return a size in MiB that fits the card, but does not fit while another process holds half of it."""
     return int((ask_machine().totals[0] or 0) * 0.64) >> 20
 
 
@@ -106,7 +106,7 @@ def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
 
 
 def test_a_failed_scratch_allocation_is_no_error(tmp_path: Path) -> None:
-    """Convolutions try algorithms whose scratch does not fit; TensorFlow takes another and goes on."""
+    """Convolutions try algorithms whose scratch does not fit. TensorFlow then uses another one and goes on."""
     code = """
 import time
 images = tf.random.normal([16, 64, 256, 256])
@@ -120,7 +120,7 @@ print(float(tf.reduce_sum(out)) * 0)
     assert exit_code == 0, stderr[-2000:]
     line = "there could be performance gains if more memory were available"
     assert line in stderr, "no scratch allocation failed: the test needs another limit"
-    # It did not wait. Under the screen TensorFlow's line tells of it; `record` leaves the terminal to the script.
+    # TensorFlow did not wait. Under the screen its line in the log is read; `record` leaves the terminal to the script.
     assert not [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
     assert not [event for event in stream if isinstance(event, events.OutOfMemory)]
     told = {type(held.finding) for held in seen.held}

@@ -1,4 +1,4 @@
-"""What is predicted on a GPU and what then comes: growth on and off, under five limits around the ends."""
+"""Predictions on a GPU and the runs that follow: growth on and off, under five limits around the predicted ones."""
 
 from importlib.metadata import version
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""XLA's report on a real GPU, for Keras's ResNet-50 as it is by default. Run by hand: ``pytest -m gpu``."""
+"""XLA's report on a real GPU, for Keras's ResNet-50 with its default settings. Run by hand: ``pytest -m gpu``."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ print("a step takes", statistics.median(taken[50:]), flush=True)
 
 
 def record(folder: Path, name: str, script: str, *options: str) -> tuple[str, list[events.Event]]:
-    """What the script printed, and the recording."""
+    """Run *script* under ``tfmemtop record``. Return its output, and the events of the recording."""
     path = kept(folder) / f"xla-{name}.jsonl"
     watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--growth", "on", *options, "--"]
     done = subprocess.run(
@@ -79,7 +79,10 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_step_costs_what_it_costs_without_the_report(tmp_path: Path) -> None:
-    """XLA writes when it compiles. Each with a neighbour, so that both are of the same minute."""
+    """XLA writes its report when it compiles, and not in each step.
+
+    Runs with and without the report alternate, so that the two runs of a pair are from the same minute.
+    """
     ratios = []
     for pair in range(3):
         output, _ = record(tmp_path, f"small-{pair}", SMALL, "--xla-report")

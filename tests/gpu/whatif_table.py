@@ -1,11 +1,11 @@
-"""Does what the replay says come true on a GPU? ``python -m tests.gpu.whatif_table [--narrow] [--at-once 6] [NAME…]``.
+"""Test on a GPU what the replay predicts: ``python -m tests.gpu.whatif_table [--narrow] [--at-once 6] [NAME…]``.
 
-Each script is recorded once with growth on, ``--trace`` and no limit. The table that ``tfmemtop whatif`` makes of that
-says the smallest limits, for growth on and off. Then the script runs under five limits around these, recorded as well.
-At and above *surely* none may fail, below *at least* none may pass, and where it passes the pool is to be within 2 %
-of what was said. With ``--narrow`` more runs find the smallest limit that really passes. Of a script that needs more
-than what was recorded only two things are said, and tried: it passes with the pool that it reached, as *surely*
-here, and below *at least* it fails.
+Each script is recorded once with growth on, ``--trace`` and no limit. The table that ``tfmemtop whatif`` makes of the
+recording contains the smallest limits, for growth on and off. Then the script runs under five limits around these, and
+these runs are recorded as well. At and above *surely* no run may fail, below *at least* no run may pass, and where one
+passes its pool must be within 2 % of the prediction. With ``--narrow`` more runs find the smallest limit that really
+passes. For a script that needs more than what was recorded, only two predictions are made and tried: it passes with
+the pool that it reached, which is *surely* here, and it fails below *at least*.
 
 The recordings stay in the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names.
 """
@@ -40,24 +40,24 @@ _ON_OFF = {True: "on", False: "off"}
 
 
 def recorded(name: str, path: Path, *options: str) -> bool:
-    """Whether the script called *name* ends well under *options*; its recording is at *path*."""
+    """Run the script called *name* with *options*, and record it to *path*. Return whether its exit code is 0."""
     command = [*_PROGRAM, "record", "-o", str(path), "--gpus", "0", *options, "--", sys.executable, *SCRIPTS[name]]
     return subprocess.run(command, capture_output=True, check=False, timeout=400).returncode == 0
 
 
 def peak_pool(path: Path) -> int:
-    """The largest pool of the run at *path*, in bytes."""
+    """Return the largest pool of the run recorded at *path*, in bytes."""
     return int(_asked("compare", "--json", f"{path}:1", f"{path}:1")["runs"][0]["peak_pool"])
 
 
 def course(path: Path) -> Course:
-    """The trace of the GPU's pool in the recording at *path*."""
+    """Return the trace of the GPU's pool in the recording at *path*."""
     found = recording.read(path).events()
     return course_of([event for event in found if isinstance(event, Trace) and event.device == _DEVICE])
 
 
 def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proof]:
-    """What was predicted of the script called *name* and how it went, for growth on and off."""
+    """Return the predictions for the script called *name* and the results of its runs, for growth on and off."""
     first = folder / f"whatif-{name}.jsonl"
     if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
@@ -79,7 +79,7 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
 
         smallest = _smallest(around(at_least, surely), passes, narrows=narrows)
         tried = _tried(program, traced, growth, found)
-        if outgrown:  # the replay of a part says what fails, and the run what passes
+        if outgrown:  # the replay of a part shows what fails, and the run shows what passes
             reached = peak_pool(first)
             enough = (True if surely is not None and one.limit >= surely else one.said_fits and None for one in tried)
             tried = tuple(
@@ -93,9 +93,9 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
 
 
 def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool) -> int | None:
-    """Try all *limits*, then others between them, several at once, until the smallest that passes is known to 1 %.
+    """Try all *limits*, then others between them, until the smallest one that passes is known to 1 %, and return it.
 
-    Unless it *narrows*, only these are tried, and ``None`` is returned.
+    Several limits are tried at once. If *narrows* is false, only *limits* are tried, and ``None`` is returned.
     """
     tried: dict[int, bool] = {}
     while limits:
@@ -111,7 +111,7 @@ def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool
 
 
 def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
-    """What was said of each limit in *found*, and how it went."""
+    """Return the prediction for each limit in *found*, and the result of its run."""
     limits = sorted(found)
     with Replayer(program, traced.events, traced.steps, traced.scratch) as replayer:
         answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
@@ -132,7 +132,7 @@ def _asked(*arguments: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prove them, several at once, and print each as it is done. Returns 1 if something did not come as predicted."""
+    """Prove the predictions, several at once, and print each. Return 1 if one did not come true, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of: {', '.join(SCRIPTS)}")
     parser.add_argument("--narrow", action="store_true", help="look for the smallest limit that passes, to 1 %%")

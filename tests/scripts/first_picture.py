@@ -1,6 +1,6 @@
-"""Starts tfmemtop as its shell script does, on a machine that seems to have a card.
+"""Start tfmemtop as its shell script does, on a machine that seems to have a card.
 
-Its first picture shows the card. The import of Textual waits until the file named by ``$SCREEN_MAY_BEGIN`` is there.
+Its first picture shows the card. The import of Textual waits until the file named by ``$SCREEN_MAY_BEGIN`` exists.
 """
 
 import os
@@ -19,7 +19,7 @@ from tfmemtop.first import begin, cards
 
 
 class Gate(MetaPathFinder):
-    """Holds up Textual."""
+    """A finder that delays the import of Textual."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if name == "textual":
@@ -37,7 +37,7 @@ def card() -> list[cards.Card]:
 
 
 def stay_after_drawing() -> None:
-    from tfmemtop.first import paint  # which takes what reads the cards from that module as it is now
+    from tfmemtop.first import paint  # imported here: it takes read_cards as it is now
 
     draw = paint.paint
 

@@ -1,8 +1,8 @@
-"""Uses the GPU, says what it sees itself, and holds still for a while.
+"""Use the GPU, print its own figures, and hold still for a while.
 
-Prints one line of JSON: what TensorFlow's public API and NVML say of this very process, as bytes,
-and between which times (seconds since the epoch) that holds. Arguments: MiB to keep, MiB to have
-had at the peak, seconds to hold still.
+The script prints one line of JSON: the bytes that TensorFlow's public API and NVML report for this process, and
+between which times (seconds since the epoch) they hold. Arguments: MiB to keep, MiB at the peak, seconds to hold
+still.
 """
 
 import json
@@ -22,7 +22,7 @@ if "--split" in sys.argv:
 
 
 def used_by_me() -> "int | None":
-    """NVML's process total, over all GPUs."""
+    """Return NVML's process total over all GPUs, in bytes, or None if NVML does not report it."""
     import pynvml
 
     pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""A training loop for several ranks: each makes the same steps, and two of them are not as the others.
+"""A training loop for several ranks: each makes the same steps, but two ranks differ from the others.
 
 From step 60 on, rank 2 keeps 96 MiB more. Rank 3 takes 40 ms longer for each step.
 """

@@ -1,4 +1,4 @@
-"""A Keras training over several workers, one a rank of a Slurm step, in lockstep (``MultiWorkerMirroredStrategy``).
+"""A Keras training over several workers in lockstep (``MultiWorkerMirroredStrategy``), one per rank of a Slurm step.
 
 From step 50 on, rank 1 keeps 64 MiB more.
 """

@@ -1,6 +1,6 @@
-"""Compiles with XLA: a function for two shapes, a Keras model, and in a second process the function once more.
+"""Compile with XLA: a function for two shapes, a Keras model, and the function once more in a second process.
 
-Prints for each shape by how much the allocator's peak rises above what is in use before the call.
+For each shape, the script prints by how many bytes the allocator's peak rises above what is in use before the call.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Read by the programs that :func:`tests.sparing.variables` are for, at their start, as a user's own would be."""
+"""Programs with the variables of :func:`tests.sparing.variables` run this at their start, like a user's own file."""
 
 import atexit
 import gc

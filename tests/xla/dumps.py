@@ -1,4 +1,4 @@
-"""What XLA of TensorFlow 2.21 really wrote on a CPU, and the clusters that are made of it.
+"""Reports that XLA of TensorFlow 2.21 really wrote on a CPU, and the clusters that are made of them.
 
 ``keras``: a step of a small convolutional Keras model with Adam, ``jit_compile=True``, batches of 32 images of 64×64.
 ``loop``: a function with a loop of five matrix products, a sort and a ``top_k``.
@@ -16,17 +16,17 @@ MODULES = {KERAS: "a_inference_one_step_on_data_1421__.9", LOOP: "a_inference_re
 
 
 def assignment(name: str) -> list[str]:
-    """The lines of its buffer assignment."""
+    """Return the lines of the buffer assignment of the report *name*."""
     return _lines(f"{name}.buffer-assignment")
 
 
 def module(name: str) -> list[str]:
-    """The lines of the module's text."""
+    """Return the lines of the text of its module."""
     return _lines(f"{name}.module")
 
 
 def cluster(name: str, lines: list[str] | None = None, text: list[str] | None = None) -> XlaCluster:
-    """The cluster *name*, or what *lines* and *text* make of it."""
+    """Return the cluster *name*. *lines* and *text* replace its buffer assignment and the text of its module."""
     lines = assignment(name) if lines is None else lines
     text = module(name) if text is None else text
     found = make_cluster(lines, text, pid=7, name=MODULES[name], module=72, t=1.0)

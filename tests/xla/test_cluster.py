@@ -1,4 +1,4 @@
-"""What XLA wrote adds up when it is read; what is damaged is refused or right, and nothing else."""
+"""The figures that are read from XLA's reports add up. A damaged report is refused, or its figures still add up."""
 
 import re
 from itertools import pairwise
@@ -21,7 +21,7 @@ def there(of: XlaCluster) -> list[XlaValue]:
 @pytest.mark.parametrize(("name", "temporary"), [(KERAS, 61_578_692), (LOOP, 135_256)])
 def test_the_values_at_the_peak_fill_the_buffer_side_by_side(name: str, temporary: int) -> None:
     found = cluster(name)
-    assert found.temporary == temporary  # as grep finds it in XLA's own text
+    assert found.temporary == temporary  # the figure in XLA's own text
     at_peak = there(found)
     assert found.peak == sum(value.size for value in at_peak) + found.others
     assert 0.99 * temporary < found.peak <= temporary < found.unshared
@@ -95,7 +95,7 @@ def test_fusions_and_copies_follow_what_they_are_of() -> None:
     )
     assert origins.of("fusion.3").operation == "model/scale/Mul"
     assert origins.of("copy.2") == origins.of("dot.1") == ("model/dense/MatMul", "/home/me/train.py", 12)
-    assert origins.of("copy.1").operation == "model/dense/MatMul"  # of a parameter, for what uses it
+    assert origins.of("copy.1").operation == "model/dense/MatMul"  # the copy of a parameter gets the name of its user
     assert origins.of("lonely") == origins.of("nobody") == ("", "", 0)
 
 
@@ -105,7 +105,7 @@ def test_without_the_modules_text_values_have_xlas_names() -> None:
 
 
 def test_the_form_of_tensorflow_2_22_says_the_same() -> None:
-    """As 2.22.0rc0 writes: the pages of allocations, and three files, one after the other."""
+    """2.22.0rc0 writes the page of each allocation, and three files one after the other."""
     lines = [re.sub(r"^(allocation \d+: size \d+)", r"\1, page 0", line) for line in assignment(LOOP)]
     assert lines != assignment(LOOP) and cluster(LOOP, lines) == cluster(LOOP)
 
@@ -151,7 +151,7 @@ def test_what_does_not_add_up_is_not_read(old: str, new: str, part: str) -> None
 
 
 def _sound(found: XlaCluster | None) -> None:
-    """It adds up, and it is an event."""
+    """Check that the figures add up, and that the cluster survives encoding as an event."""
     if found is not None:
         assert sum(value.size for value in there(found)) + found.others == found.peak <= found.temporary
         assert decode_event(encode(found)) == found

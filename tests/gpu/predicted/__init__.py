@@ -12,4 +12,4 @@ SCRIPTS: dict[str, list[str]] = {
     "resnet50": [_RESNET, "off"],
     "resnet50_xla": [_RESNET, "auto"],
 }
-"""Path and arguments of each."""
+"""Path and arguments of each script."""

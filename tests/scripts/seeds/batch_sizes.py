@@ -1,4 +1,4 @@
-"""A dense network trained with growing batches: how the peak follows the batch."""
+"""A dense network is trained with growing batches: how does the peak follow the size of the batch?"""
 
 import tensorflow as tf
 from seen import figures, tell

@@ -1,4 +1,4 @@
-"""CUDA memory taken beside TensorFlow in the same process, as CuPy does; MiB as the first argument (2048)."""
+"""CUDA memory is taken beside TensorFlow in the same process, as CuPy does; MiB as the first argument (2048)."""
 
 import ctypes
 import sys
@@ -16,7 +16,7 @@ before = process_total()
 
 
 def take(count: int) -> int:
-    """Allocate *count* bytes on CUDA's first device, in the context that TensorFlow uses too; returns the address."""
+    """Allocate *count* bytes on CUDA's first device, in the context that TensorFlow uses too. Return the address."""
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context, address = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
     for name, arguments in (

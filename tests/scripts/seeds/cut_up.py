@@ -1,4 +1,4 @@
-"""A pool of 1 GiB cut up, every other piece gone, then one large tensor that would fit into all that is free."""
+"""A pool of 1 GiB is cut up and every other piece freed. One large tensor would fit into all the free memory."""
 
 import tensorflow as tf
 from seen import tell

@@ -1,4 +1,4 @@
-"""The whole card taken and nothing computed: memory that is full while the GPU idles."""
+"""The whole card is taken and nothing is computed: memory is full while the GPU idles."""
 
 import tensorflow as tf
 from seen import tell

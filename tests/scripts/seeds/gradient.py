@@ -1,4 +1,4 @@
-"""The same small tensors with a gradient tape: what gradients add."""
+"""Small tensors as in small_tensor, with a gradient tape: how much memory do gradients add?"""
 
 import tensorflow as tf
 from seen import figures, tell

@@ -1,4 +1,4 @@
-"""Growth for every GPU, set as early as can be; then a matrix product."""
+"""Growth for every GPU, set as early as possible; then a matrix product."""
 
 import tensorflow as tf
 from seen import tell

@@ -1,4 +1,4 @@
-"""Growth asked for without naming a device, which raises; the script goes on without growth."""
+"""Growth is requested without a device, which raises; the script goes on without growth."""
 
 import tensorflow as tf
 from seen import tell

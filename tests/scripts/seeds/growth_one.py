@@ -1,4 +1,4 @@
-"""Growth for the first GPU alone: refused where there are more, as growth must not differ."""
+"""Growth for the first GPU only. With more GPUs, TensorFlow refuses that, as growth must not differ."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Growth asked for after the first operation: the RuntimeError is caught and printed, as examples do."""
+"""Growth is requested after the first operation: the RuntimeError is caught and printed, as examples do."""
 
 import tensorflow as tf
 from seen import tell

@@ -1,4 +1,4 @@
-"""Another process on the card: holds a share of it in percent (first argument) for seconds (second)."""
+"""Another process on the card. It holds a share of the card in percent (first argument) for seconds (second)."""
 
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-"""Batches prepared in Python for half a second each, trained on in a moment: the GPU waits for the host."""
+"""Python needs half a second for each batch, and training on it only a moment: the GPU waits for the host."""
 
 import time
 

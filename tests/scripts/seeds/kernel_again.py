@@ -1,4 +1,4 @@
-"""A product made, its inputs deleted, the product made again: does a kernel that was used hold memory?"""
+"""A product is computed, its inputs are deleted, and it is computed again: does a used kernel hold memory?"""
 
 import tensorflow as tf
 from seen import figures, process_total, tell

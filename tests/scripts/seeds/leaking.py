@@ -1,4 +1,4 @@
-"""Losses kept as tensors, with all that hangs on them: in use rises step by step."""
+"""Results are kept as tensors in a list: the bytes in use rise step by step."""
 
 import time
 
@@ -11,6 +11,6 @@ weights = tf.Variable(tf.random.normal([1024, 1024]))
 train = tf.function(lambda batch: tf.matmul(batch, weights))
 history = []
 for _ in range(1100):
-    history.append(train(tf.random.normal([1024, 1024])))  # the output, not a number of it
+    history.append(train(tf.random.normal([1024, 1024])))  # the whole output, not one number
     time.sleep(0.2)
 tell(gpus=len(tf.config.list_physical_devices("GPU")), kept=len(history))

@@ -1,4 +1,4 @@
-"""The first GPU with a limit, in MiB as the first argument (1024 if none), by a logical device configuration."""
+"""The first GPU gets a limit by a logical device configuration; MiB as the first argument (1024 if there is none)."""
 
 import sys
 

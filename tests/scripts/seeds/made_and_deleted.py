@@ -1,4 +1,6 @@
-"""A tensor of 4 GiB made and deleted, with growth; MiB as the first argument. Then it waits for memory to come back."""
+"""A tensor of 4 GiB is made and deleted, with growth; MiB as the first argument. Then the script holds still: is memory
+given back?
+"""
 
 import sys
 

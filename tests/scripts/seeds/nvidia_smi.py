@@ -1,4 +1,4 @@
-"""What nvidia-smi says of the card, beside what TensorFlow and NVML say of the process."""
+"""The figure of nvidia-smi for the card, beside those of TensorFlow and NVML for the process."""
 
 import shutil
 import subprocess

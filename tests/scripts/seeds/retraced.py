@@ -1,4 +1,4 @@
-"""A tf.function called with a Python number that changes: traced anew each time."""
+"""A tf.function is called with a Python number that changes, and is traced again each time."""
 
 import tensorflow as tf
 from seen import tell

@@ -1,4 +1,4 @@
-"""What a script sees of its own memory: TensorFlow's public figures, and NVML's where there is one."""
+"""The figures that a script has of its own memory: TensorFlow's public ones, and NVML's where there is a driver."""
 
 import json
 import os
@@ -10,7 +10,10 @@ import tensorflow as tf
 
 
 def process_total() -> "int | None":
-    """Bytes that NVML counts for this process on all GPUs; ``None`` without a driver or where it does not say."""
+    """Return the bytes that NVML counts for this process on all GPUs.
+
+    Returns ``None`` without a driver, or if the driver does not report them.
+    """
     try:
         import pynvml
 
@@ -28,13 +31,16 @@ def process_total() -> "int | None":
 
 
 def figures() -> "dict[str, dict[str, int]]":
-    """``get_memory_info`` of each logical GPU: bytes, ``current`` and ``peak``."""
+    """Return ``get_memory_info`` of each logical GPU: ``current`` and ``peak``, in bytes."""
     names = [device.name.split("device:")[-1] for device in tf.config.list_logical_devices("GPU")]
     return {name: dict(tf.config.experimental.get_memory_info(name)) for name in names}
 
 
 def tell(hold_s: float = 3.0, **facts: object) -> None:
-    """Hold still, so that it can be read from outside, then print one line of JSON with *facts* and the figures."""
+    """Hold still for *hold_s* seconds, so that the process can be read from outside.
+
+    Then print one line of JSON with *facts* and the figures.
+    """
     print("holding still", file=sys.stderr, flush=True)
     since = time.time()
     time.sleep(hold_s)

@@ -1,4 +1,4 @@
-"""One visible GPU with growth, and a tensor of 40 kB: how little can a process hold?"""
+"""One visible GPU with growth, and a tensor of 40 kB: how little memory can a process hold?"""
 
 import tensorflow as tf
 from seen import tell

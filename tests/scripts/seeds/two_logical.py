@@ -1,4 +1,4 @@
-"""Two logical devices on the first GPU, each with a limit and a tensor of its own."""
+"""Two logical devices on the first GPU, each with its own limit and its own tensor."""
 
 import tensorflow as tf
 from seen import tell

@@ -1,4 +1,4 @@
-"""Only the first GPU made visible, no growth and no limit; seconds to hold still as the first argument (3)."""
+"""Only the first GPU is made visible, without growth or a limit; seconds to hold still as the first argument (3)."""
 
 import sys
 

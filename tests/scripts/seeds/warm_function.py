@@ -1,4 +1,4 @@
-"""A tf.function warmed up, then called a hundred times: does a call take memory that is not given back?"""
+"""A tf.function is warmed up, then called a hundred times: does a call take memory that is not given back?"""
 
 import tensorflow as tf
 from seen import figures, tell
