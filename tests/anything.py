@@ -1,4 +1,4 @@
-"""Every event there is, with every field filled in: made from the types themselves, so that none is forgotten."""
+"""Events of every kind, with every field filled in. They are made from the types themselves, so none is missing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from tfmemtop.events import Event, event_types
 KINDS: tuple[type[Event], ...] = event_types()
 
 _FIRST = ("session", "device", "run", "process", "hook", "initialised", "effective", "device_reading", "allocator")
-"""The order in which they make a picture; others follow, a run's end last."""
+"""The order in which these events make a picture. All others follow, the end of a run last."""
 
 _LAST = ("run_end",)
 
 
 @dataclass
 class Filling:
-    """What to put into fields: *text* into strings; *number*, or as near to it as they may be, into numbers.
+    """The values for fields: *text* for strings; *number*, or the nearest value that is allowed, for numbers.
 
-    ``named`` are fields that must fit one another, so that what is told of a process belongs to it.
+    ``named`` are the values of fields that must fit together, so that the events of a process belong to it.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Filling:
     named: dict[str, Any] = field(default_factory=dict)
 
     def events(self) -> list[Event]:
-        """One of each kind, or one for each value of a field that has a list of them."""
+        """Return one event of each kind, or one for each allowed value of a field that has a list of them."""
         found = [event for kind in KINDS for event in self._each(kind)]
         order = {name: place for place, name in enumerate(_FIRST)}
         order |= dict.fromkeys(_LAST, 1000)
@@ -48,7 +48,7 @@ class Filling:
             yield msgspec.convert({"type": info.tag} | fields, kind)
 
     def value(self, kind: inspect.Type, name: str = "") -> Any:
-        """A value of *kind*, as JSON has it."""
+        """Return a value of *kind*, as JSON represents it."""
         if name in self.named:
             return self.named[name]
         match kind:
@@ -81,7 +81,7 @@ class Filling:
 
 
 def _choices(kind: inspect.Type) -> list[Any]:
-    """The values of a type that has a list of them."""
+    """Return the allowed values of a type that has a list of them, or an empty list."""
     match kind:
         case inspect.EnumType(cls=cls):
             return [member.value for member in cls]

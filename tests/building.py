@@ -1,6 +1,7 @@
-"""``python -m tests.building PRODUCT…``: builds the probe or the replay for this Python's TensorFlow, into the cache.
+"""Build the probe or the replay for this Python's TensorFlow, into the cache: ``python -m tests.building PRODUCT…``.
 
-At the priority of whoever asks. An engine builds at the lowest, which may take minutes on a busy machine.
+The build has the priority of its caller. An engine builds at the lowest priority, which may take minutes on a busy
+machine.
 """
 
 import os
@@ -15,9 +16,9 @@ from tfmemtop.probe.build import PROBE, REPLAY, build
 
 
 def start(cache: Path, *products: str, environment: Mapping[str, str] = os.environ) -> subprocess.Popen[bytes]:
-    """A process that builds the *products*, which are ``probe`` or ``replay``, into *cache*.
+    """Start a process that builds the *products*, which are ``probe`` or ``replay``, into *cache*.
 
-    The variables in *environment* decide which compiler there is, of which there is a probe each.
+    The variables in *environment* determine the compiler. Each compiler builds a different probe.
     """
     return subprocess.Popen(
         [sys.executable, "-m", __name__, *products],
@@ -28,7 +29,7 @@ def start(cache: Path, *products: str, environment: Mapping[str, str] = os.envir
 
 
 def main(products: list[str]) -> None:
-    """Build them one after the other."""
+    """Build the *products* one after the other."""
     tensorflow = find_spec("tensorflow")
     assert tensorflow is not None
     for product in (PROBE, REPLAY):

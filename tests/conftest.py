@@ -1,4 +1,7 @@
-"""For all tests: what tfmemtop keeps for its user, it keeps elsewhere; what is searched is found each time."""
+"""Fixtures and settings for all tests.
+
+The files that tfmemtop keeps for its user go to other folders, and Hypothesis tries the same examples in each run.
+"""
 
 import gc
 import os
@@ -19,11 +22,12 @@ from tfmemtop.words import failure
 
 __all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
 
-# The same examples each time, and no failure because the machine was busy. ``--hypothesis-profile=default`` searches.
+# The same examples each time, and no failure because the machine is busy. ``--hypothesis-profile=default`` varies them.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
-# Where tests run in the background or under nohup, these are ignored, and would be in every process that they start.
+# If tests run in the background or under nohup, these signals are ignored. Every process that the tests start would
+# then ignore them, too.
 for number, usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGQUIT, signal.SIG_DFL),
@@ -35,7 +39,7 @@ for number, usual in (
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of these tests have in common."""
+    """Return a folder that all workers of these tests share."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
     folder.mkdir(exist_ok=True)
@@ -44,9 +48,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[None]:
-    """What nearly all tests of TensorFlow load is built beside the first of them, at the tests' own priority.
+    """Build what nearly all tests of TensorFlow load, while the first of them run, at the tests' own priority.
 
-    Else the first engine would build it, at the lowest, which may take minutes beside the tests of other workers.
+    Otherwise the first engine would build it at the lowest priority. While other workers run tests, this may take
+    minutes.
     """
     wanted = any(
         item.get_closest_marker("tensorflow") and not item.nodeid.startswith("tests/agent/")
@@ -63,7 +68,7 @@ def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of their own, in which the probe is built once for all tests; and a folder for what sessions leave."""
+    """Set a cache for the tests, in which the probe is built once for all of them, and a folder for sessions' files."""
     folder = shared / "cache"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -78,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what each costs; leave out what needs a GPU, and the large forms, unless ``-m`` names them."""
+    """Mark each test by its cost. Leave out tests that need a GPU, and the large forms, unless ``-m`` names them."""
     kinds.mark(items)
     asked = config.option.markexpr
     left = {item for item in items if _is_by_hand(item, asked)}
@@ -92,14 +97,14 @@ def _is_by_hand(item: pytest.Item, asked: str) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    # Thousands of tests and their modules stay to the end. No search for garbage needs to go through them again.
+    # Thousands of tests and their modules exist to the end. The garbage collector need not go through them again.
     gc.freeze()
     kinds.watch()
 
 
 @lru_cache(maxsize=1)
 def _describing(_modules: int) -> list[ModuleType]:
-    """The modules that describe failures, of so many that are loaded."""
+    """Return the modules that describe failures. The argument is the number of loaded modules, as key of the cache."""
     ours = [module for name, module in list(sys.modules.items()) if name.startswith("tfmemtop.")]
     found = [module for module in ours if getattr(module, "describe", None) is failure.describe]
     return [module for module in found if module is not failure]
@@ -107,7 +112,7 @@ def _describing(_modules: int) -> list[ModuleType]:
 
 @pytest.fixture(autouse=True)
 def nothing_fails_quietly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A panel, a rule or an event that fails costs its user one line; here it costs the test."""
+    """Fail the test if a panel, a rule or an event fails. A user would only get one line about it."""
     failed: list[str] = []
 
     def noted(error: BaseException) -> str:

@@ -1,8 +1,9 @@
-"""Scripts that begin with TensorFlow imported, in a tenth of the time: forked from a process that has imported it.
+"""Scripts that are forked from a process that has imported TensorFlow. They start in a tenth of the time.
 
-They are for what comes after that: devices, pools, allocations, ends. What begins with the import of TensorFlow needs
-a Python of its own. A hook in the first process is in each script, as in all that a script forks before it has made
-devices. There it says hello as the first thing that it has to tell, which may be that devices are made.
+They are for tests of what comes after the import: devices, pools, allocations, ends. A test of the import itself needs
+a new Python process. A hook in the first process is also in each script, as in every process that a script forks
+before it has made devices. In a script, the hook sends its hello only when it has something to report, which may be
+that devices are made.
 """
 
 import fcntl
@@ -26,11 +27,13 @@ SERVER = Path(__file__).with_name("forking.py")
 class Forking:
     """The process that has imported TensorFlow. All test workers share one such process for each name.
 
-    It ends with the last of them.
+    It ends when the last worker has closed its connection.
     """
 
     def __init__(self, shared: Path, name: str, command: list[str], variables: Mapping[str, str]) -> None:
-        """*shared* is the workers' common folder; *command* a Python, and *variables* its environment.
+        """Connect to the process *name*, or start it.
+
+        *shared* is the workers' common folder, *command* starts a Python, and *variables* is its environment.
 
         A relative path in *variables* is relative to the folder of each script.
         """
@@ -45,7 +48,7 @@ class Forking:
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._line.connect(address)
-            if self._line.recv(10):  # else it was about to end
+            if self._line.recv(10):  # otherwise it was about to end
                 return True
         except OSError:
             pass
@@ -72,16 +75,16 @@ class Forking:
         return Forked(self.address, [path, *arguments], folder, variables)
 
     def close(self) -> None:
-        """End this worker's share in the process."""
+        """Close this worker's connection to the process."""
         self._line.close()
 
 
 class Forked:
-    """A script in a forked process: what ``subprocess.Popen`` has of one, as far as tests need it."""
+    """A script in a forked process. It has those parts of ``subprocess.Popen`` that tests need."""
 
     def __init__(self, address: str, arguments: list[str], folder: Path, variables: Mapping[str, str]) -> None:
         self.returncode: int | None = None
-        """As ``subprocess`` has it, once it has been waited for."""
+        """The return code as in ``subprocess``. It is None until the end has been waited for."""
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.settimeout(PATIENCE_S)
         self._line.connect(address)
@@ -101,15 +104,15 @@ class Forked:
         return json.loads(packet)
 
     def wait(self) -> int:
-        """Until it has ended."""
+        """Wait until the script has ended, and return its return code."""
         if self.returncode is None:
             self.returncode = int(self._told())
         return self.returncode
 
     def communicate(self, input: str | None = None, timeout: float | None = PATIENCE_S) -> tuple[str, str]:
-        """What it prints to its end on its standard output and error; *input* is what it reads before."""
+        """Write *input* to the script, wait for its end, and return its standard output and standard error."""
         self._line.settimeout(timeout)
-        with suppress(BrokenPipeError):  # it has ended, or closed its standard input
+        with suppress(BrokenPipeError):  # the script has ended, or closed its standard input
             self.stdin.write(input or "")
             self.stdin.close()
         readers = ThreadPoolExecutor(2)
@@ -122,15 +125,15 @@ class Forked:
         return told
 
     def send_signal(self, sig: int) -> None:
-        """Send it a signal."""
+        """Send the signal *sig* to the script."""
         os.kill(self.pid, sig)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the script at once."""
         os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End it if it has not ended, with all that is open to it."""
+        """End the script if it still runs, and close all pipes to it."""
         self._line.close()
         for pipe in (self.stdin, self.stdout, self.stderr):
             with suppress(BrokenPipeError):

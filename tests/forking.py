@@ -1,7 +1,7 @@
-"""Imports TensorFlow once, and then runs scripts, each in a process forked from this one.
+"""Import TensorFlow once, and then run scripts, each in a process forked from this one.
 
-``tests/forked.py`` starts it, with a listening socket as the descriptor that is its argument, and asks for them. It
-runs in the Python of the scripts, 3.9 or later, and ends with the last of its connections.
+``tests/forked.py`` starts this program and requests the scripts. Its argument is the file descriptor of a listening
+socket. It runs in the Python of the scripts, 3.9 or later, and ends with the last of its connections.
 """
 
 import json
@@ -14,14 +14,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-del sys.path[0]  # the tests' folder: no script would find its modules
+del sys.path[0]  # the tests' folder: scripts must not find its modules
 import tensorflow  # noqa: E402, F401
 
 
 def serve(listener: socket.socket) -> "dict[str, Any]":
-    """Fork for each request. Returns in the forked processes only, with what is to be run."""
+    """Fork for each request. Only in the forked processes does this return: the request, which names the script."""
     lines: dict[int, socket.socket] = {}
-    ends: dict[int, tuple[int, int]] = {}  # by the descriptor that tells of it: the process, and whose line asked
+    ends: dict[int, tuple[int, int]] = {}  # by the pidfd: the process, and the line of the request
     ready = select.poll()
     ready.register(listener, select.POLLIN)
     begun = False
@@ -46,7 +46,7 @@ def serve(listener: socket.socket) -> "dict[str, Any]":
                     ready.unregister(descriptor)
                     lines.pop(descriptor).close()
                     for end, (pid, asker) in ends.items():
-                        if asker == descriptor:  # nothing outlives its test
+                        if asker == descriptor:  # no script outlives its test
                             os.kill(pid, signal.SIGKILL)
                             ends[end] = pid, -1
                     continue
@@ -73,7 +73,7 @@ def serve(listener: socket.socket) -> "dict[str, Any]":
 
 
 def wanted_script() -> "tuple[CodeType, dict[str, Any]]":
-    """In a forked process: the code of its script, and the module that it runs in."""
+    """Serve requests. In a forked process, return the code of its script, and the namespace in which it runs."""
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         wanted = serve(listener)
     os.chdir(wanted["folder"])

@@ -1,9 +1,9 @@
-"""Markers for what a test costs: ``programs`` if it starts any, ``screens`` if it shows any. Most others are ``quick``.
+"""Markers for the cost of a test: ``programs`` if it starts any, ``screens`` if it shows any; most others: ``quick``.
 
-A test that lacks its marker fails.
+A test without the marker that it needs fails.
 
-A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. What is started once for
-several tests is noticed in the first of them only; so ``.ci/run`` runs those that are ``quick`` alone.
+A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. A program that is
+started once for several tests is noticed only in the first of them. So ``.ci/run`` runs the ``quick`` tests separately.
 """
 
 import functools
@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 FIXTURES = frozenset({"engines", "home", "jupyter", "locales", "monitored", "slurm", "start"})
-"""They start programs, or are there for tests that do: a test that uses one is marked ``programs``."""
+"""Fixtures that start programs, or that tests use which do so. A test that uses one is marked ``programs``."""
 
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
-"""The audit events of a program's start."""
+"""The audit events that Python raises when a program is started."""
 
 IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
 
 ANY_COST = ("tensorflow", "gpu", "gpus2")
-"""With these markers a test may do everything. One that may start programs may show screens."""
+"""With these markers a test may do everything. With ``programs`` it may also show screens."""
 
 COSTLY = frozenset({*ANY_COST, "programs", "screens", "long"})
 """A test with none of these markers is ``quick``."""
@@ -31,7 +31,7 @@ _noticed: set[str] = set()
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Mark what starts TensorFlow by its folder, what starts programs by its fixtures, and the rest as ``quick``."""
+    """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``."""
     for item in items:
         if item.nodeid.startswith(IN_TENSORFLOWS_PROCESS):
             item.add_marker("tensorflow")
@@ -42,7 +42,7 @@ def mark(items: list[pytest.Item]) -> None:
 
 
 def for_gpus(item: pytest.Item) -> bool:
-    """Whether it needs an NVIDIA GPU."""
+    """Return whether the test needs an NVIDIA GPU."""
     return item.nodeid.startswith("tests/gpu/")
 
 
@@ -61,7 +61,7 @@ def watch() -> None:
 
 
 def forget() -> None:
-    """What was noticed so far is not the test's."""
+    """Drop everything that was noticed so far, since it does not belong to the next test."""
     _noticed.clear()
 
 

@@ -1,4 +1,4 @@
-"""A Python that lets others run code in it (3.14 or newer), for the tests that put the hook into a running process."""
+"""A Python in which other processes can run code (3.14 or newer), for tests of the hook in a running process."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ import pytest
 
 NAMES = ("python3.14", "python3.15")
 VARIABLE = "TFMEMTOP_TEST_PYTHON"
-"""Names such a Python where none is in PATH. Tests with TensorFlow need one that has it."""
+"""The variable that names such a Python if none is in PATH. Tests with TensorFlow need a Python that has it."""
 
 PROGRAM = """
 import json, os, sys
@@ -27,14 +27,14 @@ for line in sys.stdin:
 
 @functools.cache
 def found() -> str | None:
-    """Its path; ``None`` if there is none."""
+    """Return the path of such a Python; ``None`` if there is none."""
     named = os.environ.get(VARIABLE)
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @functools.cache
 def has_tensorflow() -> bool:
-    """Whether it has TensorFlow."""
+    """Return whether that Python exists and has TensorFlow."""
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tensorflow') is None)"
     return found() is not None and subprocess.run([str(found()), "-c", look], check=False).returncode == 0
 
@@ -43,7 +43,7 @@ needs_it = pytest.mark.skipif(found() is None, reason=f"no Python 3.14 in PATH o
 
 
 class Obeying:
-    """A process of that Python which evaluates what it is sent. While it waits for that, it is in one long call."""
+    """A process of that Python that evaluates each line that it receives. It waits for a line in one long call."""
 
     def __init__(self, *options: str, python: str | None = None, **environment: str) -> None:
         pipe = subprocess.PIPE
@@ -55,19 +55,19 @@ class Obeying:
         self._answer()
 
     def do(self, what: str) -> Any:
-        """What that evaluates to; ``None`` for a statement."""
+        """Send *what*, and return its value; ``None`` for a statement."""
         assert self.process.stdin is not None
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
         return self._answer()
 
     def end(self) -> tuple[int, str]:
-        """Let it end; its exit code, and what it has written on stderr."""
+        """Close the input of the process, wait for its end, and return its exit code and its output on stderr."""
         _, said = self.process.communicate()
         return self.process.returncode, said
 
     def close(self) -> None:
-        """End it, if it has not ended."""
+        """Kill the process if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

@@ -1,9 +1,9 @@
-"""NVML's answers on machines that are not at hand, and a double of ``pynvml`` that plays them back.
+"""NVML's answers on machines that the tests do not have, and a replacement of ``pynvml`` that returns them.
 
-A table says for each function what it answers, or the code of the error that it ends with. What a card's table does
-not name is not supported there, as NVML itself says of most calls on most cards. Figures are those of real machines
-where one was recorded (H100, and the same asked from another process namespace), else those of NVIDIA's documents
-and of the reports named beside them.
+A table contains for each function its answer, or the code of the error that it raises. A function that is not in a
+card's table is not supported there, as is the case for most functions on most cards. The figures come from real
+machines where such a machine was recorded (an H100, also from another process namespace). All others come from
+NVIDIA's documents and from the reports that the comments name.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ NOT_AVAILABLE = (1 << 64) - 1
 
 
 class Fails(NamedTuple):
-    """A call that ends with an error."""
+    """The answer of a call that raises the error with this code."""
 
     code: int
 
 
 class InTurn(list[Any]):
-    """Answers of one call after another; the last stays."""
+    """Answers for successive calls. After the last one, the last one is repeated."""
 
 
 Answers = dict[str, Any]
@@ -61,12 +61,12 @@ def memory(total: int, reserved: int, used: int) -> SimpleNamespace:
 
 
 def card(**changes: Any) -> Answers:
-    """A healthy card of 80 GiB with process 441 on it: an H100, driver 580.159.04, as it answered."""
+    """Return a healthy card of 80 GiB with process 441 on it: the recorded answers of an H100, driver 580.159.04."""
     answers: Answers = {
         "UUID": "GPU-98407675-fc4e-1fad-9584-8aab40452ad7",
         "Name": "NVIDIA H100 80GB HBM3",
         "MigMode": [0, 0],
-        "MemoryInfo": memory(85520809984, 0, 2225930240),  # version 1 counts the driver's own as used
+        "MemoryInfo": memory(85520809984, 0, 2225930240),  # version 1 counts the driver's own memory as used
         "MemoryInfo_v2": memory(85520809984, 503316480, 1722613760),
         "ComputeRunningProcesses_v3": [row(441, 1713373184)],
         "GraphicsRunningProcesses_v3": [],
@@ -116,11 +116,11 @@ TABLES: dict[str, Table] = {
             ),
         ]
     ),
-    # nvidia-smi in most containers of older drivers: the list is there, its memory is N/A.
+    # As nvidia-smi shows in most containers with older drivers: processes are listed, but their memory is N/A.
     "no shares": Table([card(ComputeRunningProcesses_v3=[row(441, None)], ProcessUtilization=NOT_SUPPORTED)]),
-    # Asked in a process namespace of its own while 441 computes outside: recorded on that H100.
+    # Recorded on that H100 from a separate process namespace, while process 441 computes outside it.
     "from inside, 580": Table([card(ComputeRunningProcesses_v3=[])]),
-    # The same with a process of the namespace itself, which is process 2 there: recorded.
+    # Recorded in the same way, with a process in the namespace itself, where it is process 2.
     "beside others, 580": Table(
         [
             card(
@@ -130,11 +130,11 @@ TABLES: dict[str, Table] = {
             )
         ]
     ),
-    # Project-HAMi/HAMi-core issue 112, driver 560.35.03: the number of here, no memory, samples with the host's number.
+    # Project-HAMi/HAMi-core issue 112, driver 560.35.03: the container's pid, no memory, samples with the host's pid.
     "from inside, 560": Table(
         [card(ComputeRunningProcesses_v3=[row(324, 0)], ProcessUtilization=[sample(645400, 13, 2)])]
     ),
-    # NVIDIA/nvidia-docker issue 1483: the host's numbers, everybody's.
+    # NVIDIA/nvidia-docker issue 1483: the host's pids, for all processes of the host.
     "the host's numbers": Table(
         [
             card(
@@ -193,11 +193,11 @@ TABLES: dict[str, Table] = {
         ],
         host=(127600748 * 1024, 118566368 * 1024),
     ),
-    # Syllo/nvtop pull request 411: the same kind of card, which answers, with nothing.
+    # Syllo/nvtop pull request 411: the same kind of card, which answers with zeros.
     "unified, told as none": Table(
         [card(Name="NVIDIA GB10", MemoryInfo=memory(0, 0, 0), MemoryInfo_v2=memory(0, 0, 0))], host=(GIB, GIB // 2)
     ),
-    # The guest's side of NVIDIA's vGPU documentation.
+    # A guest, as NVIDIA's vGPU documentation describes it.
     "vGPU": Table(
         [
             card(
@@ -238,7 +238,7 @@ TABLES: dict[str, Table] = {
             )
         ],
     ),
-    # In a container that is given the driver's library and no GPU (NVIDIA_VISIBLE_DEVICES=none).
+    # A container with the driver's library and without a GPU (NVIDIA_VISIBLE_DEVICES=none).
     "no cards": Table(),
     "16 cards": Table([card(UUID=f"GPU-{index}", ComputeRunningProcesses_v3=[]) for index in range(16)]),
     "nonsense": Table(
@@ -269,7 +269,7 @@ TABLES: dict[str, Table] = {
 
 
 def play(table: Table) -> Any:
-    """What behaves like ``pynvml`` on the machine of *table*."""
+    """Return an object that behaves like ``pynvml`` on the machine of *table*."""
     turns: dict[tuple[str, str], Iterator[Any]] = {}
 
     def answer(handle: str, name: str) -> Any:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def once(shared: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder *name* in *shared*, the folder that all workers have in common, with what *make* puts into it.
+    """Return the folder *name* in *shared*, filled by *make*. *shared* is the folder that all workers have in common.
 
-    *make* is called in one worker only, with the empty folder; the others wait for it. If it raises, so does this,
-    and the next test that needs the folder calls its own *make*.
+    *make* is called in one worker only, with the empty folder; the others wait for it. If *make* raises, this function
+    raises the same error, and the next test that needs the folder calls its own *make*.
     """
     folder = shared / name
     folder.mkdir(exist_ok=True)

@@ -6,8 +6,8 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 
 
 def own_sessions() -> list[SessionInfo]:
-    """Those in ``$XDG_RUNTIME_DIR``, which each test has to itself.
+    """Return the sessions in ``$XDG_RUNTIME_DIR``. Each test has its own such folder.
 
-    ``sessions()`` also finds those in folders that all share: of other tests, and of who runs the tests.
+    ``sessions()`` also finds those in shared folders: sessions of other tests, and of the user who runs the tests.
     """
     return [session for session in sessions() if session.socket.startswith(f"{os.environ['XDG_RUNTIME_DIR']}/")]

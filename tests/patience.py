@@ -4,7 +4,7 @@ from typing import Any
 
 import pexpect
 
-# Whatever is waited for takes a fraction of this. A slow machine with other things to do must not fail a test.
+# In seconds. Every wait normally takes a fraction of this. A slow machine with other things to do must not fail a test.
 PATIENCE_S = 240
 
 

@@ -11,7 +11,7 @@ CELLS = 2048
 BASE = 0x7F00_0000_0000
 
 Cut = Sequence[tuple[int, bool]]
-"""A region: its chunks in the order of addresses, each with its bytes and whether it is in use."""
+"""A region: its chunks in the order of their addresses. Each has its size in bytes, and whether it is in use."""
 
 
 def memory_map(
@@ -24,7 +24,7 @@ def memory_map(
     cells: int = CELLS,
     out_of_memory: bool = False,
 ) -> events.MemoryMap:
-    """The map of a pool of regions cut like *cuts*; with *zoom*, the index of a region, of that one alone."""
+    """Return the map of a pool with regions cut like *cuts*. With *zoom*, it shows only the region with that index."""
     addresses = [BASE + number * 2**40 for number in range(len(cuts))]
     pool = sum(size for cut in cuts for size, _ in cut)
     chunks = [chunk for start, cut in zip(addresses, cuts, strict=True) for chunk in _at(start, cut)]
@@ -97,7 +97,7 @@ def _fill(cut: Cut, size: int, count: int) -> bytes:
 
 
 def cut_up(size: int, seed: int, share: float = 0.7, smallest: int = 64 * 1024) -> list[tuple[int, bool]]:
-    """*size* bytes in chunks of many sizes, about *share* of them in use."""
+    """Return *size* bytes, cut into chunks of many sizes. About the share *share* of the chunks is in use."""
     chance = random.Random(seed)
     chunks: list[tuple[int, bool]] = []
     left = size
@@ -113,13 +113,13 @@ def cut_up(size: int, seed: int, share: float = 0.7, smallest: int = 64 * 1024) 
 
 
 def doubling(count: int, seed: int = 1) -> list[Cut]:
-    """Regions as BFC takes them, each twice the one before, from 2 MiB on."""
+    """Return *count* regions as BFC takes them: the first has 2 MiB, and each of the others twice the one before."""
     sizes = [2 * MIB << number for number in range(count)]
     return [cut_up(size, seed + number, 0.9 - number * 0.05, size // 40) for number, size in enumerate(sizes)]
 
 
 def growths(cuts: Sequence[Cut], pid: int = 100, device: str = "GPU:0") -> list[events.Event]:
-    """One for each region, a second and a half apart."""
+    """Return one growth for each region, a second and a half apart."""
     found: list[events.Event] = []
     before = 0
     for number, cut in enumerate(cuts):
@@ -131,7 +131,7 @@ def growths(cuts: Sequence[Cut], pid: int = 100, device: str = "GPU:0") -> list[
 
 
 def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[events.Event]:
-    """A training on a GPU whose pool is cut like *cuts*."""
+    """Return the events of a training on a GPU whose pool is cut like *cuts*."""
     newest = memory_map(t, cuts, **changes)  # type: ignore[arg-type]
     return [
         s.session(),

@@ -1,4 +1,4 @@
-"""Event streams for tests: small sessions, built of the events an engine sends."""
+"""Event streams for tests: small sessions, made of the events that an engine sends."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ GIB = 2**30
 
 
 def fold(stream: Iterable[events.Event]) -> State:
-    """The state after *stream*."""
+    """Return the state after *stream*."""
     state = State()
     for event in stream:
         apply(state, event)
@@ -95,7 +95,7 @@ def requested(
     file: str = "/home/ada/train.py",
     line: int = 12,
 ) -> events.Requested:
-    """A call of the script's; *limits* are bytes, of each logical device."""
+    """Return the event of a script's call. *limits* are the limits of the logical devices, in bytes."""
     return events.Requested(
         t=t,
         pid=pid,

@@ -1,4 +1,4 @@
-"""The page for contributors names what is there, and its examples work."""
+"""The page for contributors names only files and tests that exist, and its examples work."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def test_every_room_is_on_the_map() -> None:
     assert {room for room in rooms if f"| `{room}/" in PAGE} == rooms
 
 
-# Makes each example the module that its first line names, as if the file were there, and uses them.
+# Loads each example as the module that its first line names, as if that file existed, and uses these modules.
 USE = """
 import io, sys, types, contextlib
 from tests import streams

@@ -1,4 +1,4 @@
-"""Every recording that the tests have, written anew compressed and plain again: the same events."""
+"""Every recording of the tests has the same events after it was converted to a compressed file and back."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_events_survive_compression(tmp_path: Path, path: Path) -> None:
     assert main(["convert", str(packed), str(plain)]) == 0
     assert list(read(packed).events()) == list(read(plain).events()) == list(read(path).events())
     assert read(packed).damaged == read(plain).damaged == read(path).damaged == 0
-    # The lines of *path* may lack fields that its tfmemtop did not have. Written by this one, they stay as they are.
+    # Lines of *path* may lack fields that its older tfmemtop did not have. Lines of this tfmemtop do not change.
     assert main(["convert", str(plain), str(again)]) == 0
     assert again.read_bytes() == plain.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Each rank writes to a file of its own, whatever name was asked for."""
+"""Each rank writes to its own file, whatever name was requested."""
 
 import pytest
 from hypothesis import given

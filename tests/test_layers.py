@@ -1,4 +1,4 @@
-"""The rooms know only whom they may know: design by a test, not by goodwill."""
+"""Each room, a package or module of tfmemtop, imports only the rooms that it may import. These tests enforce it."""
 
 import ast
 import subprocess
@@ -12,24 +12,24 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 
-# room → rooms of tfmemtop it may import; what stands in nobody's list is free to all.
+# room → the rooms of tfmemtop that it may import. A room that is in no list is imported by no other room.
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {
         "cluster",
         "tensorflow_text",
         "doctor.check",
         "engine.process.unstarted",
-        "notebooks.python",  # why one is unfit
-        "session.not_chosen",  # why the next run cannot be so
-        "recording.errors",  # what is wrong with one
-        "filenames",  # what was made of a name
+        "notebooks.python",  # why a Python is unfit
+        "session.not_chosen",  # why a choice for the next run cannot be used
+        "recording.errors",  # what is wrong with a recording
+        "filenames",  # what became of the name of a file
         "placement",
         "ending",
         "fit",
         "rules",
         "state",
         "events",
-        "limits",  # what is more than there is
+        "limits",  # which size is more than there is
         "settings",
         "suggested",
         "units",
@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"__init__", "boot", "words.magic"},  # what the magic says in a kernel that cannot ask
     "demo": set(),
-    # drawn before anything else is loaded: it takes no more than it draws with
+    # the first picture, drawn before anything else is loaded: it imports only what it needs to draw
     "first": {"programs", "ui.draw.layout", "units"},
     "crash": set(),
     "programs": set(),
@@ -97,9 +97,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words.failure",  # why the exporter has failed
         "words.unusable",  # why settings cannot be used here
         *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
-        *("rules", "state"),  # which find where a window of allocations would tell more
-        "metrics",  # whose process it starts, and hands the stream to
-        "agent.layouts",  # the same table serves from inside and from outside
+        *("rules", "state"),  # which find where a window of allocations would show more
+        "metrics",  # the engine starts its process, and sends it the stream
+        "agent.layouts",  # the same table is used from inside and from outside
     },
     # answers of Prometheus: rows of an overview, and events of one GPU
     "cluster": {"events", "rules", "settings", "state"},
@@ -107,10 +107,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
-        "crash",  # at which the terminal is given back
-        "first.begin",  # whose picture the screen takes over
+        "crash",  # after a crash the terminal is restored
+        "first.begin",  # the screen replaces its picture
         "notebooks.server",  # which can restart a kernel
-        "notebooks.origin",  # for which starts a choice holds
+        "notebooks.origin",  # for which starts of a kernel a choice holds
     },
     "commands": {
         "tensorflow_text",
@@ -125,7 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop
 }
 
-# The only homes of libraries that cost much or that may be missing.
+# The only modules that may import libraries that are slow to load or that may be missing.
 HOMES: dict[str, tuple[str, ...]] = {
     "pynvml": ("engine.sources.nvml",),
     "textual": ("ui",),
@@ -134,14 +134,14 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tensorflow": ("demo",),
     "keras": ("demo",),
     "numpy": ("demo",),
-    "psutil": (),  # the tests look at processes with it
+    "psutil": (),  # only the tests use it, to look at processes
     "prometheus_client": ("metrics.page",),
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),
 }
 
 
-# The engine's own rooms, each with those below it; what wires them stands above all three.
+# The engine's own rooms, each with those below it. The modules that connect them are above all three.
 IN_THE_ENGINE: dict[str, set[str]] = {
     "engine.stream": set(),
     "engine.sources": {"engine.stream"},
@@ -156,15 +156,15 @@ ALL = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path 
 
 @cache
 def nodes(module: str) -> tuple[ast.AST, ...]:
-    """What *module* is made of."""
+    """Return all nodes of the syntax tree of *module*."""
     return tuple(ast.walk(ast.parse(ALL[module].read_text(), str(ALL[module]))))
 
 
 @cache
 def imported(module: str) -> tuple[tuple[str, str], ...]:
-    """Every import anywhere in *module*, in functions and under ``TYPE_CHECKING`` too.
+    """Return every import anywhere in *module*, also in functions and under ``TYPE_CHECKING``.
 
-    Each is an absolute name and what is taken from it, ``""`` where that is the module itself.
+    Each is the absolute name of a module, and the name imported from it, or ``""`` if the module itself is imported.
     """
     return tuple(_imported(module))
 
@@ -188,7 +188,7 @@ def _imported(module: str) -> Iterator[tuple[str, str]]:
 
 
 def imports(module: str) -> Iterator[str]:
-    """Every module that is imported anywhere in *module*, as an absolute name."""
+    """Yield the absolute name of every module that is imported anywhere in *module*."""
     for base, name in imported(module):
         # "from tfmemtop import events" imports a module, "from tfmemtop.events import Run" a name of one.
         yield f"{base}.{name}" if base == "tfmemtop" and name else base
@@ -211,9 +211,9 @@ def test_a_room_imports_only_its_neighbours(module: str) -> None:
 
 
 def modules_imported(module: str) -> Iterator[str]:
-    """The modules of the package that *module* imports anywhere."""
+    """Yield the modules of the package that *module* imports anywhere."""
     for base, name in imported(module):
-        # What is taken from a package may be one of its modules, or a name in its __init__.
+        # A name imported from a package may be one of its modules, or a name in its __init__.
         for known in (f"{base}.{name}", base, f"{base}.__init__"):
             if known.removeprefix("tfmemtop.") in ALL:
                 yield known.removeprefix("tfmemtop.")
@@ -245,7 +245,7 @@ def test_a_library_is_imported_at_its_home_only(library: str) -> None:
                 assert within(module, HOMES[library]), f"{module} must not import {name}"
 
 
-# Small programs of ours, each started by another process that reads what they print.
+# Except for commands.saying, these are small programs. The process that starts one reads what it prints.
 PRINTING = ("commands.saying", "engine.__main__", "probe.build", "probe.trial", "probe.replay_trial", "demo.train")
 
 

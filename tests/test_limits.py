@@ -1,4 +1,4 @@
-"""What a limit is a share of, and what is refused, the same for the command line, the screen and the engine."""
+"""A limit as a share of a total, and limits that are refused: the same for command line, screen and engine."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_limit_is_a_size_that_is_there() -> None:
     whole = TWO_GPUS.whole(Settings())
     assert parse_limit("50%", whole) == 20 * GIB
     assert parse_limit("40G", whole) == 40 * GIB
-    assert parse_limit("1.9M", whole) == 1 << 20  # what TensorFlow is given, and what is shown
+    assert parse_limit("1.9M", whole) == 1 << 20  # TensorFlow gets this value, and it is shown
     for text, said in (("41G", "41G is more than GPU 1 has, 40.0 GiB"), ("1000K", "1000K is less than 1 MiB")):
         with pytest.raises(ValueError) as caught:
             parse_limit(text, whole)
@@ -58,7 +58,7 @@ def test_settings_that_do_not_fit_are_refused_in_one_sentence(settings: Settings
 
 def test_settings_that_fit_pass() -> None:
     check(Settings(memory_limit=80 * GIB, gpus=(0,), cpu_pool=GIB), TWO_GPUS)
-    check(Settings(memory_limit=80 * GIB, gpus=(1,)), ONE_UNKNOWN)  # whether it fits is not known
+    check(Settings(memory_limit=80 * GIB, gpus=(1,)), ONE_UNKNOWN)  # the size of GPU 1 is not known
 
 
 def test_the_driver_is_asked_only_for_what_needs_gpus() -> None:

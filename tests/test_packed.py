@@ -1,4 +1,7 @@
-"""Compressed recordings: one gzip file, readable by anybody, whole to the last flush, and from any moment on."""
+"""A compressed recording is one gzip file. Other programs can read it. It is complete up to the last flush.
+
+Reading can begin at any moment of the recording.
+"""
 
 import gzip
 import json
@@ -36,7 +39,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(path: Path, events: list[ev.Event]) -> None:
-    """Write them as a recorder does, flushed once a second."""
+    """Write *events* as a recorder does, which flushes once a second."""
     backlog, flushed = Backlog(), 0.0
     writer = Writer(path)
     writer.so_far = backlog.events

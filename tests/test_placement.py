@@ -1,4 +1,4 @@
-"""A process knows its job and its rank from what its starter left in the environment."""
+"""The job and the rank of a process come from the environment variables that its starter has set."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Recordings: what is written is read back, whatever happens to the writer or the file."""
+"""Events that were written to a recording are read back, whatever happens to the writer or the file."""
 
 import json
 import os
@@ -363,7 +363,7 @@ def test_the_allocator_line_is_as_documented(tmp_path: Path) -> None:
         "pool": 4096,
         "limit": None,
     }
-    # Further keys may join them; these stay.
+    # Keys may be added later; these do not change.
     assert documented.items() <= json.loads(path.read_text().splitlines()[1]).items()
 
 

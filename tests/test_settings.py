@@ -1,4 +1,4 @@
-"""Settings: what a user chose is what TensorFlow's environment says."""
+"""The settings that a user chose become the variables of TensorFlow's environment."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What TensorFlow writes, as it words it."""
+"""TensorFlow's messages about memory are parsed, in TensorFlow's own wording."""
 
 import pytest
 

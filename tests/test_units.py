@@ -1,4 +1,4 @@
-"""Sizes and durations, as typed and as shown."""
+"""Sizes and durations, as a user types them and as they are shown."""
 
 import pytest
 from hypothesis import given

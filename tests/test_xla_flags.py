@@ -1,4 +1,4 @@
-"""What XLA is asked, and that the user's own flags stay as they are."""
+"""XLA gets our flags, and the user's own flags do not change."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Windows of allocations for tests: a step of a small model, built of its allocations and frees."""
+"""Windows of allocations for tests: a step of a small model, made of its allocations and frees."""
 
 from dataclasses import dataclass, field
 
@@ -6,12 +6,12 @@ from tfmemtop import events
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
 ROUND = 256
-"""Bytes; what BFC rounds a chunk up to."""
+"""BFC rounds the size of a chunk up to a multiple of so many bytes."""
 
 
 @dataclass
 class Window:
-    """Builds a ``Holders`` event: what is allocated and freed, in that order."""
+    """Builds a ``Holders`` event from allocations and frees, in the order of the calls."""
 
     pid: int = 100
     device: str = "GPU:0"
@@ -27,7 +27,7 @@ class Window:
     top: int = 0x7F00_0000_0000
 
     def has(self, requested: int, operation: str = "", window: int = 0) -> int:
-        """A chunk that was there before; its place among the spans."""
+        """Add a chunk that was allocated before the window. Return its place among the spans."""
         place = self._span(requested, operation, "", None, "", -1, window)
         self.before = self.in_use
         self.peak = max(self.peak, self.in_use)
@@ -41,7 +41,7 @@ class Window:
         shape: list[int] | None = None,
         dtype: str = "",
     ) -> int:
-        """An allocation; its place among the spans."""
+        """Add an allocation. Return its place among the spans."""
         place = self._span(requested, operation, region, shape, dtype, self.event, self.number)
         if self.in_use > self.peak:
             self.peak, self.peak_at = self.in_use, self.event
@@ -56,7 +56,7 @@ class Window:
             self.event += 1
 
     def done(self, t: float = 10.0, unknown: int = 0, opened: events.Opened = events.Opened.INTERVAL) -> events.Holders:
-        """The event: *unknown* bytes of the peak are in no span."""
+        """Return the event. *unknown* bytes of its peak are in no span."""
         return events.Holders(
             t=t,
             pid=self.pid,
@@ -99,16 +99,16 @@ class Window:
 CALL = "StatefulPartitionedCall/"
 BACK = f"{CALL}gradient_tape/sequential_1/"
 SIZE = 4 * 1024 * 1024
-"""Bytes of a kernel of 1024 × 1024, and of 1024 rows of activations."""
+"""The bytes of a kernel of 1024 × 1024, and of 1024 rows of activations."""
 
 
 def variable(name: str, kind: str = "variables", device: str = "GPU:0") -> events.Variable:
-    """A kernel, or a slot of one."""
+    """Return a kernel, or an optimizer's slot of a kernel."""
     return events.Variable(name, kind, [1024, 1024], "float32", device, SIZE)
 
 
 def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
-    """The variables of the model whose step :func:`step` is."""
+    """Return the census with the variables of the model of :func:`step`."""
     variables = [variable(f"sequential/{layer}/kernel", device=device) for layer in ("up", "down")]
     slots = [
         variable(f"adam/sequential_{layer}_kernel_{slot}", "optimizer", device)
@@ -121,7 +121,7 @@ def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
 
 
 def step(number: int = 1, leaked: int = 0, device: str = "GPU:0", rows: int = 1024) -> Window:
-    """A step of two dense layers of 1024 × 1024 on a batch of *rows*; *leaked* losses of before are still there."""
+    """Return a step of two dense layers of 1024 × 1024 on a batch of *rows*. *leaked* earlier losses were not freed."""
     window = Window(device=device, number=number)
     shape, size = [rows, 1024], rows * 4096
     for _ in range(6):

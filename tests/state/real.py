@@ -1,4 +1,4 @@
-"""Recorded windows of real programs, also as if nothing had been recorded before them."""
+"""Loads recorded windows of real programs, also as if nothing had been recorded before them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from tfmemtop.state.model import Hooked
 
 
 def load(path: Path) -> tuple[events.Holders, Hooked]:
-    """The window of the CPU's pool in a recording, and the process it is of."""
+    """Return the window of the CPU's pool in the recording at *path*, and the process to which it belongs."""
     stream = [events.decode_event(line) for line in path.read_bytes().splitlines()]
     state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *stream])
     hooked = state.processes[100].hooked
@@ -24,7 +24,7 @@ def load(path: Path) -> tuple[events.Holders, Hooked]:
 
 
 def alone(window: events.Holders) -> events.Holders:
-    """*window* as if nothing had been recorded before it."""
+    """Return *window* as if nothing had been recorded before it."""
     holdings = unpack_holdings(window.holdings)
     spans = unpack_spans(window.spans, holdings)
     known = len(holdings)
@@ -34,6 +34,6 @@ def alone(window: events.Holders) -> events.Holders:
 
 
 def named(found: Standing) -> float:
-    """The share of bytes with a name."""
+    """Return the share of bytes that have a name."""
     before = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.BEFORE)
     return 1 - (found.unknown + before) / found.total

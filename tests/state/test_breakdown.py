@@ -1,4 +1,4 @@
-"""A process's memory in slices that add up, on recordings of real runs."""
+"""The slices of a process's memory add up, in recordings of real runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run's curve: bounded however long the run, without losing a peak or its place."""
+"""The curve of a run is bounded, however long the run takes, and loses no peak and no place of a peak."""
 
 import pickle
 
@@ -72,5 +72,5 @@ def test_a_session_of_many_runs_keeps_the_newest() -> None:
     starts = [s.run(t=float(number), number=number, pid=number) for number in range(1, RUNS_KEPT + 11)]
     state = s.fold([s.session(), *starts])
     assert [run.run for run in state.runs] == list(range(11, RUNS_KEPT + 11))
-    # An end that nobody told was there when the next began.
+    # A run whose end no event reported ends when the next run begins.
     assert state.runs[0].ended == state.runs[1].started and state.runs[-1].going

@@ -1,4 +1,4 @@
-"""What the user sees follows from the events, and only from them."""
+"""The state that the user sees follows from the events, and only from them."""
 
 import msgspec
 from hypothesis import given
@@ -34,7 +34,7 @@ def layers(state: State) -> dict[str, int]:
 
 
 def test_layers_of_a_process_total_add_up() -> None:
-    # The H200's measured figures: 1634 MiB in all, a pool of 1026, of which 140 in use.
+    # Figures measured on an H200: 1634 MiB in all and a pool of 1026 MiB, 140 MiB of it in use.
     found = layers(s.fold(training(pool=1026 * MIB)))
     assert found["in use"] == 140 * MIB
     assert found["cached"] == 886 * MIB

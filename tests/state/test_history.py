@@ -1,4 +1,4 @@
-"""Histories: no peak is lost, layers never cross, memory is bounded, what is complete stays."""
+"""A history loses no peak, its layers never cross, its memory is bounded, and complete columns never change."""
 
 import sys
 from itertools import pairwise
@@ -56,7 +56,7 @@ def test_a_complete_column_stays_as_it_is(
     for gap, sample in later:
         t += gap
         history.add(t, sample)
-        oldest = history.newest_column(width, t) - count + 1  # older ones may have been forgotten
+        oldest = history.newest_column(width, t) - count + 1  # older ones may have been dropped
         if oldest < complete:
             still = history.read(span_s, width, max(first, oldest), complete)
             assert still == before[max(0, oldest - first) :]

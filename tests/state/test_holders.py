@@ -1,4 +1,4 @@
-"""Who holds it: rows of a window add up to the byte, and are named as a reader of the model would."""
+"""The rows of a window add up to the byte, and have the names that a reader of the model would give them."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from tfmemtop.state.model import Hooked
 
 
 def hooked(*more: events.Event) -> Hooked:
-    """A process with the census of the model."""
+    """Return a process with the census of the model."""
     stream = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), w.census(), *more]
     state = s.fold(stream)
     found = state.processes[100].hooked

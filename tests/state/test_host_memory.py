@@ -1,4 +1,4 @@
-"""Where a cgroup limits host memory, what is called host memory is the container's, and is called so."""
+"""Where a cgroup limits host memory, the host memory that is shown is the container's, and has that name."""
 
 import msgspec
 

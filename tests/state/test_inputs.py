@@ -1,9 +1,11 @@
-"""Batches and data sets, older than all that was recorded, are named by what layers have read; nothing else is.
+"""Batches and data sets that are older than the recording get their names from the inputs that layers have read.
+
+Nothing else gets a name in this way.
 
 Each recording is the last window that ``tfmemtop record`` made of a small program on the CPU's BFC allocator:
-``fit`` is Keras's ``fit`` on NumPy arrays with batches of 8192 and layers of 32 and 10, ``batches`` a loop over tf.data
-with the batch in a variable of Python, ``tokens`` an embedding, ``images`` has images of bytes beside a second input,
-``mirrored`` trains on two logical devices. ``autoencoder`` keeps its results, which are as large as its batches.
+``fit`` is Keras's ``fit`` on NumPy arrays with batches of 8192 and layers of 32 and 10. ``batches`` is a loop over
+tf.data with the batch in a variable of Python. ``tokens`` is an embedding. ``images`` has images of bytes and a second
+input. ``mirrored`` trains on two logical devices. ``autoencoder`` keeps its results, which are as large as its batches.
 """
 
 from pathlib import Path
@@ -28,7 +30,7 @@ SHAPES = {
     "images": {(128, 48, 48, 3), (128, 40), (512, 40)},
     "mirrored": {(8192, 256)},
 }
-"""Of each program's batches and data sets."""
+"""The shapes of each program's batches and data sets."""
 
 
 def guessed(window: events.Holders, hooked: Hooked) -> list[Part]:
@@ -66,9 +68,10 @@ BATCH, KERNEL = ROWS * READ * 4, READ * MADE * 4
 def step(
     *older: int, opened: events.Opened = events.Opened.INTERVAL, kept: int = 0, first: int = 0, loss: int = 0
 ) -> list[Part]:
-    """What is guessed of a step of one dense layer, when *older* chunks stand there beside its kernel.
+    """Return the parts that are guessed in a step of one dense layer, if there are *older* chunks beside its kernel.
 
-    So many bytes does an operation make that are *kept*, one before the layer, and one of the loss.
+    Three more operations may make results, of so many bytes: *kept* is not freed in the step, *first* comes before the
+    layer, and *loss* belongs to the loss. 0 means that there is no such operation.
     """
     window = w.Window()
     for size in (KERNEL, *older):

@@ -1,4 +1,4 @@
-"""A failing step that was not recorded is named after the step before, where it does the same with a larger batch."""
+"""A failing step that was not recorded gets its names from the step before, if it does the same with a larger batch."""
 
 from fractions import Fraction
 
@@ -15,11 +15,14 @@ from tfmemtop.state.model import Hooked
 KIB = 1024
 WEIGHTS = 64 * 64 * 4
 FEATURES = (64, 96, 32, 64)
-"""Of the results of four layers: the first and the last are of one size."""
+"""The features in the results of four layers. The first and the last result have the same size."""
 
 
 def fails(*sizes: int, rows: int = 256, asked: int | None = None) -> tuple[events.Holders, Hooked]:
-    """What stands while an allocation waits, beside the weights, some time after a step of so many *rows*."""
+    """Return the window of an allocation that waits, and its process. It comes some time after a step of *rows* rows.
+
+    The window contains the weights, and chunks of *sizes* bytes. *asked* is the number of bytes in the error.
+    """
     window = w.Window(number=2)
     for size in (*[WEIGHTS] * 4, *sizes):
         window.has(size)
@@ -36,7 +39,10 @@ def fails(*sizes: int, rows: int = 256, asked: int | None = None) -> tuple[event
 
 
 def step(rows: int) -> events.Holders:
-    """Four layers forward, and the gradients of their weights backward, while the layers' results are given back."""
+    """Return a step of four layers.
+
+    It makes their results forward, and the gradients of their weights backward, while it frees the layers' results.
+    """
     window = w.Window()
     for _ in range(4):
         window.has(WEIGHTS)

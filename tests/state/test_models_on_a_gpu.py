@@ -1,4 +1,4 @@
-"""Windows of models that everybody knows, recorded on an H100: the rows are what arithmetic says."""
+"""Windows of well-known models, recorded on an H100: the rows agree with arithmetic."""
 
 from functools import cache
 from pathlib import Path
@@ -19,13 +19,13 @@ NAMES = ("h100-resnet", "h100-resnet-xla", "h100-transformer")
 FLOAT = 4
 BATCH = 64
 STAGES = {2: (56, 64, 256), 3: (28, 128, 512), 4: (14, 256, 1024)}
-"""ResNet-50's stages: the side of its pictures, the channels within a block and after it."""
+"""The stages of ResNet-50: the side of its pictures in pixels, the channels within a block, and those after it."""
 BLOCKS = {2: 3, 3: 4, 4: 6}
 
 
 @cache
 def held(name: str, by: By = By.LAYER) -> Standing:
-    """Who holds the GPU's pool at the peak of the newest window."""
+    """Return the holders of the GPU's pool at the peak of the newest window."""
     state = State()
     for event in recording.read(RECORDINGS / f"{name}.jsonl").events():
         apply(state, event)
@@ -47,7 +47,7 @@ def test_rows_add_up_to_the_byte_and_have_names(name: str, by: By) -> None:
 
 @pytest.mark.parametrize("name", ["h100-resnet", "h100-resnet-xla"])
 def test_a_convolution_holds_its_output_weights_and_slots(name: str) -> None:
-    """With and without XLA, whose one buffer is opened by its report."""
+    """This holds with and without XLA. XLA has one buffer, which its report divides into values."""
     rows = {row.name: row for row in held(name).holders}
     for stage, (side, inner, outer) in STAGES.items():
         output = BATCH * side * side * outer * FLOAT

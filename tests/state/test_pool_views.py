@@ -1,4 +1,4 @@
-"""The inside of a pool: what the map's screen is told, from the events alone."""
+"""The inside of a pool: the map's screen gets it from the events alone."""
 
 import msgspec
 import pytest
@@ -85,7 +85,7 @@ def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:
     fine = pools.memory_map(31.0, CUTS, zoom=2)
     after = view([*pools.watched(CUTS), fine], zoom=address)
     assert after.regions[2].cells == fine.cells and len(fine.cells) == pools.CELLS > len(before.regions[2].cells)
-    # All regions are drawn from the map of all of them, however new the other is.
+    # All regions are drawn from the map of all regions, even if the map of one region is newer.
     assert view([*pools.watched(CUTS), fine]).regions[0].cells
 
 
@@ -113,7 +113,7 @@ def test_why_there_is_no_map() -> None:
         "there is no compiler; TensorFlow 2.99 is not known",
         "apt install g++",
     )
-    # Pools are read in place: the compiler is not missed.
+    # Pools are read in place: that there is no compiler is not the reason.
     direct = events.Probe(t=9.1, pid=100, state="direct")
     assert "no map has been read yet" in why_text(why_no_map(s.fold([*stream, direct, lacking]), KEY))
     assert "process 7" in why_text(why_no_map(s.fold(stream), (7, "GPU:0")))

@@ -1,4 +1,4 @@
-"""A command line's own words, without the path of what runs it."""
+"""The words of a command line that identify the program, without the interpreter and its path."""
 
 import pytest
 

@@ -1,7 +1,8 @@
-"""Steps of real programs on TensorFlow's BFC allocator for the CPU: who held what, named as the program names it.
+"""Steps of real programs on TensorFlow's BFC allocator for the CPU: the holders have the names that the program uses.
 
-The windows were recorded with TensorFlow 2.21 from the making of the devices on, each is the last of four steps; that
-of ``v1`` is one of a recording. In one that is ``alone`` nothing is known of what was allocated before that step.
+The windows were recorded with TensorFlow 2.21, from the moment when the devices were made. Each is the last of four
+steps; that of ``v1`` is a window of a recording. In a window that is ``alone``, nothing is recorded of the allocations
+before that step.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ MIB = 2**20
 
 
 def layers(found: Standing) -> dict[str, Counter[Kind]]:
-    """Bytes that were asked for, by layer and kind."""
+    """Return the bytes that were requested, by layer and kind."""
     sums: dict[str, Counter[Kind]] = {}
     for row in found.holders:
         for part in row.parts:
@@ -45,7 +46,7 @@ def test_rows_add_up_to_what_the_allocator_said(program: str, by: By) -> None:
 def test_nearly_all_bytes_have_a_name(program: str) -> None:
     window, hooked = load(FOLDER / f"{program}.jsonl")
     assert named(standing(window, hooked, By.LAYER)) >= 0.999
-    # A twentieth of this one's 0.8 MiB is in 156 chunks for 200 bytes at the most.
+    # A twentieth of the 0.8 MiB of ``mirrored`` is in 156 chunks with requests of at most 200 bytes.
     assert named(standing(alone(window), hooked, By.LAYER)) >= (0.947 if program == "mirrored" else 0.98)
 
 
@@ -68,18 +69,19 @@ LAYERS = {
     "v1": {"encoder0", "encoder2", "head"},
     "eager": {"sequential/d1", "sequential/d2", "w1", "w2"},
 }
-"""Layers as the programs call them."""
+"""The names that the programs give to their layers."""
 
 
 def test_the_copies_of_variables_and_slots_on_other_devices_belong_to_their_layer() -> None:
     window, hooked = load(FOLDER.with_name("recorded_windows") / "mirrored.jsonl")
-    up, mid, down = (256 + 1) * 1024 * 4, (1024 + 1) * 512 * 4, 512 * 10 * 4  # the last one's bias is one of many 40 B
+    # ``down`` is without its bias of 40 B: many chunks have that size.
+    up, mid, down = (256 + 1) * 1024 * 4, (1024 + 1) * 512 * 4, 512 * 10 * 4
     for each in (window, alone(window)):
         found = layers(standing(each, hooked, By.LAYER))
         assert not [layer for layer in found if "replica" in layer or "kernel" in layer or "bias" in layer]
         for layer, one in (("up", up), ("mid", mid), ("down", down)):
             assert found[layer][Kind.VARIABLES] == 2 * one
-            assert found[layer][Kind.OPTIMIZER] >= 4 * one  # momentum and velocity of each, and what the update makes
+            assert found[layer][Kind.OPTIMIZER] >= 4 * one  # momentum and velocity of each, and the update's own
 
 
 @pytest.mark.parametrize("program", LAYERS)
@@ -88,7 +90,7 @@ def test_layers_are_called_as_the_program_calls_them(program: str) -> None:
     rows = {row.name: row for row in standing(window, hooked, By.LAYER).holders}
     assert LAYERS[program] <= rows.keys()
     if program in ("dense", "transformer", "functional"):
-        # Forward, backward and optimizer part of one layer meet in one row.
+        # The forward, backward and optimizer parts of one layer are in one row.
         kinds = {kind for name in LAYERS[program] for part in rows[name].parts for kind in [part.kind]}
         assert {Kind.VARIABLES, Kind.OPTIMIZER, Kind.ACTIVATIONS, Kind.GRADIENTS} <= kinds
 
@@ -131,7 +133,7 @@ def test_a_recording_of_the_dense_program() -> None:
         held = layers(found)
         for layer in ("layer0", "layer1", "layer2", "layer3"):
             assert held[layer][Kind.VARIABLES] == pytest.approx(weights, rel=0.01)
-            # A slot that is just being written is there twice.
+            # A slot that is being written exists twice.
             slots = held[layer][Kind.OPTIMIZER] / (1024 * 1024 * 4)
             assert slots == pytest.approx(2, rel=0.01) or slots == pytest.approx(3, rel=0.01)
     (best,) = chosen(state)

@@ -1,4 +1,4 @@
-"""Steps and their pace follow from TensorFlow's counts."""
+"""The number of steps and their pace follow from TensorFlow's counts of calls."""
 
 from tests import streams as s
 from tests.streams import fold

@@ -1,4 +1,4 @@
-"""Sums that are kept from reading to reading are those of all readings, whoever comes and goes."""
+"""Sums that are updated at each reading equal the sums of all readings, whichever processes come and go."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ SIZES = st.integers(0, 5)
 
 
 def effective(pid: int, gpu: int | None) -> events.Effective:
-    """Process *pid* has its first GPU device on card *gpu*, nobody knows which if that is ``None``."""
+    """Return the event that process *pid* has its first GPU device on card *gpu*. ``None``: the card is not known."""
     uuid = None if gpu is None else f"GPU-{gpu}"
     return events.Effective(
         t=0.0, pid=pid, device="GPU:0", physical=gpu, uuid=uuid, growth=None, limit=None, allocator="bfc"

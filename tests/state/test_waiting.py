@@ -1,4 +1,7 @@
-"""What a run waits for before its pools can be shown, on the recording of a plain run without a GPU and on streams."""
+"""What a run waits for before its pools can be shown.
+
+The tests use the recording of a plain run without a GPU, and streams of events.
+"""
 
 from pathlib import Path
 
@@ -57,7 +60,7 @@ def test_a_pool_that_the_user_chose_is_on_its_way() -> None:
 
 
 def test_beside_a_gpu_there_is_no_haste_to_say_that_there_is_no_pool() -> None:
-    """A TF1 session's devices are told at once, their pools only once the library is built."""
+    """The devices of a TF1 session are reported at once, but their pools only after the library has been built."""
     state = run(s.device(), s.hook(1.0, 100), made())
     found = waiting(state)
     assert found is not None and found.stage is Stage.MADE

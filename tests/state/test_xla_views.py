@@ -1,4 +1,4 @@
-"""An opened buffer of XLA's adds up to the buffer, at its peak and over its schedule."""
+"""The values in a buffer of XLA add up to the buffer, at its peak and over its schedule."""
 
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ def test_rows_and_what_is_left_over_add_up_to_the_buffer() -> None:
     rows = xla_rows(SMALL)
     assert [(row.part, row.operation, row.bytes, row.count, row.shared) for row in rows] == [
         (XlaPart.OPERATION, "a/MatMul", 400, 1, 0),
-        (XlaPart.OPERATION, "add.1", 400, 1, 200),  # later a/Add lies in half of it
+        (XlaPart.OPERATION, "add.1", 400, 1, 200),  # later, a/Add is in half of it
         (XlaPart.OTHERS, "", 100, 0, 0),
         (XlaPart.SPARE, "", 100, 0, 0),
     ]
