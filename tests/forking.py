@@ -19,7 +19,7 @@ import tensorflow  # noqa: E402, F401
 
 
 def serve(listener: socket.socket) -> "dict[str, Any]":
-    """Fork for each request. Only in the forked processes does this return: the request, which names the script."""
+    """Fork for each request. This returns only in the forked processes: the request, which names the script."""
     lines: dict[int, socket.socket] = {}
     ends: dict[int, tuple[int, int]] = {}  # by the pidfd: the process, and the line of the request
     ready = select.poll()

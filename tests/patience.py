@@ -9,7 +9,7 @@ PATIENCE_S = 240
 
 
 def end(child: "pexpect.spawn[Any]") -> None:
-    """End *child*, and close its terminal. pexpect itself waits a tenth of a second after SIGKILL, no longer."""
+    """End *child*, and close its terminal. pexpect itself waits only a tenth of a second after SIGKILL."""
     try:
         child.close(force=True)
     except pexpect.ExceptionPexpect:

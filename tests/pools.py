@@ -105,7 +105,7 @@ def cut_up(size: int, seed: int, share: float = 0.7, smallest: int = 64 * 1024) 
         chunk = min(left, max(smallest, int(size * chance.random() ** 4) // 256 * 256))
         used = chance.random() < share
         if chunks and not used and not chunks[-1][1]:
-            chunks[-1] = chunks[-1][0] + chunk, False  # free neighbours are one
+            chunks[-1] = chunks[-1][0] + chunk, False  # free neighbours are one chunk
         else:
             chunks.append((chunk, used))
         left -= chunk

@@ -19,8 +19,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tensorflow_text",
         "doctor.check",
         "engine.process.unstarted",
-        "notebooks.python",  # why a Python is unfit
-        "session.not_chosen",  # why a choice for the next run cannot be used
+        "notebooks.python",  # why a Python is unfit for kernels
+        "session.not_chosen",  # why the user's choice cannot be used
         "recording.errors",  # what is wrong with a recording
         "filenames",  # what became of the name of a file
         "placement",
@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rules",
         "state",
         "events",
-        "limits",  # which size is more than there is
+        "limits",  # a limit that is more than there is
         "settings",
         "suggested",
         "units",
@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
-    "notebooks": {"__init__", "boot", "words.magic"},  # what the magic says in a kernel that cannot ask
+    "notebooks": {"__init__", "boot", "words.magic"},  # the magic's messages, which the kernel itself shows
     "demo": set(),
     # the first picture, drawn before anything else is loaded: it imports only what it needs to draw
     "first": {"programs", "ui.draw.layout", "units"},
@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units",
     },
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
-    # the state as samples for Prometheus, in a process of its own
+    # the state as samples for Prometheus, in a separate process
     "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
     "session": {
         "boot",

@@ -146,7 +146,7 @@ def test_a_script_lengthens_the_path_of_its_children(
 def test_what_packages_import_at_the_start_is_not_looked_for_in_the_working_folder(
     monitor: Monitor, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An example are the ``.pth`` files of environments, which Python reads before the hook."""
+    """The ``.pth`` files of environments are an example: Python reads them before the hook."""
     venv.create(tmp_path / "venv")
     python = str(tmp_path / "venv" / "bin" / "python")
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")

@@ -1,4 +1,4 @@
-"""Where a cgroup limits host memory, the host memory that is shown is the container's, and has that name."""
+"""Where a cgroup limits host memory, the host memory that is shown is the container's, and its label names it so."""
 
 import msgspec
 

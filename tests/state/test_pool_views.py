@@ -113,7 +113,7 @@ def test_why_there_is_no_map() -> None:
         "there is no compiler; TensorFlow 2.99 is not known",
         "apt install g++",
     )
-    # Pools are read in place: that there is no compiler is not the reason.
+    # Pools are read in place: the missing compiler is not the reason.
     direct = events.Probe(t=9.1, pid=100, state="direct")
     assert "no map has been read yet" in why_text(why_no_map(s.fold([*stream, direct, lacking]), KEY))
     assert "process 7" in why_text(why_no_map(s.fold(stream), (7, "GPU:0")))

@@ -1,4 +1,4 @@
-"""A pool of 1 GiB is cut up and every other piece freed. One large tensor would fit into all the free memory."""
+"""A pool of 1 GiB is cut up and every other piece freed. A large tensor would fit into the free pieces together."""
 
 import tensorflow as tf
 from seen import tell
