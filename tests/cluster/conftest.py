@@ -1,4 +1,4 @@
-"""A cluster of a few hosts that a real Prometheus reads, with something wrong of every kind."""
+"""Fixtures: a cluster of a few hosts with several kinds of problem, which a real Prometheus scrapes."""
 
 import socket
 from collections.abc import Iterator
@@ -22,7 +22,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def hosts() -> list[Host]:
-    """Four ranks of job 42, of which rank 2 is the outlier; one of job 43, nearly full; a GPU without a run."""
+    """Return six hosts: four with ranks of job 42, one with a rank of job 43 that is nearly full, one without a run.
+
+    Of job 42, rank 2 is an outlier and rank 3 has a leak.
+    """
     ranks = [Rank(rank=str(number)) for number in range(4)]
     ranks[2].figures = ranks[2].figures | {"in_use_bytes": 29 * GIB, "in_use_high_bytes": 30 * GIB}
     ranks[3].findings = {"leak": "warning"}
@@ -34,7 +37,7 @@ def hosts() -> list[Host]:
 
 @dataclass
 class Monitored:
-    """The exporters, and the Prometheus that reads them."""
+    """The exporters, and the Prometheus that scrapes them."""
 
     exporters: Exporters
     prometheus: Prometheus
@@ -55,7 +58,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
 
 @pytest.fixture
 def nobody() -> Iterator[int]:
-    """A port that is taken and at which nobody answers."""
+    """A port that is bound, but at which no process listens: a connection is refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

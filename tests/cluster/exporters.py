@@ -14,7 +14,7 @@ GIB = 2**30
 
 @dataclass
 class Rank:
-    """A process with TensorFlow on GPU ``gpu`` of a host, as its exporter has it; ``figures`` by metric."""
+    """A process with TensorFlow on GPU ``gpu`` of a host, as its exporter reports it. ``figures``: value by metric."""
 
     gpu: int = 0
     job: str = "42"
@@ -36,7 +36,7 @@ class Rank:
 
 @dataclass
 class Host:
-    """What one exporter answers. ``silent``: it does not."""
+    """What one exporter answers. If ``silent`` is true, it answers each request with HTTP 503."""
 
     name: str
     ranks: list[Rank] = field(default_factory=list)
@@ -52,11 +52,11 @@ class Host:
     silent: bool = False
 
     def uuid(self, gpu: int) -> str:
-        """As the driver spells one."""
+        """Return the UUID of a GPU of this host, in the driver's form."""
         return f"GPU-{abs(hash(self.name)) % 2**32:08x}-1d5b-4a6b-9c40-{gpu:012x}"
 
     def text(self) -> str:
-        """The metrics as Prometheus reads them."""
+        """Return the metrics in the text format that Prometheus reads."""
         lines = []
         for rank in self.ranks:
             own = f'host="{self.name}",uuid="{self.uuid(rank.gpu)}",device="GPU:0",'
@@ -95,7 +95,7 @@ class Exporters:
                 outer.scrapes += 1
 
             def log_message(self, *_: object) -> None:
-                """Nobody reads it."""
+                """Write nothing: no test reads this log."""
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.port = self._server.server_address[1]
@@ -103,7 +103,7 @@ class Exporters:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -115,7 +115,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def exporting(hosts: list[Host]) -> Iterator[Exporters]:
-    """The server, while this lasts."""
+    """Run a server for *hosts* during the ``with`` block."""
     exporters = Exporters(hosts)
     try:
         yield exporters

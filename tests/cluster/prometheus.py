@@ -23,7 +23,7 @@ INTERVAL_S = 1
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens at."""
+    """Return a port of this machine at which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 class Prometheus:
-    """The program, started with what is to be scraped."""
+    """A Prometheus process, with its configuration and its data in *folder*."""
 
     def __init__(self, folder: Path, port: int, *, password: str = "") -> None:
         self.folder, self.port, self.password = folder, port, password
@@ -42,7 +42,7 @@ class Prometheus:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, and wait until it is ready."""
+        """Start Prometheus, and wait until it is ready."""
         arguments = [
             *(BINARY or "prometheus", f"--config.file={self.folder}/prometheus.yml"),
             *(f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address=127.0.0.1:{self.port}"),
@@ -55,7 +55,7 @@ class Prometheus:
         self._wait_for("/-/ready")
 
     def stop(self) -> None:
-        """End it; what it has kept stays."""
+        """End Prometheus. The data that it has stored stay."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(PATIENCE_S)
@@ -73,7 +73,7 @@ class Prometheus:
             time.sleep(0.05)
 
     def get(self, path: str) -> bytes:
-        """What it answers there."""
+        """Return the body of Prometheus's answer to a request for *path*."""
         request = urllib.request.Request(self.url + path)
         if self.password:
             request.add_header("Authorization", "Basic " + base64.b64encode(f"ada:{self.password}".encode()).decode())
@@ -82,14 +82,14 @@ class Prometheus:
             return body
 
     def query(self, text: str) -> list[dict[str, Any]]:
-        """The series that *text* gives now."""
+        """Return the series that the query *text* gives now."""
         found: list[dict[str, Any]] = json.loads(self.get("/api/v1/query?" + urlencode({"query": text})))["data"][
             "result"
         ]
         return found
 
     def wait_until(self, text: str, count: int = 1) -> None:
-        """Wait until *text* gives so many series at the least."""
+        """Wait until the query *text* gives at least *count* series."""
         until = time.monotonic() + PATIENCE_S
         while len(self.query(text)) < count:
             assert time.monotonic() < until, f"{text}: {self.query(text)}"
@@ -99,7 +99,7 @@ class Prometheus:
 def configuration(
     exporters_port: int, hosts: Sequence[str], interval_s: float = INTERVAL_S, *, honor_labels: bool = True
 ) -> str:
-    """The file that has it scrape those hosts."""
+    """Return a configuration file with which Prometheus scrapes those hosts."""
     milliseconds = int(interval_s * 1000)
     lines = [
         f"global: {{scrape_interval: {milliseconds}ms, scrape_timeout: {min(milliseconds, 10_000)}ms}}",
@@ -113,7 +113,7 @@ def configuration(
         "  relabel_configs:",
         f"  - {{target_label: __address__, replacement: '127.0.0.1:{exporters_port}'}}",
     ]
-    # The instance is the host's own, as it would be.
+    # The label instance is set before the address is replaced, so it names the host, as in a real cluster.
     lines.insert(-1, "  - {source_labels: [__address__], target_label: instance}")
     return "\n".join(lines) + "\n"
 
@@ -125,7 +125,7 @@ basic_auth_users:
 
 
 def by_files(pattern: str) -> str:
-    """The file that has it scrape what files say that match *pattern*."""
+    """Return a configuration file with which Prometheus scrapes the targets that files matching *pattern* name."""
     return f"""\
 global: {{scrape_interval: 1s}}
 scrape_configs:
@@ -148,7 +148,10 @@ def prometheus(
     honor_labels: bool = True,
     files: str = "",
 ) -> Iterator[Prometheus]:
-    """Prometheus, while this lasts. *hashed* is the bcrypt of *password*. With *files*, these say what it reads."""
+    """Run Prometheus during the ``with`` block. *hashed* is the bcrypt of *password*.
+
+    With *files*, the targets are those that files matching this pattern name.
+    """
     exporters = configuration(exporters_port, hosts, interval_s, honor_labels=honor_labels)
     (folder / "prometheus.yml").write_text(by_files(files) if files else exporters)
     if password:

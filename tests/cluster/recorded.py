@@ -1,7 +1,7 @@
-"""What a real Prometheus answered on a cluster of seven hosts, recorded once, for pictures that are the same each time.
+"""The answers of a real Prometheus about a cluster of seven hosts, recorded once: pictures are the same each time.
 
-The figures are made up; they were in a real Prometheus for the last hour. To record again, as queries that have changed
-need: ``python -m tests.cluster.recorded``. Then look at the snapshots of the cluster's screens.
+The figures are made up. For the recording, a real Prometheus had them as its data of the last hour. If a query has
+changed, record again: ``python -m tests.cluster.recorded``. Then look at the snapshots of the cluster's screens.
 """
 
 import gzip
@@ -27,7 +27,7 @@ from tfmemtop.ui.screens.gpu_screen import FIRST_S, GpuScreen
 
 FILE = Path(__file__).parents[1] / "recordings" / "prometheus" / "seven-hosts.json.gz"
 OPENED = "4190", "1"
-"""Job and rank of the GPU whose history was read too."""
+"""Job and rank of the GPU whose history is recorded too."""
 URL = "http://monitor:9090"
 
 _HISTORY_S, _STEP_S = 3900, 15
@@ -42,7 +42,7 @@ class Recording(msgspec.Struct):
 
 
 class _Recorder(Client):
-    """Asks, and keeps what came."""
+    """A client that stores each answer."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -56,7 +56,7 @@ class _Recorder(Client):
 
 
 class Answering(Client):
-    """Answers what the recorded Prometheus has answered, at the time at which it did."""
+    """A client that gives the recorded answers, with the recorded time of the server."""
 
     def __init__(self) -> None:
         super().__init__(Address.of(URL))
@@ -65,7 +65,7 @@ class Answering(Client):
     def _get(self, what: str, parameters: dict[str, str]) -> Answer:
         body = self._recording.answers.get(parameters["query"])
         assert body is not None, f"not recorded; see {__file__}: {parameters['query']}"
-        # The graph's right edge follows the server's clock; of the overview the two clocks are to agree.
+        # The graph's right edge follows the server's clock. For the overview, no difference of the clocks is reported.
         ahead_s = self._recording.at - time.time() if what == "query_range" else None
         return Answer(body.encode(), 0.0, self._recording.at, ahead_s)
 
@@ -79,7 +79,7 @@ _ANSWERED_S = 30.0
 
 
 async def settled(pilot: Pilot[Outcome]) -> None:
-    """Wait until all is read that the screen which is seen needs, and drawn."""
+    """Wait until the visible screen has read all that it needs, and draw it."""
     app = pilot.app
     assert isinstance(app, ClusterApp)
     await pilot.pause()
@@ -173,7 +173,7 @@ _FREE = [("node03", 3), ("node05", 1)]
 
 
 def _history(now: int) -> str:
-    """All of it, as text that promtool reads."""
+    """Return the whole history up to *now* (seconds since 1970) as OpenMetrics text, which promtool reads."""
     by_metric: dict[str, list[str]] = {}
 
     def add(name: str, labels: dict[str, str], value: float, t: int) -> None:
@@ -200,7 +200,7 @@ def _history(now: int) -> str:
 
 
 def main() -> None:
-    """Record it."""
+    """Record the answers, and write them to ``FILE``."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "history").write_text(_history(int(time.time())))

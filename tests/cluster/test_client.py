@@ -1,4 +1,4 @@
-"""What a server may answer that is no figures: each is one clear line, and no secret is in it."""
+"""Answers of a server that contain no figures: each leads to one clear line, which contains no secret."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def server(reply: Reply) -> Iterator[str]:
             reply(self)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Write nothing: no test reads this log."""
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.daemon_threads = True

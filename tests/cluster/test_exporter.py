@@ -1,4 +1,4 @@
-"""A real rank, its real exporter, a real Prometheus: what ``tfmemtop cluster`` makes of them."""
+"""A real rank, its real exporter and a real Prometheus: the rows that ``tfmemtop cluster`` makes of them."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 @contextmanager
 def rank(folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Rank 3 of job 77, recorded and exported, which holds 200 MiB."""
+    """Run rank 3 of job 77, recorded and exported, during the ``with`` block. It holds 200 MiB."""
     own = {"TFMEMTOP_JOB": "77", "TFMEMTOP_RANK": "3", "TFMEMTOP_RANKS": "4", "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [sys.executable, "-m", "tfmemtop", "record", "--cpu-pool", "1G", "-o", str(folder / "%r.jsonl")]
     command += ["--metrics", "0", "--metrics-sd", str(folder / "targets-%r.json"), "--", sys.executable, "-c", SCRIPT]
@@ -65,7 +65,7 @@ def test_a_rank_its_exporter_and_the_death_of_each(tmp_path: Path) -> None:
         prometheus(tmp_path, 0, [], files=str(tmp_path / "targets-*.json")) as server,
         rank(tmp_path) as recorded,
     ):
-        # Figures come later than the page. Limits and users are asked for once a minute.
+        # Figures come later than the page. Limits and users are queried once a minute.
         server.wait_until(f"tfmemtop_in_use_high_bytes > {MIB} and on (instance) tfmemtop_limit_bytes")
         asking = Asking(Client(Address.of(server.url)), "77")
         (found,) = until(asking, lambda rows: bool(rows and rows[0].row.user))
@@ -73,13 +73,13 @@ def test_a_rank_its_exporter_and_the_death_of_each(tmp_path: Path) -> None:
         assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
         assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB
         assert row.limit == 1024 * MIB
-        # The script goes on without its exporter, and nobody calls that health.
+        # The script goes on without its exporter. The row must not look healthy.
         (exporter,) = [one for one in psutil.Process(recorded.pid).children() if one.name() == "tfmemtop-export"]
         exporter.send_signal(signal.SIGKILL)
         (found,) = until(asking, lambda rows: rows[0].row.silence is not None)
         assert (found.row.silence, found.row.in_use) == (Silence.DOWN, row.in_use)
         assert recorded.poll() is None
-        # Its target goes with the session. The row stays for a while.
+        # The target is removed when the session ends. The row stays for a while.
         assert recorded.stdin is not None
         recorded.stdin.close()
         recorded.wait(PATIENCE_S)

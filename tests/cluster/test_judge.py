@@ -1,4 +1,4 @@
-"""What is called wrong, on both sides of each threshold, and which of it comes first."""
+"""Which rows are reported as wrong, on both sides of each threshold, and in which order they stand."""
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ MIB = 2**20
 
 
 def figure(name: str, value: float, rank: str = "0", means: str = "", **labels: str) -> Series:
-    """A figure of a rank of job 42, on a host of its own."""
+    """Return a figure of a rank of job 42, which is on a host of its own."""
     own = {"instance": f"n{rank}:9", "host": f"n{rank}", "uuid": f"GPU-{rank}"}
     if not name.startswith("tfmemtop_device"):
         own |= {"device": "GPU:0", "run": "1", "job": "42", "rank": rank}
@@ -22,7 +22,7 @@ def figure(name: str, value: float, rank: str = "0", means: str = "", **labels: 
 
 
 def cluster(*in_use: float) -> Cluster:
-    """A rank for each of these, each with a limit of 10 GiB on a card of 12 GiB."""
+    """Return a cluster with a rank for each size of *in_use* (bytes), with a limit of 10 GiB on a card of 12 GiB."""
     made = Cluster()
     ranks = [str(rank) for rank in range(len(in_use))]
     made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", s, r) for r, s in zip(ranks, in_use, strict=True)], 1)
@@ -38,7 +38,7 @@ def cluster(*in_use: float) -> Cluster:
 
 
 def wrongs(found: Overview) -> dict[str, str]:
-    """What is wrong with each rank, in the order of the table."""
+    """Return what is wrong with each rank, in the order of the table."""
     return {one.row.rank: in_short(one) for one in found.rows}
 
 
@@ -75,7 +75,7 @@ def test_two_ranks_do_not_tell_who_is_the_outlier() -> None:
         ((2.6, 2.6, 2.13, 2.6), {"2": "18% slower"}),
         ((2.6, 2.6, 0.0, 2.6), {"2": "100% slower"}),
         ((2.0, 2.4, 2.8, 3.2), {}),  # they differ that much anyway
-        ((2.6, 2.6, 3.5, 2.6), {}),  # who is faster is fine
+        ((2.6, 2.6, 3.5, 2.6), {}),  # a faster rank is fine
         ((2.6, 1.0), {}),
     ],
 )
@@ -115,7 +115,7 @@ def test_what_is_wrong_comes_first_in_the_order_of_what_matters() -> None:
 
 
 def test_what_is_only_information_is_not_wrong() -> None:
-    """A rank on the CPU has no driver, and says so."""
+    """A rank on the CPU reports that it has no driver."""
     made = cluster(5 * GIB, 5 * GIB)
     driverless = [figure("tfmemtop_finding", 1, "1", key="notice_no_driver", severity="info")]
     made.take(Lane.STATE, driverless, 2)
@@ -137,7 +137,7 @@ def test_silence_is_told_and_is_not_health() -> None:
     assert (silent.row.rank, silent.row.in_use, silent.row.silence) == ("1", 5 * GIB, Silence.DOWN)
     assert in_short(silent) == "down 00:00:20"
     assert "has not answered Prometheus for 00:00:20" in at_length(silent.row, silent.wrongs[0])
-    # As soon as it answers again nothing of that is left.
+    # As soon as the target answers again, nothing is reported as wrong.
     made.take(Lane.STATE, [], 30)
     made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", 5 * GIB, rank) for rank in "01"], 30)
     assert overview(made, 30).wrong == 0
@@ -180,11 +180,11 @@ def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:
     runs = [figure("tfmemtop_run_info", 1, rank, uuid="", device="", user="ada") for rank in "01"]
     made.take(Lane.FIXED, runs, 1)
     assert wrongs(overview(made, 1)) == {"1": "no TensorFlow", "0": ""}
-    # Once it uses TensorFlow it is a row like others; what it was before is not gone.
+    # Once the rank uses TensorFlow, its row is like any other. Its former row is not reported as gone.
     figures = [figure("tfmemtop_in_use_high_bytes", 5 * GIB, rank) for rank in "01"]
     made.take(Lane.FIGURES, figures, 5)
     assert wrongs(overview(made, 5)) == {"0": "", "1": ""}
-    # At its end its figures go first, and it does not become one without TensorFlow.
+    # At the end of a rank its figures disappear first. It must not be shown as a rank without TensorFlow then.
     made.take(Lane.FIGURES, figures[:1], 10)
     assert wrongs(overview(made, 10)) == {"1": "gone 00:00:05", "0": ""}
     made.take(Lane.STATE, [figure("tfmemtop_running", 0, "1", uuid="", device="")], 11)
@@ -201,7 +201,7 @@ def test_a_rank_has_some_minutes_to_import(tensorflow: str, said: str) -> None:
     made.take(Lane.FIXED, [run, start], 1010)
     found = overview(made, 1010)
     assert (wrongs(found), found.wrong) == ({"0": ""}, 0)
-    # The start of the run is asked for less often than figures come.
+    # The start of the run is queried less often than the figures.
     made.take(Lane.FIGURES, [], 1002 + STARTING_S)
     assert wrongs(overview(made, 1002 + STARTING_S)) == {"0": said}
     made.take(Lane.FIXED, [run], 1060 + STARTING_S)

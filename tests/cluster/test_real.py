@@ -1,4 +1,4 @@
-"""What a real Prometheus answers: the overview, the one GPU, and Prometheus gone and back."""
+"""With a real Prometheus: the overview, the view of one GPU, and a Prometheus that is stopped and started again."""
 
 import socket
 import subprocess
@@ -45,7 +45,7 @@ def client(monitored: Monitored) -> Client:
 
 
 def complete(asking: Asking) -> Seen:
-    """What is known once each query has been answered."""
+    """Refresh until each query has been answered, and return the result."""
     while not asking.seen.complete:
         before = asking.seen.asked
         for seen in asking.refresh():
@@ -74,7 +74,7 @@ def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
 
 
 def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
-    # It looks at whole seconds only.
+    # The query's subqueries look at whole seconds only. Wait until there is a sample at one.
     monitored.prometheus.wait_until('count_over_time(timestamp(tfmemtop_in_use_bytes{host="node1"})[2m:1s])')
     down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
     answer = client(monitored).query(Queries().of(Lane.SILENT, down))
@@ -121,7 +121,7 @@ def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None
 
 
 def test_a_gpu_that_has_no_history_yet_is_followed(monitored: Monitored) -> None:
-    """It has been told of for less than a step of the history."""
+    """Its first figures are less than one step of the history old."""
     gpu = OneGpu(client(monitored), Row("new:9", "new", "GPU-0"), 3600.0)
     gpu.open()
     assert gpu.follow() == []
@@ -202,7 +202,11 @@ HISTORY_S, STEP_S = 1800, 15
 
 
 def history(path: Path, now: int) -> None:
-    """What GPUs told in the last half hour: one leaks, one warms up, one is full and idle. Four ranks, one is slow."""
+    """Write the figures of the half hour before *now* (seconds since 1970) to *path*, as OpenMetrics text.
+
+    One GPU leaks, one warms up, one swings, one is full and idle. Of the five ranks of job 51, one is slow and one
+    counts no steps.
+    """
     lines = []
     courses: dict[str, Callable[[int], int]] = {
         "leaks": lambda t: 20 * GIB + t * 4 * 2**20 + (t // STEP_S % 2) * GIB,
@@ -224,7 +228,7 @@ def history(path: Path, now: int) -> None:
                 }[metric]
                 lines.append(f"tfmemtop_{metric}{{{own}}} {value} {now - HISTORY_S + t}")
     lines.append("# TYPE tfmemtop_steps counter")
-    for rank, pace in enumerate((4.0, 4.0, 3.0, 4.0, 0.0)):  # the last one counts none
+    for rank, pace in enumerate((4.0, 4.0, 3.0, 4.0, 0.0)):  # the last rank counts no steps
         own = f'instance="step{rank}:9",job="51",host="step{rank}",uuid="GPU-{rank}",run="1",rank="{rank}"'
         times = range(0, HISTORY_S, STEP_S)
         lines += [f"tfmemtop_steps_total{{{own}}} {pace * t} {now - HISTORY_S + t}" for t in times]
@@ -266,7 +270,10 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
 
 @contextmanager
 def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """The page of each of these recordings of a rank, as it was two seconds before the run's end."""
+    """Serve a page for each of these recordings of a rank, as it was two seconds before the run's end.
+
+    For each page a file in *folder* names it as a target.
+    """
     with ExitStack() as stack:
         for name in names:
             stream = list(read(RECORDINGS / "ranks" / f"{name}.jsonl.gz").events())
@@ -284,7 +291,7 @@ def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
 
 @pytest.mark.prometheus
 def test_ranks_with_an_old_tensorflow_and_without_one(tmp_path: Path) -> None:
-    """2.16, 2.21, 2.12, of which the pool's size is not known, and a program without TensorFlow: nobody is missing."""
+    """No rank is missing: TensorFlow 2.16, 2.21, 2.12 (its pool's size is not known), and one without TensorFlow."""
     names = [f"versions-{rank}" for rank in range(4)]
     with pages(tmp_path, names), prometheus(tmp_path, 0, [], files=f"{tmp_path}/*.json") as server:
         server.wait_until("tfmemtop_run_info", 4)

@@ -1,4 +1,4 @@
-"""The cluster's screens on a real Prometheus: what is drawn, and what keys do."""
+"""The cluster's screens with a real Prometheus: what is drawn, and what keys do."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ RATE = re.compile(r"([\d.]+ MiB)(?:/min| a minute)")
 
 
 def lines(app: ClusterApp) -> list[str]:
-    """What the screen that is seen shows, line by line of each panel."""
+    """Return the lines of each panel of the visible screen."""
     return ["".join(segment.text for segment in line) for panel in app.screen.query(Panel) for line in panel._lines]
 
 
@@ -52,7 +52,7 @@ async def screen(
 
 
 async def until(app: ClusterApp, seen: Callable[[str], bool]) -> str:
-    """What is shown, once *seen* says that it is what is waited for."""
+    """Wait until *seen* is true of the text on the screen. Return that text."""
     end = time.monotonic() + PATIENCE_S
     while not seen(text := shown(app)):
         assert time.monotonic() < end, text
@@ -178,7 +178,7 @@ async def test_a_longer_history_that_was_not_answered_comes_once_it_is(monitored
 @pytest.mark.programs
 @pytest.mark.prometheus
 async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> None:
-    """A label may hold anything that UTF-8 can."""
+    """A label may contain any text in UTF-8."""
     host = Host("n", [Rank(job="\u202ejob\u2069", user="\x1b[31mred\x07", rank="0")])
     host.ranks[0].findings = {"\x1b]0;title\x07": "warning"}
     with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["n"]) as server:
@@ -188,7 +188,7 @@ async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> Non
                 text = await until(app, lambda text: "?]0;title?" in text and "?[31mred?" in text)
                 assert "?job?" in text
                 assert text.replace("\n", "").isprintable()
-                while "Ranks and GPUs" in text:  # where a refresh comes between, the key is for nobody
+                while "Ranks and GPUs" in text:  # a refresh in between may discard the key
                     await pilot.press("enter")
                     text = shown(app)
                 text = await until(app, lambda text: "rank 0" in text and "of 80.0 GiB" in text)
@@ -196,7 +196,7 @@ async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> Non
 
 
 async def test_the_rise_of_a_leak_is_the_same_in_all_lines_of_a_gpu() -> None:
-    """Prometheus and the rule look over different times, and do not agree to the last digit."""
+    """Prometheus and the rule use different periods of time, so their rates differ in the last digits."""
     app = cluster_screen(UiOptions())
     async with app.run_test(size=SIZES[1]) as pilot:
         await settled(pilot)
