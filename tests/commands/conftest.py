@@ -1,4 +1,4 @@
-"""The program on a real terminal, in folders of the test's own."""
+"""Fixtures that start the program on a real terminal, with folders of the test's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Start = Callable[..., "pexpect.spawn[str]"]
 
 
 def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:
-    """A Python *program* on a pty of its own."""
+    """Start a Python *program* on a pty of its own."""
     return pexpect.spawn(
         sys.executable,
         ["-c", program],
@@ -35,7 +35,7 @@ def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Folders of the test's own for sessions and outputs; no engine outlives it."""
+    """Give the test folders of its own for sessions and outputs. After the test, end the engines that still run."""
     # Not tmp_path: a socket's path has to be short.
     with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
@@ -48,7 +48,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def start(home: Path) -> Iterator[Start]:
-    """Starts tfmemtop on a pty; its output so far is in ``before``."""
+    """A function that starts tfmemtop on a pty. The ``before`` of its result is the output before the last match."""
     started: list[pexpect.spawn[str]] = []
 
     def start(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> pexpect.spawn[str]:
@@ -72,7 +72,7 @@ def start(home: Path) -> Iterator[Start]:
 
 
 def ended(child: pexpect.spawn[str]) -> tuple[int | None, str]:
-    """The exit code and what was printed since the last expectation."""
+    """Wait for the end. Return the exit code, and the text that was printed since the last match."""
     child.expect(pexpect.EOF)
     child.close()
     return child.exitstatus, child.before or ""

@@ -1,4 +1,4 @@
-"""The terminal is told when a run has ended, for a user who looks elsewhere."""
+"""The terminal receives a bell and a notification when a run has ended, for a user who looks elsewhere."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,14 @@ WAITS = 'echo up; read -r line <"$0"; exit 3'
 
 @pytest.fixture
 def gate(home: Path) -> Path:
-    """Where the script waits until something is written."""
+    """A FIFO at which the script waits until something is written to it."""
     path = home / "gate"
     os.mkfifo(path)
     return path
 
 
 def until_end(start: Start, gate: Path, *options: str, **environment: str) -> str:
-    """All that the screen wrote up to the picture in which the run has ended."""
+    """Start a run, end it through *gate*, then leave the screen. Return all that the screen wrote."""
     screen = start(*options, "--", "sh", "-c", WAITS, str(gate), **environment)
     screen.expect("up")
     seen = screen.before or ""

@@ -1,4 +1,4 @@
-"""The command line as typed: what it means, and what is said when it is not valid."""
+"""The command line as typed: how it is parsed, and the error message if it is not valid."""
 
 import shlex
 from importlib import import_module
@@ -19,12 +19,12 @@ NO_GPU = Machine(uuids=[], totals=[], host_memory=16 * GIB)
 
 
 def arguments(line: str) -> Any:
-    """What was typed for the command that *line* names; each command has a class of its own for it."""
+    """Return the parsed arguments of *line*. Each command has a class of its own for them."""
     return parse(line.split()).arguments
 
 
 def command(line: str) -> str:
-    """The command that *line* names."""
+    """Return the name of the command in *line*."""
     return parse(line.split()).run.__module__.removeprefix("tfmemtop.commands.")
 
 
@@ -162,7 +162,7 @@ def test_every_option_arrives() -> None:
         ("--growth maybe -- x", "--growth: invalid choice: 'maybe'"),
         ("--grow on -- x", "there is no option --grow; did you mean --growth?"),
         ("fit --grow on -- x", "there is no option --grow; did you mean --growth?"),
-        ("demo --foo", "there is no option --foo; see tfmemtop demo --help"),  # --loop is of --once alone
+        ("demo --foo", "there is no option --foo; see tfmemtop demo --help"),  # --loop belongs to --once only
         ("--wrong on -- x", "there is no option --wrong; see tfmemtop --help"),
         ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
         (
@@ -255,7 +255,7 @@ def test_each_command_has_a_help_of_its_own(name: str) -> None:
     shown = parser_of(name).format_help()
     assert page.usages and all(usage.startswith("tfmemtop") and usage in shown for usage in page.usages)
     assert len(page.summary) < 90 and page.summary.endswith(".")
-    # An example in the help is one that works.
+    # The example in the help must work.
     if page.example:
         assert command(page.example.removeprefix("tfmemtop ")) == name
 

@@ -1,4 +1,4 @@
-"""Completion scripts, asked by the shells themselves; zsh and fish where they are installed."""
+"""Completion scripts, run by the shells themselves: bash, and zsh and fish where they are installed."""
 
 import os
 import re
@@ -23,7 +23,7 @@ COMMANDS = set(NAMES) - {DEFAULT, "once"}
 
 
 def in_bash(line: str, folder: Path) -> set[str]:
-    """What bash offers for the last word of *line*; ``<files>`` if it looks for files."""
+    """Return what bash offers for the last word of *line*; ``<files>`` if it completes names of files."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     asked = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _tfmemtop; printf '%s\\n' \"${{COMPREPLY[@]}}\""
@@ -40,7 +40,7 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop co", {"compare", "completion", "convert"}),
         ("tfmemtop --growth o", {"on", "off"}),
         ("tfmemtop --allocator ", {"bfc", "cuda_malloc_async", "script"}),
-        ("tfmemtop --growth = of", {"off"}),  # bash takes = for a word
+        ("tfmemtop --growth = of", {"off"}),  # bash treats = as a word
         ("tfmemtop --readonly att", {"attach"}),
         ("tfmemtop --record rec", {"<files>"}),
         ("tfmemtop record -o ", {"<files>"}),
@@ -103,18 +103,18 @@ def test_the_command_prints_what_the_shell_reads(capsys: pytest.CaptureFixture[s
 
 
 def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected: str) -> None:
-    """Type *line* and a Tab into a real *shell*; what it then shows is *expected*."""
+    """Type *line* and a Tab into a real *shell*, and wait until it shows *expected*."""
     environment = {**os.environ, "TERM": "vt100", "HOME": str(script.parent), "PS1": "$ "}
     child = pexpect.spawn(
         shell[0],
         shell[1:],
         env=environment,
-        dimensions=(24, 400),  # nothing is wrapped
+        dimensions=(24, 400),  # so wide that nothing is wrapped
         encoding="utf-8",
         timeout=PATIENCE_S,
         cwd=script.parent,
     )
-    child.sendline(f"{begin}; echo rea''dy")  # the shell's echo of it is something else
+    child.sendline(f"{begin}; echo rea''dy")  # the shell's echo of this line does not contain "ready"
     child.expect("ready")
     child.send(line + "\t")
     child.expect(re.escape(expected))

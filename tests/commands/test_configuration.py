@@ -1,4 +1,4 @@
-"""Options that the user has set for every run."""
+"""The file of options that the user has set for every run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The first picture on a real terminal: there before Textual is, and the terminal and the keys as they should be."""
+"""The first picture on a real terminal: it is there before Textual, and it spoils neither the terminal nor the keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Picture = Callable[..., "pexpect.spawn[str]"]
 
 @pytest.fixture
 def picture(home: Path) -> Iterator[Picture]:
-    """Starts tfmemtop on a pty, where Textual's import waits for the file ``textual``."""
+    """A function that starts tfmemtop on a pty. There, the import of Textual waits for the file ``textual``."""
     started: list[pexpect.spawn[str]] = []
 
     def begin(*arguments: str, first: Callable[[], None] | None = None, **environment: str) -> pexpect.spawn[str]:
@@ -52,7 +52,7 @@ def picture(home: Path) -> Iterator[Picture]:
 
 
 def held(child: pexpect.spawn[str]) -> list[object]:
-    """The modes of the terminal before, once the whole picture is there and Textual still waits."""
+    """Wait for the whole picture, while Textual still waits. Return the terminal's modes from before the picture."""
     before = termios.tcgetattr(child.child_fd)
     child.expect(FIGURES)
     child.expect(LAST_KEY)
@@ -60,17 +60,17 @@ def held(child: pexpect.spawn[str]) -> list[object]:
 
 
 def block(number: signal.Signals) -> None:
-    """From before it starts."""
+    """Block the signal. The child calls this before its program starts."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [number])
 
 
 def ignore(number: signal.Signals) -> None:
-    """From before it starts."""
+    """Ignore the signal. The child calls this before its program starts."""
     signal.signal(number, signal.SIG_IGN)
 
 
 def is_given_back(child: pexpect.spawn[str], before: list[object], printed: str) -> None:
-    """Nothing that was turned on is left on."""
+    """Check that the terminal is as *before*. The modes left on are at most line wrapping (7) and the cursor (25)."""
     on = dict(MODES.findall(printed))  # the last switch of each counts
     assert {mode for mode, switch in on.items() if switch == "h"} <= {"7", "25"}
     assert on["25"] == "h", "the cursor is shown"
@@ -84,7 +84,7 @@ def test_the_figures_are_there_before_textual_and_the_screen_takes_over_without_
     before = held(child)
     printed = f"{child.before}{child.after}"
     (home / "textual").touch()
-    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
+    child.expect(r"\[\?1003h")  # the mouse mode, which only the screen turns on
     printed += f"{child.before}{child.after}"
     assert printed.count("\x1b[?1049h") <= 1, "entered twice, the alternate screen would be cleared"
     child.expect("every process on the GPUs")
@@ -146,7 +146,7 @@ def test_a_second_signal_finds_the_terminal_as_it_was_too(picture: Picture) -> N
     before = held(child)
     child.kill(signal.SIGINT)
     painter = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()[0]
-    while not pending(painter) & 1 << signal.SIGTERM - 1:  # the first is being seen to
+    while not pending(painter) & 1 << signal.SIGTERM - 1:  # until the first signal is being handled
         assert child.isalive()
     child.kill(signal.SIGINT)
     child.expect(pexpect.EOF)
@@ -154,7 +154,7 @@ def test_a_second_signal_finds_the_terminal_as_it_was_too(picture: Picture) -> N
 
 
 def pending(pid: str) -> int:
-    """The signals that wait for the process, as a mask."""
+    """Return the signals that are pending for the process *pid*, as a mask."""
     status = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(status["ShdPnd"], 16)
 
@@ -172,7 +172,7 @@ def test_a_library_that_crashes_meanwhile_leaves_the_terminal_as_it_was(picture:
 def test_where_the_end_of_a_child_is_not_told_the_screen_comes_without_a_picture(picture: Picture, home: Path) -> None:
     (home / "textual").touch()
     child = picture(first=partial(ignore, signal.SIGCHLD))
-    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
+    child.expect(r"\[\?1003h")  # the mouse mode, which only the screen turns on
     assert not re.search(FIGURES, child.before or "")
     child.send("q")
     child.expect(pexpect.EOF)
@@ -189,8 +189,8 @@ def test_where_the_screen_will_look_otherwise_there_is_none(picture: Picture, ho
         (home / "state" / "tfmemtop").mkdir(parents=True)
         choices.save(choices.Choices(scale="whole"), home / "state" / "tfmemtop" / "choices.json")
     (home / "textual").touch()
-    # Python itself sets LC_CTYPE to C.UTF-8 there; the screen keeps to ASCII.
+    # With these variables Python itself sets LC_CTYPE to C.UTF-8. The screen still uses ASCII only.
     plain = {"LC_ALL": "", "LC_CTYPE": "", "LANG": "C"} if otherwise == "characters" else {}
     child = picture(*(["--readonly"] if otherwise == "option" else []), **plain)
-    child.expect(r"\[\?1003h")  # the mouse, which is the screen's
+    child.expect(r"\[\?1003h")  # the mouse mode, which only the screen turns on
     assert not re.search(FIGURES, child.before or "")

@@ -1,4 +1,4 @@
-"""The script starts in the terminal that its panel is, and keeps it."""
+"""The script's terminal has the size of its panel from the start, and keeps this size."""
 
 import re
 import sys
@@ -10,7 +10,8 @@ from tests.commands.conftest import Start, ended
 from tfmemtop import events as ev
 from tfmemtop.recording import read
 
-# One process: neither stty nor what stands for "python3" on some machines, since each is a row more in the table.
+# The script is one process, because each process is a row in the table. So it does not call stty, and it is not run by
+# "python3", which starts further processes on some machines.
 ASKS_TWICE = """import os
 def ask():
     columns, rows = os.get_terminal_size()
@@ -31,7 +32,7 @@ def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(
     (home / "py").symlink_to(sys.executable)
     child = start("--record", "run.jsonl", "--", "./py", "-c", ASKS_TWICE, size=size)
     child.expect("Output")
-    child.expect("py -c import")  # its row in the table: readings have come
+    child.expect("py -c import")  # its row in the table shows that readings have come
     child.send("i")
     child.expect("typing")
     child.send("go\r\x1d")

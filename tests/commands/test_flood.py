@@ -9,7 +9,8 @@ import pytest
 from tests.commands.conftest import Start, ended
 
 ANSWER_S = 15.0
-"""A busy machine's share of time, where 0.2 s are aimed at (``python -m tests.bench keys``)."""
+"""The longest wait for the answer to a key, in seconds. It leaves room for a busy machine: the aim is 0.2 s
+(``python -m tests.bench keys``)."""
 
 _ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
 
@@ -18,7 +19,7 @@ _ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
 def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start, command: list[str]) -> None:
     child = start("--", *command, size=(100, 30))
     child.expect("Output")
-    child.expect("00:00:0[1-9]")  # it has printed for so long
+    child.expect("00:00:0[1-9]")  # the script has printed for that long
     waited = []
     for key, answer in (("?", "keys and words"), ("h", "Output"), ("q", "The script is still running")):
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""The manual says what the program does: its keys, events and options are those of the code, its figures stand once."""
+"""The manual matches the program: its keys, events and options are those of the code. The README has its figures."""
 
 import re
 from pathlib import Path
@@ -21,13 +21,13 @@ PAGES = {name: help.topic(name) for name in help.topics()}
 
 
 def rows(markdown: str) -> list[list[str]]:
-    """The cells of every row of every table in *markdown*."""
+    """Return the cells of every row of every table in *markdown*."""
     lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("| ---")]
     return [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def quoted(text: str) -> set[str]:
-    """What stands in backticks in *text*."""
+    """Return the texts in backticks in *text*."""
     return set(re.findall(r"`([^`]+)`", text))
 
 
@@ -81,7 +81,7 @@ SHOWN = {
 
 
 def shown(name: str) -> str:
-    """Textual's *name* of a key, as it stands on the key."""
+    """Return what is printed on the key that Textual calls *name*."""
     return SHOWN.get(name) or key_to_character(name) or name.upper()
 
 
@@ -114,10 +114,10 @@ def words_of(schema: object) -> set[str]:
 
 
 BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable) for one in kinds}
-"""Values of which the page has a few, because they are many."""
+"""Values of which the page shows only a few, because there are many."""
 
 LISTED_ONCE = {one.value for one in Damage}
-"""Values of several events, which a section of the page lists: tests/words/test_damage.py."""
+"""Values that occur in several events. A section of the page lists them, see tests/words/test_damage.py."""
 
 
 @pytest.mark.parametrize("name", EVENTS)
@@ -125,7 +125,7 @@ def test_the_page_of_formats_has_every_value_and_no_key_that_does_not_exist(name
     (keys,) = (cells[2] for cells in rows(PAGES["formats"]) if cells[0] == f"`{name}`")
     fields = {field.encode_name for field in msgspec.structs.fields(EVENTS[name])}
     known = words_of(msgspec.json.schema(EVENTS[name])["$defs"]) - {"type", "t", name} | (fields - {"t"})
-    # What stands in brackets is a list's form. A census has tables, whose keys the schema does not name.
+    # A text in brackets is the form of a list. A census contains tables; the schema does not name their keys.
     told = {word for word in quoted(keys) if not word.startswith("[")} - {"t", "null"}
     assert told <= known | {"probe", "distrust", "hook_error", "variables", "optimizer", "metrics", "tensors", "steps"}
     assert known - {"bfc", "cuda_malloc_async", "on", "off"} - BY_EXAMPLE - (LISTED_ONCE - fields) <= told
@@ -140,7 +140,7 @@ OPTIONS = {flag for name in NAMES for flag in parser_of(name).flags}
 
 def test_no_page_names_an_option_that_does_not_exist() -> None:
     for name, text in {"README": README, **PAGES}.items():
-        # Other programs' options stand in the commands that run the tests.
+        # The commands that run the tests contain options of other programs.
         ours = re.sub(
             r"#SBATCH.*|srun --\S+|pytest.*|(?:prometheus\S*|munged) --.*(?:\n    --.*)*|"
             r"python -m tests\S* --\S+|python3 -m venv",

@@ -1,4 +1,4 @@
-"""What ends the screen from outside, or from within: the terminal is given back, and a script that goes on is named."""
+"""However the screen ends, from outside or from within: the terminal is restored, and a running script is named."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Terminal:
         self.printed += (self.child.before or "") + self.child.after
 
     def is_given_back(self, *, drawn: bool = True) -> None:
-        """Read to the end: each mode that was turned on is off again. If *drawn*, each mode was turned on before."""
+        """Read to the end, and check that each mode that was turned on is off again.
+
+        With *drawn*, check also that the screen had turned its modes on.
+        """
         self.child.expect(pexpect.EOF)
         self.printed += self.child.before or ""
         on: set[str] = set()
@@ -53,7 +56,7 @@ class Terminal:
 
     @property
     def said(self) -> str:
-        """What stands on the terminal after the alternate screen was left."""
+        """The text on the terminal after the alternate screen was left."""
         return re.sub(r"\x1b\[[0-?]*[a-z]", "", self.printed.rpartition("\x1b[?1049l")[2]).strip()
 
 
@@ -62,7 +65,7 @@ def test_a_signal_ends_the_screen_in_order(start: Start, number: signal.Signals)
     terminal = Terminal(start("replay", str(RECORDING)))
     terminal.expect(DRAWN)
     terminal.child.kill(number)
-    terminal.child.kill(number)  # as a scheduler, or a terminal that closes, sends it twice
+    terminal.child.kill(number)  # a scheduler, or a terminal that closes, sends it twice
     terminal.is_given_back()
     assert terminal.said == ""
     assert terminal.child.wait() == 128 + number
@@ -111,7 +114,7 @@ def test_a_signal_before_the_screen_is_there_says_how_to_come_back_to_what_runs(
 def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(
     start: Start, home: Path, under_nohup: bool
 ) -> None:
-    """Also where the signal that tells of it is ignored."""
+    """This also holds where the signal for it, SIGHUP, is ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN if under_nohup else signal.SIG_DFL)
     try:
         child = start("--", "sh", "-c", f"echo $$ > {home / 'pid'}; echo first words; sleep 60")
@@ -130,7 +133,7 @@ def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(
 
 
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
-    """A replay in which Z does what nobody foresaw."""
+    """Start a replay in which the key Z runs the code *how*."""
     program = f"""
 import sys
 from tfmemtop.ui import leaving

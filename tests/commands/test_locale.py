@@ -1,4 +1,4 @@
-"""In a locale that is not UTF-8 only ASCII reaches the terminal, and nothing that is printed fails for a character."""
+"""In a locale that is not UTF-8, only ASCII reaches the terminal, and no printed character causes an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ BARE = {name: value for name, value in os.environ.items() if not name.startswith
 
 @pytest.fixture(scope="module")
 def locales(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the C library finds a Latin-1 locale; without its sources the locale has its name only."""
+    """The folder in which the C library finds a Latin-1 locale.
+
+    Where ``localedef`` or the sources of the locale are missing, the folder is empty: only the locale's name is set.
+    """
     folder = tmp_path_factory.mktemp("locales")
     if shutil.which("localedef"):
         made = ["localedef", "--no-archive", "-i", "en_US", "-f", "ISO-8859-1", str(folder / LATIN)]
@@ -65,7 +68,7 @@ def test_what_stands_in_place_of_other_characters_is_as_wide() -> None:
 
 @pytest.mark.parametrize("name", ["C", LATIN])
 def test_only_ascii_reaches_the_terminal(home: Path, locales: Path, name: str) -> None:
-    """Through the screen's panels and dialogs, with keys that a Latin-1 keyboard sends as single bytes."""
+    """The test opens panels and dialogs of the screen. It also sends keys that a Latin-1 keyboard sends as one byte."""
     environment = BARE | {"LC_ALL": name, "LOCPATH": str(locales)}
     # The home fixture has set these for this process.
     environment |= {key: os.environ[key] for key in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TERM")}
@@ -119,7 +122,7 @@ def test_a_terminal_in_utf8_gets_more_than_ascii(home: Path) -> None:
             end(child)
 
 
-# In the C locale Python writes UTF-8 all the same, in Latin-1 a character that this lacks would be an error.
+# In the C locale Python still writes UTF-8. In Latin-1, a character that Latin-1 lacks would raise an error.
 OF_EACH_KIND = [
     ["why", str(RECORDINGS / "h200-runs.jsonl")],
     ["compare", str(RECORDINGS / "h200-runs.jsonl"), "--json"],
@@ -150,7 +153,7 @@ def test_what_is_printed_is_ascii_and_never_fails(
         timeout=PATIENCE_S,
     )
     printed = done.stdout + done.stderr
-    assert done.returncode in (0, 1, 2, 3)  # 3: fit, of a script that makes no pool
+    assert done.returncode in (0, 1, 2, 3)  # 3: from fit, if the script makes no pool
     assert printed.isascii() and b"Traceback" not in printed and b"UnicodeEncodeError" not in printed, printed
 
 

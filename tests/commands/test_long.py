@@ -1,4 +1,4 @@
-"""Reports on a long session are made of an outline, and say what the whole of it would."""
+"""Reports on a long session are made from an outline of it. They are the same as those from all of its events."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.state.figures import figures
 
 LONG_S = 3700
-"""From an hour on reports are made of an outline."""
+"""Seconds. Reports on sessions of an hour or more are made from an outline."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture(scope="module")
 def whole() -> RunReview:
-    """What all events come to, not only those of an outline."""
+    """The review of all events, not only of those in the outline."""
     return review(session(LONG_S))
 
 

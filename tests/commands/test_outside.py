@@ -1,4 +1,4 @@
-"""A process that was started without tfmemtop, by the program's own commands: ``attach PID`` and ``--once --json``."""
+"""A process that was started without tfmemtop, read by the commands ``attach PID`` and ``--once --json``."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_attach_shows_records_explains_and_leaves_it_as_it_was(start: Start, hom
 @pytest.mark.tensorflow
 def test_once_tells_its_pools_and_that_they_are_read_from_outside(training: Reporting) -> None:
     figures = training.do("figures")
-    for _ in range(5):  # a sweep ends when its time is over; on a machine that is busy it may miss one
+    for _ in range(5):  # a sweep has a time limit: on a busy machine it may miss a process
         done = subprocess.run(
             [PROGRAM, "--once", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
         )

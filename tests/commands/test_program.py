@@ -75,7 +75,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 def test_attach_with_nothing_to_attach_to_says_so(tmp_path: Path) -> None:
     done = tfmemtop("attach", "nobody", environment={"XDG_RUNTIME_DIR": str(tmp_path)})
     assert done.returncode == 2
-    assert "tfmemtop: no session is " in done.stderr  # running, or where others' run: called so
+    assert "tfmemtop: no session is " in done.stderr  # then "running", or "called …" where other sessions run
 
 
 def test_one_reading_needs_no_terminal() -> None:
@@ -154,7 +154,7 @@ def test_a_locale_without_our_characters_is_no_error() -> None:
 def test_ctrl_c_during_a_reading_is_130_without_a_word(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    # Opening a pipe that nobody writes to is where it waits until it is interrupted.
+    # Opening a pipe to which no process writes blocks until a signal interrupts it.
     program = f"""
 import os, sys
 from tfmemtop.engine.sources.nvml import Nvml
@@ -176,7 +176,7 @@ sys.exit(main(["--once"]))
 
 
 def test_in_a_loop_each_reading_begins_with_its_time() -> None:
-    """As a reader in a pipe sees it, which leaves when it has enough."""
+    """The test reads through a pipe, and closes it when it has read enough."""
     running = subprocess.Popen([PROGRAM, "--once", "--json", "--loop", "0.1"], stdout=subprocess.PIPE, text=True)
     assert running.stdout is not None
     started: list[float] = []

@@ -18,7 +18,7 @@ PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 
 def step(rank: int, ranks: int = 2) -> dict[str, str]:
-    """What Slurm sets for a task of a step."""
+    """Return the variables that Slurm sets for a task of a step."""
     return {
         "SLURM_JOB_ID": "812",
         "SLURM_STEP_ID": "0",
@@ -41,7 +41,7 @@ def start(name: str, folder: Path, place: dict[str, str], *command: str) -> subp
 
 
 def test_ranks_at_once_and_one_after_the_other_have_files_of_their_own(tmp_path: Path) -> None:
-    """With one name for all of them, as from a script written for one process."""
+    """All ranks receive the same file name, as in a script that was written for one process."""
     at_once = [start("run.jsonl", tmp_path, step(rank, 3), "cat") for rank in (0, 1)]
     told = [rank.communicate("through", timeout=PATIENCE_S) for rank in at_once]
     late = start("run.jsonl", tmp_path, step(2, 3), "true")
@@ -95,7 +95,7 @@ def test_the_list_and_why_say_which_rank_it_was(tmp_path: Path, capsys: pytest.C
         done = start("run-%r.jsonl", tmp_path, place, "true")
         _, said = done.communicate(timeout=PATIENCE_S)
         ranks = place["SLURM_NTASKS"] != "1"
-        # All ranks print to one place: each a line.
+        # All ranks print to the same place, so each prints only one line.
         assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:00:0" in said) == ranks
         path = tmp_path / f"run-{place['SLURM_PROCID']}.jsonl"
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""``tfmemtop record``: the script as without it, its events in a file, a summary at the end."""
+"""``tfmemtop record``: the script runs as without it, its events are in a file, and a summary is printed at its end."""
 
 import signal
 import subprocess
@@ -91,7 +91,8 @@ def test_a_full_disk_costs_the_recording_not_the_run() -> None:
 
 def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    # bash acts on a signal between two commands: one that comes just before a read would wait for it to end.
+    # bash handles a signal between two commands. If a signal came just before a read without a time limit, bash would
+    # handle it only after that read.
     script = "trap 'echo caught; exit 9' INT; echo ready; while :; do read -t 0.1 line; done"
     child = pexpect.spawn(
         PROGRAM, ["record", "-o", str(path), "--", "bash", "-c", script], encoding="utf-8", timeout=PATIENCE_S
@@ -148,13 +149,13 @@ def test_a_recorder_that_is_killed_leaves_what_happened_up_to_then(tmp_path: Pat
     recorder = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     deadline = time.monotonic() + 120
     try:
-        # The first three seconds' readings are in the file while it is written.
+        # The readings of the first three seconds are in the file while it is still being written.
         while not path.exists() or path.stat().st_size == 0 or read(path).duration() < 3:
             assert time.monotonic() < deadline
             time.sleep(0.05)
     finally:
         recorder.kill()
-        recorder.communicate()  # which ends the script, whose input that is
+        recorder.communicate()  # this closes the script's input, so the script ends
     recording = read(path)
     found = list(recording.events())
     assert [event.t for event in found] == sorted(event.t for event in found)

@@ -1,4 +1,4 @@
-"""What is printed without a screen: the table of --once, the list of attach, the summary of a recorded run."""
+"""The texts that are printed without a screen: the table of --once, the list of attach, the summary of a recording."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_the_table_says_why_processes_are_missing() -> None:
 
 @pytest.fixture
 def engine() -> Iterator[int]:
-    """A process without children, as the engine of a script that has ended."""
+    """A process without children, like the engine of a script that has ended."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         yield process.pid
 

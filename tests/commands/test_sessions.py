@@ -1,4 +1,4 @@
-"""Sessions are known afterwards: ``tfmemtop ls`` lists them, and their names stand for their recordings."""
+"""Sessions that have ended: ``tfmemtop ls`` lists them, and a session's name can be used in place of its recording."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ GIB = 2**30
 
 
 def keep(name: str, *events: ev.Event, started: float = 1.7e9, path: Path | None = None) -> Path:
-    """Put the recording of a session where a recorder would."""
+    """Write the recording of a session to the file that a recorder would use. Return the path."""
     session = s.session()
     fields = {field: getattr(session, field) for field in session.__struct_fields__} | {"id": name, "started": started}
     writer = Writer(path or place_for(name))
@@ -33,7 +33,7 @@ def keep(name: str, *events: ev.Event, started: float = 1.7e9, path: Path | None
 
 
 def story(peak: int, *, exit_code: int | None = 0, number: int = 1) -> list[ev.Event]:
-    """A run with a peak, that ended or not."""
+    """Return the events of a run with a peak of *peak* bytes. With the exit code ``None`` it has no end."""
     told: list[ev.Event] = [
         s.run(0.5, number=number), s.process(0.6, 100), s.device(), s.hook(0.7, 100), s.effective(0.8, 100),
         s.allocator(5.0, 100, peak // 2, peak), s.allocator(6.0, 100, 9 * GIB, name="HOST:0"),
@@ -42,7 +42,7 @@ def story(peak: int, *, exit_code: int | None = 0, number: int = 1) -> list[ev.E
 
 
 def listed(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
-    """The lines of the list, by session."""
+    """Return the lines of the list, by session."""
     capsys.readouterr()
     assert main(["ls", *options]) == 0
     return {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}

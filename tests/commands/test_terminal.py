@@ -1,4 +1,4 @@
-"""The installed program on a real terminal: what it refuses, what it ends with, what it leaves running."""
+"""The installed program on a real terminal: what it refuses, its exit codes, what it leaves running."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Sta
     for _ in range(3):
         _stop(child)
         child.kill(signal.SIGCONT)
-    child.send("h")  # answered after the signals
+    child.send("h")  # the answer comes after the signals were handled
     child.expect("The screen")
     assert _threads(child) == threads
     # A shell that takes the terminal back at a stop sets its own modes.
@@ -178,7 +178,7 @@ def test_a_replay_shows_what_was_recorded(start: Start, home: Path) -> None:
 
 
 def test_the_demo_without_tensorflow_names_the_remedy(home: Path) -> None:
-    # A finder that knows no TensorFlow is what a Python without it amounts to.
+    # If the search for TensorFlow finds nothing, the program behaves as in a Python without TensorFlow.
     program = """
 import importlib.util, sys
 from tfmemtop.commands import demo

@@ -1,4 +1,4 @@
-"""A session that only watches is one process: its engine is the screen's, and nothing of it outlives the screen."""
+"""A session that only watches is one process: its engine runs in the screen's process, and ends with the screen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder_of(session: SessionInfo) -> Path:
 
 
 def ours() -> set[int]:
-    """Processes whose sessions lie in this test's folder."""
+    """Return the processes whose sessions are in this test's folder."""
     mark = f"XDG_RUNTIME_DIR={os.environ['XDG_RUNTIME_DIR']}".encode()
     return {pid for pid in all_pids() if pid != os.getpid() and carries(pid, mark)}
 
@@ -94,7 +94,7 @@ def test_another_screen_that_is_left_does_not_end_the_first(start: Start) -> Non
 
 
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
-    """The screen that only watches, in whose engine something is as nobody foresaw."""
+    """Start a screen that only watches, after the code *how* has spoiled a part of its engine."""
     program = f"import ctypes, sys, time\n{how}\nfrom tfmemtop.cli import main\nsys.exit(main([]))"
     return on_pty(program, home)
 
