@@ -1,4 +1,4 @@
-"""``tfmemtop doctor`` as a user runs it, and its checks on machines that are not at hand."""
+"""``tfmemtop doctor`` as a user runs it, and its checks on simulated machines."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -
     done = doctor("--", "no-such-command")
     assert done.returncode == 1
     assert rows(done)["tensorflow"][1].startswith("no-such-command: command not found")
-    # Where there is no compiler, as in most containers.
+    # There is no compiler, as in most containers.
     empty = tmp_path / "bin"
     empty.mkdir()
     for needed in ("bash", "readlink", "env"):

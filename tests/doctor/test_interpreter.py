@@ -1,4 +1,4 @@
-"""Which Python a command starts, and what that says: with real interpreters, and never with the user's script."""
+"""Which Python a command starts, and what it reports. The interpreters are real; the user's script is never run."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ def words(found: object) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with scripts that leave a trace if anybody runs them, and modules that must not be imported."""
+    """A working folder with scripts that leave a trace if they are run, and modules that must not be imported."""
     trace = f"open({str(tmp_path / 'ran')!r}, 'w')\n"
     for name, first in {
         "train.py": "",

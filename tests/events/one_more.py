@@ -1,4 +1,7 @@
-"""A program with one event more than tfmemtop has: a class and a handler of the fold. It sends it the whole way."""
+"""A program with one event more than tfmemtop has: a class, and a handler of the fold.
+
+It sends this event the whole way: from a hook to readers, to a recording, and to the fold.
+"""
 
 import asyncio
 import json
@@ -41,7 +44,7 @@ def _collected(state: State, event: Collected) -> None:
 
 
 async def _told(client: Client) -> list[int]:
-    """What a reader is told of it until the run ends."""
+    """Return the values in the new events that a reader receives until the run ends."""
     told: list[int] = []
     async for batch in client.events():
         told += [event.took_us for event in batch if isinstance(event, Collected)]
@@ -52,7 +55,7 @@ async def _told(client: Client) -> list[int]:
 
 
 async def main(folder: Path) -> None:
-    """Print what an early reader, a late one and the recording were told."""
+    """Print the values that an early reader, a late reader and the recording received."""
     stream = Stream()
     hooks = Hooks(stream, listen(folder / "hook.sock", socket.SOCK_SEQPACKET))
     connected = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Whatever is sent, an event and a command hold no number, text or list without bounds."""
+"""No event and no command contains a number, text or list without bounds."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tfmemtop.events.commands import command_types
 
 
 def unbounded(kind: object, place: str) -> Iterator[str]:
-    """The places in a type where a value may have any size."""
+    """Yield the places in a type where a value may have any size."""
     match kind:
         case inspected.BoolType() | inspected.NoneType() | inspected.LiteralType() | inspected.EnumType():
             return

@@ -1,4 +1,4 @@
-"""Packed courses: what was packed is found again, and what is damaged is refused."""
+"""Packed courses: unpacking returns what was packed, and damaged data are refused."""
 
 import zlib
 

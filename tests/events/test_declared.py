@@ -1,4 +1,4 @@
-"""What the classes of events declare about themselves, and that all else follows from it."""
+"""What the classes of events declare about themselves, and that everything else is derived from it."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ def test_every_event_can_be_folded(event: Event) -> None:
 
 
 def environments(value: Any) -> Iterator[dict[str, str]]:
-    """Whatever in *value* has texts by names that were filled in."""
+    """Yield each dict in *value* that maps filled-in names to texts."""
     if isinstance(value, dict):
         if value and all(name.startswith(FILLED) and isinstance(text, str) for name, text in value.items()):
             yield value
@@ -57,7 +57,7 @@ def test_no_event_has_an_environment_recorded_as_it_is() -> None:
 
 @pytest.mark.programs
 def test_a_new_event_is_one_class(tmp_path: Path) -> None:
-    # In a process of its own, so that the other tests do not meet the class.
+    # The program runs in a process of its own, so that the class does not exist for the other tests.
     program = [sys.executable, "-m", "tests.events.one_more", str(tmp_path)]
     done = subprocess.run(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S)
     told = json.loads(done.stdout)
