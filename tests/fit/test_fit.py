@@ -1,4 +1,4 @@
-"""``tfmemtop fit`` for real: scripts that are started, limited and ended again."""
+"""``tfmemtop fit`` with real scripts, which it starts, limits and ends."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_the_need_of_a_real_script_is_found() -> None:
     found = told(done)
     first, *limited = found["tries"]
     assert first["limit"] is None and first["passed"]
-    # Without a limit a chunk may be up to twice what was asked for; what the tensors take is always needed.
+    # Without a limit, a chunk may be up to twice as large as requested. The bytes of the tensors are always needed.
     assert 300 * MIB <= first["peak_in_use"] <= 600 * MIB
     assert 300 * MIB <= found["limit"] <= 2 * first["peak_in_use"] + MIB
     assert found["failed_below"] is None or found["failed_below"] < found["limit"] < found["advice"]
@@ -74,7 +74,7 @@ def test_steps_are_counted_and_the_largest_limit_is_tried_first() -> None:
     done = fit(*arguments, "--", sys.executable, "-c", KEEPS_200_PEAKS_AT_300)
     assert done.returncode == 0, done.stderr
     assert "The smallest limit that worked: 900.0 MiB." in done.stdout
-    assert "--cpu-pool 900M -- " in done.stdout  # never more than is to be tried
+    assert "--cpu-pool 900M -- " in done.stdout  # the advice is never above --to
 
 
 @pytest.mark.parametrize(

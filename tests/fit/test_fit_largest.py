@@ -1,4 +1,4 @@
-"""``tfmemtop fit --largest`` for real: the largest value is found, and what it rests on is told."""
+"""``tfmemtop fit --largest`` with real scripts: it finds the largest value, and reports the evidence for it."""
 
 import json
 import subprocess
@@ -38,7 +38,8 @@ def test_the_largest_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     value, failed = found["value"], found["failed_above"]
-    # 100 MiB are always there. Regions that never merge, and chunks larger than what was asked for, take their share.
+    # 100 MiB are always in use. Some of the rest is lost, because regions never merge and chunks are larger than
+    # requested.
     assert 240 <= value < failed <= 300
     assert [one["value"] for one in found["tries"]][:2] == [240, 300] and len(found["tries"]) == 3
     assert failed - value <= max(1, value // 50) or not found["settled"]

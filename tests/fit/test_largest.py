@@ -1,4 +1,4 @@
-"""The search for the largest value: right, and in few tries."""
+"""The search for the largest value finds it, and in few tries."""
 
 import msgspec
 import pytest
@@ -13,9 +13,10 @@ from tfmemtop.units import MIB
 def search(
     fixed: float, each: float, limit: int, wanted: Wanted, tries: int = 20, room: float = 1.0, *, replayed: bool = False
 ) -> LargestSearch:
-    """Of a program that needs *fixed* bytes and *each* for every one, and can use the share *room* of the limit.
+    """Run the whole search, for a program that needs *fixed* bytes plus *each* bytes times the value.
 
-    With *replayed* that is predicted after each try that passed.
+    The program can use the share *room* of the limit. With *replayed*, each try that passed also has the figures of its
+    replay.
     """
     made = LargestSearch(wanted, tries)
     while (value := made.next()) is not None:

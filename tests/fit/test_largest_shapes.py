@@ -1,8 +1,8 @@
-"""How many tries the search for the largest value needs, for many shapes of need, and predictions right and wrong.
+"""How many tries the search for the largest value needs, for many shapes of need, with right and wrong predictions.
 
-``python -m tests.fit.test_largest_shapes`` prints the table: for each shape the tries where the predictions come from a
-line through the last two values that passed, where they always say three times as much, and where they say hardly more;
-and of doubling and halving alone.
+``python -m tests.fit.test_largest_shapes`` prints a table with the fewest and the most tries for each shape. The
+columns: predictions by a line through two values that passed; predictions of at least three times the largest value
+that passed; predictions hardly above it; no predictions; and a search that only doubles and halves.
 """
 
 import random
@@ -16,9 +16,12 @@ from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.units import MIB
 
 Need = Callable[[int], float]
-"""The bytes that a value needs."""
+"""A function from a value to the bytes that it needs."""
 Predictor = Callable[[Need, list[int]], tuple[int, int, int]]
-"""Of a need and the values that have passed: up to which value all pass, the likely largest, and the most."""
+"""A function that takes a need and the values that have passed, and predicts three values.
+
+All values up to the first one surely pass. The second is likely the largest that passes. None above the third passes.
+"""
 
 LIMIT = 1000 * MIB
 WANTED = Wanted("batch", 1, 4096)
@@ -29,7 +32,11 @@ MILD = "in steps of 8"
 
 
 def extended(need: Need, passed: list[int], below: float = 0.97) -> tuple[int, int, int]:
-    """By a line through the largest value that passed and the next one of at least a quarter of it."""
+    """Predict by a line through the largest value that passed and the smallest one that is at least a quarter of it.
+
+    If no other value is that large, the largest of the others is taken. *below* is the share of the limit that the
+    values which surely pass may fill.
+    """
     *others, larger = sorted(passed)
     smaller = next((value for value in others if value * 4 >= larger), others[-1])
     each = (need(larger) - need(smaller)) / (larger - smaller)
@@ -42,23 +49,23 @@ def extended(need: Need, passed: list[int], below: float = 0.97) -> tuple[int, i
 
 
 def exact(need: Need, passed: list[int]) -> tuple[int, int, int]:
-    """The same, and surer."""
+    """Predict as :func:`extended`, with less doubt."""
     return extended(need, passed, 0.99)
 
 
 def too_high(_: Need, passed: list[int]) -> tuple[int, int, int]:
-    """Always far too much."""
+    """Predict far too much, always."""
     return 3 * max(passed), 4 * max(passed), 5 * max(passed)
 
 
 def too_low(_: Need, passed: list[int]) -> tuple[int, int, int]:
-    """Hardly more than what has passed."""
+    """Predict hardly more than what has passed."""
     most = max(passed)
     return most, most + max(1, most // 100), most + max(1, most // 50)
 
 
 def shapes(right: int) -> Iterator[tuple[str, Need]]:
-    """Needs that come to the limit just above the value *right*, by name."""
+    """Yield needs that reach the limit just above the value *right*, each after its name."""
 
     def rising(fixed: float, power: float = 1.0) -> Need:
         return lambda value: LIMIT * (fixed + (1 - fixed) * (value / (right + 0.5)) ** power)
@@ -91,7 +98,7 @@ def shapes(right: int) -> Iterator[tuple[str, Need]]:
 
 
 def search(need: Need, predicts: Predictor | None) -> LargestSearch:
-    """A search that has come to its end, with predictions as a try that was replayed gives them, or with none."""
+    """Run a search to its end, with the predictions of *predicts*, as a replayed try gives them, or with none."""
     made, passed = LargestSearch(WANTED, 50), list[int]()
     while (value := made.next()) is not None:
         needs = need(value)
@@ -108,7 +115,7 @@ def search(need: Need, predicts: Predictor | None) -> LargestSearch:
 
 
 def doubling_and_halving(need: Need) -> int:
-    """The tries of a search from the same first value on that predicts nothing."""
+    """Return the number of tries of a search that starts at the same value, and only doubles and halves."""
     value, low, high, tries = LargestSearch(WANTED, 1).next() or 1, 0, WANTED.highest + 1, 0
     while True:
         tries += 1
@@ -129,7 +136,7 @@ def test_wrong_predictions_cost_two_tries_at_most(right: int, predicts: Predicto
         made = search(need, predicts)
         assert made.settled and made.works is not None, name
         assert need(made.works) <= LIMIT and (made.fails is None or need(made.fails) > LIMIT), name
-        # Where a larger value may need less, one more may be needed.
+        # If a larger value may need fewer bytes, the search may need one more try.
         more = 3 if name.startswith("noise") else 2
         assert len(made.tried) <= doubling_and_halving(need) + more, (name, [one.value for one in made.tried])
 

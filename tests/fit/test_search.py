@@ -1,4 +1,4 @@
-"""The search alone, against scripts that are only imagined: it ends in time and finds what works."""
+"""The search alone, with simulated scripts: it ends within its number of tries and finds a limit that works."""
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ def went(passed: bool) -> Outcome:
 
 
 def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:
-    """How a script goes that needs a limit of *need* bytes."""
+    """Return the result of a try of a script that needs a limit of *need* bytes."""
     passed = limit is None or limit >= need
     return Tried(
         limit=limit,
@@ -40,8 +40,8 @@ shares = st.floats(0.0, 1.0)
 
 @given(peak=sizes, need=shares, pool=shares, tries=st.integers(1, 12))
 def test_what_is_found_has_worked_in_a_bounded_number_of_tries(peak: int, need: float, pool: float, tries: int) -> None:
-    # A script needs at least half of its peak, since chunks may be twice what was asked for, and may
-    # need somewhat more than its pool had when there was room: which regions it gets then is another matter.
+    # A script needs at least half of its peak, because chunks may be twice as large as requested. It may need somewhat
+    # more than its pool had without a limit, because under a limit it gets other regions.
     needed = int(peak * (0.5 + need))
     found = search(needed, peak, int(peak * (1 + pool)), tries=tries)
     assert len(found.tried) <= tries
@@ -73,7 +73,7 @@ def test_bounds_are_kept(need: int, smallest: int, largest: int) -> None:
 
 
 def test_a_script_that_takes_its_whole_limit_at_once_is_found_too() -> None:
-    # Growth off: the first try's pool is the card.
+    # With growth off, the pool of the first try takes the whole card.
     found = search(need=3 * GIB, peak=3 * GIB, pool=139 * GIB)
     assert found.limit == 3 * GIB
     assert found.failed_below is not None and found.failed_below >= 2.85 * GIB
@@ -105,7 +105,7 @@ def test_with_two_tries_the_second_is_the_likeliest_to_work() -> None:
     found = search(need=900 * MIB, peak=600 * MIB, pool=1000 * MIB, tries=2)
     assert [one.limit for one in found.tried] == [None, 1000 * MIB]
     assert found.limit == 1000 * MIB
-    # Nothing smaller was tried, so nothing is said to fail.
+    # No smaller limit was tried, so none is reported to fail.
     assert found.failed_below is None
 
 
@@ -118,7 +118,7 @@ def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
 
 @given(need=sizes, between=shares, over=shares)
 def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, over: float) -> None:
-    # Really needed is something from the lower end to the upper one, which here are at most 10 % apart.
+    # The real need lies between the lower end and the upper end, which are at most 10 % apart here.
     surely = need + int(need * 0.1 * between)
     first = msgspec.structs.replace(tried(None, need, need, int(need * (1 + over))), surely=surely, at_least=need)
     found = Search(tries=8, ceiling=140 * GIB)
@@ -133,7 +133,7 @@ def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, ove
 
 @given(at_least=st.integers(100, 60 * 1024).map(lambda mib: mib * MIB), over=st.floats(0.02, 0.04))
 def test_ends_that_are_far_apart_cost_one_try_more(at_least: int, over: float) -> None:
-    # As ResNet-50 without XLA: with room for all scratch memory it takes half as much again.
+    # ResNet-50 without XLA is like this: if there is room for all its scratch memory, it takes half as much again.
     need = int(at_least * (1 + over))
     first = tried(None, need, need, 2 * need)
     found = Search(tries=8, ceiling=140 * GIB)

@@ -1,4 +1,4 @@
-"""A search in a living session, as its events tell it: what is asked of the engine, and what comes between."""
+"""A search in a live session, driven by its events: the commands that it sends to the engine, and what stops it."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def plan(tries: int = 4, settings: Settings | None = None) -> Plan:
 
 
 class Session:
-    """An engine that obeys, and a script that needs 700 MiB."""
+    """An engine that carries out each command, and a script that needs 700 MiB."""
 
     def __init__(self, fit: SessionFit) -> None:
         self.fit = fit
@@ -49,7 +49,7 @@ class Session:
         self.asked += self.fit.begin(self.run)
 
     def start(self) -> None:
-        """Obey the relaunch asked for: the memory of the run before is awaited, then the script runs."""
+        """Carry out the requested relaunch: the memory of the previous run is released, then the script starts."""
         (relaunch,) = self.asked
         assert isinstance(relaunch, ev.Relaunch)
         self.asked = []
@@ -63,7 +63,7 @@ class Session:
         self.give(s.hook(self.t + 0.5, pid))
 
     def train(self) -> None:
-        """Until the search has had enough of it, or it fails for want of memory."""
+        """Run the script until the search stops it, or until it runs out of memory."""
         limit, pid = self.limits[-1], 1000 + self.run
         for _ in range(60):
             self.t += 0.25
@@ -91,7 +91,7 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
         session.start()
         session.train()
     assert fit.phase is Phase.DONE and not fit.stopped
-    # Growth is on, unless the user has it otherwise: else each pool were as large as its limit.
+    # Growth is on unless the user has chosen otherwise: without growth, each pool would be as large as its limit.
     assert session.limits[0] is None and session.limits[1] == 650 * MIB
     assert [one.passed for one in fit.search.tried] == [limit is None or limit >= NEED for limit in session.limits]
     assert outcome(fit.search.tried[1].how) == "ended with exit code 1, out of memory"
@@ -142,7 +142,7 @@ def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
     fit.stop()
     assert not fit.going and fit.can_go_on
     session.give(s.allocator(999.0, 1005, in_use=MIB))
-    assert session.asked == []  # the run that goes is left alone
+    assert session.asked == []  # the current run is left alone
     session.begin()
     session.start()
     assert session.limits == [None, 650 * MIB, 650 * MIB] and len(fit.search.tried) == 1

@@ -1,4 +1,4 @@
-"""A search for the largest value in a living session: what was recorded is replayed with other values, and awaited."""
+"""A search for the largest value in a live session: it waits while recorded tries are replayed with other values."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def begun() -> tuple[SessionLargest, list[ev.Command]]:
 
 
 def passing(asked: list[ev.Command], number: int) -> list[ev.Event]:
-    """The try that was asked for last runs to its end, and is replayed."""
+    """Return the events of the try that was requested last: it runs to its end, and is replayed."""
     relaunch = asked[-1]
     assert isinstance(relaunch, ev.Relaunch) and relaunch.trace and relaunch.settings.memory_limit == GIB
     t, pid = 100.0 * number, 1000 + number
@@ -52,7 +52,7 @@ def passing(asked: list[ev.Command], number: int) -> list[ev.Event]:
 
 
 def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev.Command]:
-    """The same; what is asked for then."""
+    """Give *fit* the events of :func:`passing`. Return the commands that it sends after the last of them."""
     *events, replayed = passing(asked, number)
     for event in events:
         assert fit.take(event) == []
@@ -63,7 +63,7 @@ def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev
 def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
     fit, asked = begun()
     assert passes(fit, asked, 2) == [] and fit.phase is Phase.PREDICTING
-    asked = fit.predicted(None)  # one try tells nothing
+    asked = fit.predicted(None)  # one try alone predicts nothing
     assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "129"]]
     assert passes(fit, asked, 3) == []
     (third,) = fit.predicted(Prediction(400, 420, 430, (64, 129)))

@@ -1,4 +1,4 @@
-"""One try, as its events tell it: when it is over, and what is said of it."""
+"""One try, as its events show it: when it is over, and its outcome."""
 
 import msgspec
 import pytest
@@ -86,7 +86,7 @@ def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() ->
     stuck = watch(*steadily(0.0, 25.0), first=first)
     assert not stuck.over(34.0)
     assert stuck.over(43.0)
-    # One that stands still by itself, as the first try has shown, is not waited for.
+    # A script that stalls without a limit too, as the first try has shown, gets no additional time.
     first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=30.0, stalled_s=5.0)
     assert watch(*steadily(0.0, 25.0), first=first).over(30.6)
 
@@ -100,7 +100,7 @@ def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes
     assert busy.over(41.2)
     for n in range(10):
         busy.take(ev.MemoryMap(t=41.0 + n * 2, pid=100, device="GPU:0", moment="out_of_memory"))
-    assert busy.over(60.1)  # not for ever
+    assert busy.over(60.1)  # it does not wait for ever
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -
     ("limit", "said"),
     [
         (512, "passed: it ran to its end"),
-        (None, "passed: it ran to its end"),  # of a pool whose limit is not known it is taken to be as asked
+        (None, "passed: it ran to its end"),  # an unknown limit is taken to be the requested one
         (4096, "the limit had no effect: TensorFlow's pool had a limit of 4.0 GiB"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_try_proves_nothing_if_no_pool_had_its_limit(limit: int | None, said: 
 
 
 def test_a_try_that_ran_out_of_memory_predicts_no_limit() -> None:
-    """Its allocations up to then were replayed; what would have come after them needs more."""
+    """Only its allocations up to the failure were replayed. Those that would have followed need more."""
     present = ev.SettingReplayed(True, True, None, replayed.Outcome(True, 0, 300 * MIB, GIB, GIB, 5, 0, 10))
     least = [ev.SmallestLimits(True, True, 310 * MIB, 305 * MIB)]
     known = ev.Replayed(t=5.0, pid=100, device="GPU:0", present=present, smallest=least)
@@ -199,7 +199,7 @@ def test_steps_are_those_of_the_busiest_function() -> None:
     for second in range(1, 6):
         assert not going.over(float(second))
         going.take(functions(float(second), second * 10))
-    assert not going.over(5.1)  # the last may be waiting for memory
+    assert not going.over(5.1)  # the last step may be waiting for memory
     assert going.over(5.6)
     told = going.outcome(None, 5.0, complained=False, interrupted=False)
     assert told.passed
