@@ -1,4 +1,4 @@
-"""Reading what an exporter answers, with the library's own parser, and runs to be scraped."""
+"""Helpers that read an exporter's answers with the parser of ``prometheus_client``, and that serve runs to scrape."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def get(url: str, agent: str = "tests") -> tuple[int, str]:
-    """Status and text of the answer."""
+    """Return the status and the text of the answer."""
     request = urllib.request.Request(url, headers={"User-Agent": agent})
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
@@ -38,7 +38,7 @@ def get(url: str, agent: str = "tests") -> tuple[int, str]:
 
 
 def parsed(text: str) -> Samples:
-    """Every sample by its name and labels; none comes twice."""
+    """Return every sample by its name and labels, and check that none occurs twice."""
     found: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -49,7 +49,7 @@ def parsed(text: str) -> Samples:
 
 
 def value(samples: Samples, name: str, **labels: str) -> float | None:
-    """The value of the one sample *name* that has these labels; ``None`` if there is none."""
+    """Return the value of the one sample *name* that has these labels; ``None`` if there is none."""
     found = [
         number for (full, own), number in samples.items() if full == f"tfmemtop_{name}" and labels.items() <= set(own)
     ]
@@ -58,14 +58,14 @@ def value(samples: Samples, name: str, **labels: str) -> float | None:
 
 
 def scrape(url: str, agent: str = "tests") -> Samples:
-    """The samples at *url*."""
+    """Return the samples at *url*."""
     status, text = get(url, agent)
     assert status == 200, text
     return parsed(text)
 
 
 def eventually(look: Callable[[], T | None]) -> T:
-    """What *look* gives once it gives something, asked again and again."""
+    """Call *look* again and again until it returns something other than ``None``. Return that."""
     until = time.monotonic() + PATIENCE_S
     while (found := look()) is None:
         assert time.monotonic() < until
@@ -74,7 +74,7 @@ def eventually(look: Callable[[], T | None]) -> T:
 
 
 def address_in(file: Path) -> str:
-    """The page that the file_sd *file* names, once it is there."""
+    """Wait until the file_sd *file* exists, and return the URL of the page that it names."""
 
     def look() -> str | None:
         return str(json.loads(file.read_text())[0]["targets"][0]) if file.exists() else None
@@ -83,13 +83,13 @@ def address_in(file: Path) -> str:
 
 
 def labels_in(file: Path) -> Mapping[str, str]:
-    """The labels in the file_sd *file*."""
+    """Return the labels in the file_sd *file*."""
     (entry,) = json.loads(file.read_text())
     return dict(entry["labels"])
 
 
 def events_until(name: str, share: float) -> list[Event]:
-    """The events of the recording *name* in the first *share* of its time."""
+    """Return the events of the recording *name* in the first *share* of its time."""
     events = list(read(RECORDINGS / name).events())
     last = events[0].t + share * (events[-1].t - events[0].t)
     return [event for event in events if event.t <= last]
@@ -97,7 +97,7 @@ def events_until(name: str, share: float) -> list[Event]:
 
 @contextmanager
 def served(watched: Watched) -> Iterator[str]:
-    """The page of *watched*, in a thread of the test's."""
+    """Serve the page of *watched* in a thread during the ``with`` block, and yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     page = Page(listener, watched)
     thread = Thread(target=page.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

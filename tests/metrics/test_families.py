@@ -1,4 +1,4 @@
-"""Which samples come of a session: those of recorded GPUs, at many moments."""
+"""Which samples are made from a session: from recordings with GPUs, at many moments."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ def seen(name: str, share: float) -> tuple[State, dict[str, Family]]:
 
 
 def by(family: Family | None, *labels: str) -> Counter[tuple[str, ...]]:
-    """The sums of a family's samples by these labels."""
+    """Return the sums of a family's samples by these labels."""
     found: Counter[tuple[str, ...]] = Counter()
     for own, number in family.samples if family else ():
         found[tuple(own[label] for label in labels)] += int(number)
@@ -102,7 +102,10 @@ def test_what_the_exporter_leaves_out_changes_nothing(name: str) -> None:
 
 
 def two_processes(first_until: float) -> State:
-    """One is read until then, the other until second 20, each with 1 GiB in use on the same GPU."""
+    """Return a state with two processes, each with 1 GiB in use on the same GPU.
+
+    The first has readings until *first_until*, the other from then until second 20.
+    """
     readings = [allocator(t, 100, GIB, pool=2 * GIB) for t in (2.0, first_until)]
     readings += [allocator(t, 101, GIB, pool=2 * GIB) for t in (first_until + 1, 20.0)]
     begun = [make(t, pid) for t, make in ((0.3, process), (0.4, hook), (0.5, effective)) for pid in (100, 101)]

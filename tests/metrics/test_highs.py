@@ -60,7 +60,7 @@ def test_a_file_tells_the_highest_of_several_looks() -> None:
 
 
 def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_once() -> None:
-    """A spike that only ``high`` tells of: lower than the peak, and over before the reading."""
+    """Only ``high`` shows this spike: it is lower than the peak, and over before the reading."""
     before = events_until("cpu-demo.jsonl", 0.5)
     newest = next(event for event in reversed(before) if isinstance(event, Allocator))
     assert newest.in_use is not None

@@ -1,4 +1,4 @@
-"""The exporter of a live session: it outlives the screen, ends with the session, and its death is one notice."""
+"""The exporter of a live session: it outlives the screen and ends with the session. Its unexpected end is one notice."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ def export(folder: Path) -> Export:
 
 
 def exporter_pid() -> int:
-    """The exporter of the one session in progress here."""
+    """Return the process number of the exporter of the only session in this test's folder."""
     (engine,) = [one.pid for one in sessions() if one.socket.startswith(os.environ["XDG_RUNTIME_DIR"])]
     (found,) = [one.pid for one in psutil.Process(engine).children() if one.name() == exporting.NAME]
     return found
@@ -132,7 +132,7 @@ async def test_what_it_had_begun_to_write_when_it_was_killed_is_removed(tmp_path
 def begun(
     stream: Stream, folder: Path, told: "asyncio.Queue[Notice]", asked: Export | None = None
 ) -> exporting.Exporter:
-    """An exporter of a session without an engine; *told* gets the notices."""
+    """Start an exporter for a session without an engine. *told* receives the notices."""
     session = Session(
         t=0.0, format=FORMAT, version="1", id="x", started=1.7e9, host="here", user="ada", host_memory=1, cores=1,
         interval_s=0.1, command=[],
@@ -141,7 +141,7 @@ def begun(
     assert exporter is not None
 
     class Runs:
-        """Reaps as the engine's does, only not on a signal."""
+        """Reaps processes as the engine's class does, but with a pidfd in place of a signal."""
 
         def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
             loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A real Prometheus, and a real node_exporter, as the manual has them configured."""
+"""A real Prometheus and a real node_exporter, configured as in the manual."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 
 def blocks(marked: str) -> list[str]:
-    """The pieces of YAML in the manual that have *marked* in their first line."""
+    """Return the pieces of YAML in the manual that have *marked* in their first line."""
     return [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.S) if marked in block.partition("\n")[0]]
 
 
@@ -39,7 +39,7 @@ def free_port() -> int:
 
 
 class Server:
-    """A Prometheus."""
+    """A running Prometheus at *url*."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -51,14 +51,14 @@ class Server:
         return answer["data"]
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The series that *query* gives now."""
+        """Return the series that *query* gives now."""
         found: list[dict[str, Any]] = self.api("query", query=query)["result"]
         return found
 
 
 @contextmanager
 def prometheus(folder: Path, configuration: str) -> Iterator[Server]:
-    """A Prometheus with the *configuration* of the manual, which scrapes every second."""
+    """Run a Prometheus with the *configuration* of the manual during the ``with`` block. It scrapes every second."""
     file, port = folder / "prometheus.yml", free_port()
     file.write_text(configuration.replace("interval: 15s", "interval: 1s"))
     command = [
@@ -87,7 +87,7 @@ def prometheus(folder: Path, configuration: str) -> Iterator[Server]:
 @needs("prometheus")
 @pytest.mark.tensorflow
 def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorded_gpu(tmp_path: Path) -> None:
-    """The real run tells what a machine without a GPU can tell; a session recorded on one tells the rest."""
+    """The real run has the figures of a machine without a GPU. A session recorded on a GPU has the others."""
     (by_file,) = [block for block in blocks("prometheus.yml") if "file_sd_configs" in block]
     (rules,) = blocks("tfmemtop-rules.yml")
     (tmp_path / "rules.yml").write_text(rules)
@@ -113,7 +113,7 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
             assert "$" not in filled
             assert server.ask(filled) or "tfmemtop_finding" in query, query
         (run,) = server.ask(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
-        assert run["metric"]["job"] == "tfmemtop"  # of no job of its own: Prometheus' name for them all
+        assert run["metric"]["job"] == "tfmemtop"  # Prometheus' own name, as the run has no job
         assert not [one for one in run["metric"] if one.startswith("exported_")]
         eventually(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
         assert {rule["name"] for rule in rules_of(server)} == set(re.findall(r"alert: (\w+)", rules))
@@ -167,7 +167,10 @@ OF = 'host="h",instance="i",job="tfmemtop",run="1"'
 
 
 def situations() -> dict[str, Any]:
-    """For each rule a case in which it fires, and one beside it in which it must not; as JSON, which YAML takes in."""
+    """Return promtool's tests: for each rule a case in which it fires, and one in which it must not.
+
+    They are written as JSON, which is also valid YAML.
+    """
     firing: dict[str, tuple[list[tuple[str, str]], str, dict[str, str], str]] = {
         "TensorFlowOutOfMemory": (
             [(f"tfmemtop_out_of_memory_total{{{OF}}}", "0 0 0 1x10")],

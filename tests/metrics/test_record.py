@@ -36,7 +36,7 @@ def done(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
 
 @contextmanager
 def recorded(folder: Path, *options: str, command: tuple[str, ...] = WAITS) -> Iterator["subprocess.Popen[str]"]:
-    """A recorded command, which has printed ``up`` and reads a line."""
+    """Run a recorded command during the ``with`` block. It has printed ``up``, and reads a line."""
     with subprocess.Popen(
         [PROGRAM, "record", "-o", str(folder / "run.jsonl"), *options, "--", *command],
         stdin=subprocess.PIPE,
@@ -51,7 +51,7 @@ def recorded(folder: Path, *options: str, command: tuple[str, ...] = WAITS) -> I
 
 
 def ended(running: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Let the command go on to its end; its exit code, and what was said on stderr."""
+    """Let the command go on to its end. Return its exit code, and the text on stderr."""
     _, said = running.communicate("go on\n", timeout=PATIENCE_S)
     return running.returncode, said
 
@@ -154,7 +154,7 @@ def test_an_exporter_that_is_killed_costs_one_line_and_the_command_nothing(tmp_p
         exporter.wait(PATIENCE_S)
         with pytest.raises(OSError):
             get(url)
-        assert sd.exists()  # so that Prometheus says that it is down
+        assert sd.exists()  # so that Prometheus reports the target as down
         code, said = ended(running)
     assert code == 3
     (line,) = [line for line in said.splitlines() if "Prometheus" in line]
@@ -170,7 +170,7 @@ def test_an_exporter_that_hangs_is_ended_with_the_command(tmp_path: Path) -> Non
         code, _ = ended(running)
     assert code == 3
     assert not exporter.is_running()
-    assert time.monotonic() - begun < exporting._WAIT_S / 2  # nobody waits for one that is stopped
+    assert time.monotonic() - begun < exporting._WAIT_S / 2  # tfmemtop does not wait for a stopped exporter
     assert {one.name for one in tmp_path.iterdir()} == {"run.jsonl"}
 
 
@@ -212,7 +212,7 @@ def test_a_file_for_node_exporter_has_the_last_figures_of_a_job_however_short(tm
         os.umask(old)
     samples = parsed(path.read_text())
     assert value(samples, "running") == 0
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644  # node_exporter is another user
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644  # node_exporter runs as another user
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r", "short.prom"]
 
 
