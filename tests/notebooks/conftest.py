@@ -17,7 +17,7 @@ PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 
 class Notebook:
-    """A kernel of the kernelspec *name* that runs; *start* is for its start."""
+    """A running kernel of the kernelspec *name*. *start* are the arguments for its start."""
 
     def __init__(self, name: str = "tfmemtop", **start: Any) -> None:
         from jupyter_client.manager import KernelManager
@@ -39,13 +39,13 @@ class Notebook:
         return pid
 
     def restart(self) -> None:
-        """As the button does."""
+        """Restart the kernel, as Jupyter's button does."""
         self.client.stop_channels()
         self.manager.restart_kernel()
         self.client = self._connect()
 
     def run(self, cell: str, printed: Callable[[], None] = lambda: None) -> str:
-        """What the cell printed, and the exception that it raised; *printed* is called when it prints."""
+        """Run *cell*. Return what it printed, and the exception that it raised. *printed* is called when it prints."""
         said: list[str] = []
 
         def hear(message: dict[str, Any]) -> None:
@@ -62,18 +62,18 @@ class Notebook:
         return "".join(said)
 
     def session(self) -> SessionInfo:
-        """The session whose kernel this is."""
+        """Wait for the session of this kernel, and return it."""
         found: SessionInfo = until(lambda: next((each for each in sessions() if each.kernel == self.pid), None))
         return found
 
     def end(self, *, now: bool = False) -> None:
-        """End it."""
+        """End the kernel; with *now*, without waiting for it to end by itself."""
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=now)
 
 
 def until(look: Callable[[], Any], every_s: float = 0.05) -> Any:
-    """What *look* returns as soon as it is true. It is called again after *every_s* seconds."""
+    """Call *look* every *every_s* seconds until its result is true. Return this result."""
     ends = time.monotonic() + PATIENCE_S
     while not (found := look()):
         assert time.monotonic() < ends
@@ -83,7 +83,7 @@ def until(look: Callable[[], Any], every_s: float = 0.05) -> Any:
 
 @pytest.fixture(scope="module")
 def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home of Jupyter's own, with the kernelspec installed."""
+    """A folder with all of Jupyter's own folders, and with the kernelspec installed."""
     pytest.importorskip("ipykernel")
     home = tmp_path_factory.mktemp("jupyter")
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Notebooks that run while nobody looks at them: ``jupyter execute``, and so papermill, which is nbclient too."""
+"""Notebooks that run without a user, by ``jupyter execute``. It uses nbclient, as papermill does."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ while f'"pid":{{os.getpid()}},' not in open({!r}).read():
 
 
 def _notebook(path: Path, kernel: str, recording: Path | None = None) -> Path:
-    """A notebook at *path*, whose kernel lives until *recording* has it."""
+    """Write a notebook to *path*. With *recording*, its kernel runs until this file contains the kernel's process."""
     wait = "" if recording is None else _UNTIL_IT_IS_A_ROW.format(str(recording))
     cells: list[dict[str, Any]] = [
         {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None, "id": f"c{n}"}
@@ -67,7 +67,7 @@ def test_a_kernel_of_tfmemtop_is_a_session_of_its_own_under_a_watched_jupyter(ju
     run, end = (event for event in read(place_for(session)).events() if isinstance(event, ev.Run | ev.RunEnd))
     assert isinstance(run, ev.Run) and run.notebook == path.name and run.pid in rows
     assert isinstance(end, ev.RunEnd)
-    # No process of ours is taken for one of Jupyter's.
+    # No process of tfmemtop is taken for one of Jupyter's.
     assert not [row.command for row in rows.values() if row.command[:1] in (["pty-keeper"], ["tfmemtop"])]
 
 

@@ -1,4 +1,4 @@
-"""The hook in a notebook's kernel that was started without tfmemtop, of a Python that lets others in."""
+"""The hook, put into a notebook's kernel that was started without tfmemtop, in a Python that allows this."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ async def test_what_was_made_before_is_known_and_lines_are_those_of_the_cells(
     notebook.run("import tensorflow as tf\nweights = tf.Variable(tf.ones([1024, 1024]), name='weights')")
     screen = await engines.run(attach=notebook.pid, inject=True)
     await screen.until(Injection, lambda one: one.state is InjectionState.ASKED)
-    assert notebook.run("print('next')") == "next\n"  # an idle kernel has it with the next cell
+    assert notebook.run("print('next')") == "next\n"  # an idle kernel starts the hook with its next cell
     await screen.until(Injection, lambda one: one.state is InjectionState.ARRIVED)
     census = await screen.until(Census)
     assert [(one.name, one.bytes) for one in census.largest] == [("weights", 4 * MIB)]

@@ -28,7 +28,7 @@ def notebook(jupyter: Path) -> Iterator[Notebook]:
 
 
 def _ended(session: SessionInfo) -> ev.RunEnd:
-    """How the kernel of *session* ended, once its engine has left."""
+    """Wait until the engine of *session* has ended, and return how its kernel ended."""
     until(lambda: not psutil.pid_exists(session.pid))
     (end,) = [event for event in read(place_for(session.id)).events() if isinstance(event, ev.RunEnd)]
     return end
@@ -74,16 +74,17 @@ def test_each_restart_is_a_session_with_a_recording_of_its_own(notebook: Noteboo
     assert _ended(first).exit_code == 0
     runs = [event for event in read(place_for(first.id)).events() if isinstance(event, ev.Run)]
     assert [run.kernel for run in runs] == [notebook.manager.connection_file]
-    # A manager that kills the process which it started leaves nothing behind.
+    # If the manager kills the process that it started, no other process remains.
     os.kill(notebook.pid, signal.SIGKILL)
     end = _ended(second)
-    assert (end.exit_code, end.signal) in ((None, signal.SIGKILL), (None, None))  # whoever asked first
+    # The signal is not known if the manager has collected the status before the engine.
+    assert (end.exit_code, end.signal) in ((None, signal.SIGKILL), (None, None))
     assert place_for(first.id).stat().st_size and place_for(second.id).stat().st_size
     notebook.restart()
     engine = notebook.session().pid
     stat = read_stat(engine)
     assert stat is not None
-    for each in (stat.ppid, engine):  # the keeper, with whom a script's terminal would go
+    for each in (stat.ppid, engine):  # the first is the keeper; a script's terminal would end with it
         os.kill(each, signal.SIGKILL)
     until(lambda: (stat := read_stat(engine)) is None or stat.zombie)
     assert notebook.run("print(6 * 7)") == "42\n"
@@ -93,7 +94,7 @@ def test_a_kernel_that_cannot_be_watched_starts_all_the_same(jupyter: Path) -> N
     install = [PROGRAM, "kernel", "install", "--name", "refused", "--python", sys.executable]
     subprocess.run(install, check=True, timeout=PATIENCE_S)
     spec = jupyter / "data" / "kernels" / "refused" / "kernel.json"
-    # No machine has so many; what was installed where there were more.
+    # No machine has so many GPUs. It is as if the kernelspec was installed on a machine with more GPUs.
     spec.write_text(spec.read_text().replace('"start",', '"start", "--gpus=999",'))
     log = jupyter / "log"
     with log.open("wb") as stderr:

@@ -1,4 +1,4 @@
-"""Restarts of a kernel: what is chosen on the screen holds, and each is a run that its others are found from."""
+"""Restarts of a kernel: choices on the screen apply to them, and from each run the kernel's other runs are found."""
 
 import asyncio
 import json
@@ -33,13 +33,13 @@ MIB = 1 << 20
 
 
 def _run(session: SessionInfo) -> ev.Run:
-    """The only run in the session's own recording."""
+    """Wait for a run in the session's own recording, and return it. There must be only one."""
 
     def recorded() -> list[ev.Run]:
         try:
             return [event for event in read(place_for(session.id)).events() if isinstance(event, ev.Run)]
         except RecordingError:
-            return []  # it has just begun
+            return []  # the recording has just begun
 
     (run,) = until(recorded)
     assert isinstance(run, ev.Run)
@@ -62,7 +62,7 @@ async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is
             await press(pilot, "L", *"200M", "enter", "A")
             upcoming = shown.session.next
             assert upcoming is not None
-            # The key G asks for a GPU first. What it then does is this.
+            # The key G works only with a GPU. This is what it does then.
             shown.session.choose(upcoming.with_growth_cycled())
             await _until(pilot, lambda: shown.state.upcoming and shown.state.upcoming.growth)
             await press(pilot, "Q")
@@ -97,8 +97,8 @@ async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is
 class Window:
     """Starts kernels as a window of VS Code does (vscode-jupyter, ``kernelProcess.node.ts``).
 
-    It makes a new connection file for each start. Where the first word of the kernelspec is a Python, and it runs
-    ipykernel, it runs the Python of an environment that it has found itself, with the words that follow.
+    The window makes a new connection file for each start. If the first word of the kernelspec is a Python, and this
+    runs ipykernel, the window runs the Python of an environment that it has found itself, with the words that follow.
     """
 
     def __init__(self, jupyter: Path, python: str) -> None:
@@ -150,7 +150,7 @@ class Window:
 
 @pytest.fixture
 def window(jupyter: Path, tmp_path: Path) -> Iterator[Window]:
-    bare = tmp_path / "python"  # without what tfmemtop needs
+    bare = tmp_path / "python"  # a Python without the packages that tfmemtop needs
     bare.symlink_to(Path(sys.base_prefix) / "bin" / "python3")
     made = Window(jupyter, str(bare))
     yield made
@@ -191,7 +191,7 @@ def test_kernels_of_other_windows_folders_and_kernelspecs_are_others() -> None:
         return shared_by_starts(f"/run/kernel-{number}.json", [command], "/a", server)
 
     assert jupyters("81fe") == jupyters("81fe", "tfmemtop")
-    # jupyter console names the file by a process number, which another may have some day.
+    # jupyter console names the file after a process number, which another process may have later.
     assert jupyters("4242") not in (jupyters("4243"), jupyters("4242", server=(7, 2.5)))
 
 

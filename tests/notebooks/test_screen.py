@@ -1,4 +1,4 @@
-"""The screen of a kernel: what is chosen holds from its next restart, which Jupyter's own server is asked for."""
+"""The screen of a kernel: choices apply from its next restart on, which is requested from Jupyter's own server."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ NOTEBOOK = "train.ipynb"
 
 
 class Jupyter:
-    """A server of Jupyter's with one kernel."""
+    """A Jupyter server with one kernel."""
 
     def __init__(self, home: Path) -> None:
         place = ["--ServerApp.port=0", "--ServerApp.port_retries=50", f"--ServerApp.root_dir={home}"]
@@ -64,11 +64,11 @@ class Jupyter:
                 return json.loads(answer.read())
         except urllib.error.URLError as error:
             if isinstance(error.reason, ConnectionRefusedError):
-                return None  # it does not listen yet
+                return None  # the server does not listen yet
             raise
 
     def session(self, but: str = "") -> SessionInfo:
-        """The newest session of its kernel, which is not *but*."""
+        """Wait for a session of the server's kernel other than *but*, and return the newest."""
 
         def newest() -> SessionInfo | None:
             ours = [each for each in sessions() if self.kernel in (each.connection or "") and each.id != but]
@@ -91,7 +91,7 @@ def server(jupyter: Path) -> Iterator[Jupyter]:
 
 
 async def _until(pilot: Any, look: Callable[[], Any]) -> Any:
-    """What *look* returns as soon as it is true."""
+    """Call *look* until its result is true. Return this result."""
     ends = time.monotonic() + PATIENCE_S
     while not (found := look()):
         assert time.monotonic() < ends, text_of(pilot.app)
@@ -100,7 +100,7 @@ async def _until(pilot: Any, look: Callable[[], Any]) -> Any:
 
 
 async def _shown(pilot: Any, text: str) -> str:
-    """What is on the screen once *text* is; line breaks are blanks."""
+    """Wait until *text* is on the screen. Return all of its text, with blanks in place of line breaks."""
 
     def look() -> str:
         told = " ".join(text_of(pilot.app).replace("│", " ").split())
@@ -133,7 +133,7 @@ async def test_what_is_chosen_holds_from_the_restart_that_the_server_is_asked_fo
         run = await _until(pilot, lambda: after.state.run)
     assert run.settings.allocator == "bfc" and run.kernel == first.connection
     assert read_environment(run.pid)["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
-    # The same server with the same kernel.
+    # It is still the same server with the same kernel.
     assert server.process.poll() is None
     assert [kernel["id"] for kernel in await asyncio.to_thread(server.kernels)] == [server.kernel]
 
@@ -166,11 +166,11 @@ def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyt
         second = notebook.session()
 
         def gone() -> bool:
-            with suppress(pexpect.TIMEOUT):  # what is drawn is read: a full terminal would hold the screen up
+            with suppress(pexpect.TIMEOUT):  # read what is drawn: the screen would wait at a full terminal
                 terminal.read_nonblocking(1 << 16, 0)
             return all(each.id != first.id for each in sessions())
 
-        until(gone)  # its engine stays while a screen shows it
+        until(gone)  # the engine of the first session stays while a screen shows it
         terminal.send("q")
         terminal.expect(f"still running as {second.id}")
         terminal.expect(pexpect.EOF)

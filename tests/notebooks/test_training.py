@@ -1,4 +1,4 @@
-"""A notebook that trains: its lines are told as those of its cells."""
+"""A notebook that trains: its lines are shown as lines of its cells."""
 
 import subprocess
 from collections.abc import Iterator
@@ -58,7 +58,8 @@ def _state(notebook: Notebook) -> State:
 
 
 def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:
-    # At once, since it was traced in more than half of its calls. Else the finding would come after a minute.
+    # The finding comes at once, because the function was traced in more than half of its calls. Otherwise it would come
+    # after a minute.
     until(lambda: any(isinstance(found, Retraced) for found in findings(_state(notebook))), every_s=1.0)
     why = until(lambda: "was traced" in (said := _told(notebook, "why")) and said, every_s=3.0)
     assert "In [4]:1: step was traced" in why.replace("\n", " "), why
