@@ -70,7 +70,7 @@ def test_what_was_not_read_is_not_called_alike() -> None:
 
 
 def test_a_process_that_the_driver_calls_otherwise_holds_an_unknown_total() -> None:
-    # In a container the driver may list the host's number of our process.
+    # In a container the driver may list our process under its number on the host.
     strange = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {4711: 3 * GIB})]
     known = [*begin(), effective(True), reading(3.0, GIB, GIB, 2 * GIB), s.device_reading(9.0, {100: 3 * GIB})]
     state = s.fold(strange)
@@ -163,7 +163,7 @@ def test_logical_devices_of_a_gpu_are_taken_together() -> None:
 def test_of_unequal_runs_as_many_steps_are_compared() -> None:
     state = fold(str(RECORDINGS / "h200-runs.jsonl"))
     first, second = (figures(run, state.now) for run in state.runs[-2:])
-    # The one that was ended later had come to another phase, with larger batches.
+    # The run that was ended later had reached another phase, with larger batches.
     assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)
     told = sentences(first, second)
     assert told[0] == "cuda_malloc_async, over the first 1,833 steps of each: 3.2 GiB less held, 4% slower."

@@ -1,4 +1,4 @@
-"""``tfmemtop holders``: a table that adds up, JSON for programs, and one line where there is nothing."""
+"""``tfmemtop holders``: a table that adds up, JSON for programs, and one line if there is nothing to show."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tfmemtop.events import encode
 
 
 def recording(folder: Path, *more: events.Event) -> str:
-    """A recording of one run with *more* in it."""
+    """Write a recording of one run that also contains the events *more*. Return its path."""
     stream = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), s.allocator(2.0, 100, 1), w.census(), *more]
     path = folder / "run.jsonl"
     path.write_bytes(b"".join(encode(event) + b"\n" for event in stream))

@@ -1,4 +1,4 @@
-"""The ranks of a job side by side: which differs and how, from recordings of real ranks and from small streams."""
+"""The ranks of a job side by side: which one differs and how, in recordings of real ranks and in small streams."""
 
 import json
 from pathlib import Path
@@ -22,14 +22,14 @@ WORKERS = [str(RECORDINGS / "ranks" / f"workers-{rank}.jsonl.gz") for rank in ra
 
 
 def compared(capsys: pytest.CaptureFixture[str], *names: str) -> list[str]:
-    """The lines that ``tfmemtop compare`` prints of *names*."""
+    """Return the lines that ``tfmemtop compare`` prints about *names*."""
     capsys.readouterr()
     assert main(["compare", *names]) == 0
     return capsys.readouterr().out.splitlines()
 
 
 def test_four_real_ranks_of_which_two_are_not_as_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rank 2 keeps 96 MiB more from step 60 on, for which BFC takes 128; rank 3 sleeps longer at each step."""
+    """Rank 2 keeps 96 MiB more from step 60 on; BFC takes 128 MiB for them. Rank 3 sleeps longer in each step."""
     lines = compared(capsys, *LOOP)
     assert lines[0] == "4 ranks of job 1, compared over the same steps:"
     assert [line.split()[:2] for line in lines[3:7]] == [
@@ -49,7 +49,7 @@ def test_two_real_workers_in_lockstep(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_real_ranks_of_three_versions_and_one_without_tensorflow(capsys: pytest.CaptureFixture[str]) -> None:
-    """2.12 has no probe, so that its pool is not known; what else is read is laid beside the others."""
+    """TensorFlow 2.12 has no probe, so its pool is not known. Its other figures are compared with the other ranks."""
     lines = compared(capsys, *VERSIONS)
     assert lines[0] == "4 ranks of job 90, compared over the same steps:"
     assert lines[8:] == [
@@ -61,7 +61,10 @@ def test_real_ranks_of_three_versions_and_one_without_tensorflow(capsys: pytest.
 
 
 def test_two_real_workers_with_a_gpu_each(capsys: pytest.CaptureFixture[str]) -> None:
-    """NCCL on two H200. Rank 1 keeps 1 GiB more from step 80 on. That each has another GPU is no difference."""
+    """The ranks used NCCL on two H200. Rank 1 keeps 1 GiB more from step 80 on.
+
+    Each rank has another GPU; this is not reported as a difference.
+    """
     lines = compared(capsys, *(str(RECORDINGS / "ranks" / f"h200-{rank}.jsonl.gz") for rank in range(2)))
     assert lines[0] == "2 ranks of job 42, compared over the same steps:"
     assert lines[6:] == ["Rank 1 has up to 1.4 GiB more in use than rank 0 from step ~75 on."]
@@ -97,7 +100,10 @@ def rank(
     read: bool = True,
     limit: int | None = None,
 ) -> str:
-    """The recording of a rank with 2 GiB in use; *extra* is what it has more from a step on."""
+    """Write the recording of a rank with 2 GiB in use, and return its path.
+
+    *extra* maps a step to the bytes that the rank has in use in addition from then on.
+    """
     place = Placement(job=job, rank=number, ranks=of, host=f"node{number}", source="slurm")
     session = msgspec.structs.replace(s.session(), placement=place, started=started, host="box")
     stream: list[events.Event] = [session, *begin()[1:]]
@@ -189,7 +195,7 @@ def test_how_one_of_four_differs(case: str, tmp_path: Path, capsys: pytest.Captu
 
 
 def as_rank(path: Path, recording: str, number: int) -> str:
-    """A real recording as that of a rank."""
+    """Write a copy of a real recording as that of rank *number* of 3. Return its path."""
     name = path / f"run-812-{number}.jsonl"
     writer = Writer(name)
     for event in read(RECORDINGS / recording).events():
@@ -204,7 +210,7 @@ def as_rank(path: Path, recording: str, number: int) -> str:
 def test_a_rank_that_ran_out_of_memory_with_its_settings_asked_for_in_another_way(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its limit of 512 MiB is that of the others, who set it in their script."""
+    """The limit of 512 MiB is the same for all ranks. The scripts of the others set it themselves."""
     names = [as_rank(tmp_path, f"ranks/loop-{number}.jsonl.gz", number) for number in range(2)]
     lines = compared(capsys, *names, as_rank(tmp_path, "cpu-oom.jsonl", 2))
     assert lines[7:10] == [

@@ -1,6 +1,6 @@
-"""Real scripts on TensorFlow's BFC allocator for the CPU: they are told who held the memory, at a failure too.
+"""Recordings of real scripts on TensorFlow's BFC allocator for the CPU: the reports name who held the memory.
 
-The first three run for ten to twenty seconds in a pool of 128 MiB:
+They do so at a failure too. The first three scripts run for ten to twenty seconds in a pool of 128 MiB:
 
 - ``leak`` appends a tensor of [200,500] float32 to ``history`` in each step;
 - ``batch-too-large`` doubles its batch every 20 steps, until a step needs more than there is;
@@ -37,19 +37,19 @@ def folded(name: str) -> State:
 
 
 def windows(name: str) -> list[Holders]:
-    """The windows that the state keeps, the oldest first."""
+    """Return the windows that the state keeps, the oldest first."""
     (one,) = chosen(folded(name))
     return list(told(one.hooked.windows["CPU:0"]))
 
 
 def why(name: str) -> str:
-    """What ``tfmemtop why`` prints, in one line."""
+    """Return what ``tfmemtop why`` prints, in one line."""
     seen = review(recording.read(FOLDER / f"{name}.jsonl").events())
     return " ".join(" ".join(page(seen, f"{name}.jsonl")).split())
 
 
 def summary(name: str) -> str:
-    """What ``tfmemtop record`` says at the end."""
+    """Return what ``tfmemtop record`` prints at the end."""
     return " ".join(summarise(recording.read(FOLDER / f"{name}.jsonl").events(), 1))
 
 
@@ -82,7 +82,7 @@ def test_a_step_that_is_longer_than_was_thought_gets_another_window() -> None:
 
 
 def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one() -> None:
-    """It failed in layer2, so that layer0 and layer1 had been computed."""
+    """The step failed in layer2, so layer0 and layer1 had been computed."""
     (one,) = chosen(folded("batch-too-large"))
     assert one.window.steps == 1
     rows = {row.name: row for row in standing(one.window, one.hooked, By.LAYER).holders}
@@ -96,7 +96,7 @@ def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one
 
 
 def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
-    """The window of the start ends for it, and what that one saw keeps its name."""
+    """The wait ends the window of the start. The allocations that this window recorded keep their names."""
     start, waiting = windows("first-step")
     assert (start.opened, start.closed, waiting.opened) == (Opened.START, Closed.TIME, Opened.WAITING)
     (one,) = chosen(folded("first-step"))

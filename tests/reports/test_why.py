@@ -1,4 +1,4 @@
-"""``tfmemtop why``: the verdict first, then why, what to do, and the questions that the run raises."""
+"""``tfmemtop why``: the verdict first, then the reasons, what to do, and the questions that the run raises."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def lines(name: str, run: int | None = None) -> list[str]:
 
 
 def parts(name: str, run: int | None = None) -> list[str]:
-    """The report's parts, each as one line."""
+    """Return the report's parts, each as one line."""
     return [" ".join(part.split()) for part in "\n".join(lines(name, run)).split("\n\n")]
 
 
