@@ -1,4 +1,4 @@
-"""Recordings of real scripts, each made once for all tests that look at it."""
+"""Recordings of real scripts, each made once for all tests that use it."""
 
 import os
 import subprocess
@@ -29,12 +29,12 @@ for n in range(12):
 
 
 def line_of(text: str) -> int:
-    """Which line of MISTAKES begins with *text*."""
+    """Return the number of the line of MISTAKES that begins with *text*."""
     return next(number for number, line in enumerate(MISTAKES.splitlines(), 1) if line.strip().startswith(text))
 
 
 def recorded(shared: Path, name: str, source: str) -> Path:
-    """With ``run.jsonl``, the recording of a run of *source*, and ``said``, what ``record`` told at its end."""
+    """Return a folder with ``run.jsonl``, the recording of a run of *source*, and ``said``, what ``record`` printed."""
 
     def record(folder: Path) -> None:
         script, path = folder / "train.py", folder / "run.jsonl"

@@ -1,4 +1,4 @@
-"""Small streams for the rules: a run on one H200, as the events an engine would send, and what is found."""
+"""Small streams for the rules: a run on one H200, as the events that an engine would send, and its findings."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -24,7 +24,7 @@ POOL_AT_ONCE = 140_829 * MIB  # what TensorFlow took of an H200 with growth off
 def begin(
     settings: Settings | None = None, others: int = 0, gpus: int = 1, command: str = "python train.py"
 ) -> list[events.Event]:
-    """A run of process 100 that has imported TensorFlow; others held *others* bytes of GPU 0 before it."""
+    """Return a run of process 100, which has imported TensorFlow. Before it, another held *others* bytes of GPU 0."""
     held: dict[int, int | None] = {900: others} if others else {}
     return [
         s.session(),
@@ -61,7 +61,7 @@ def effective(
 
 
 def limited(growth: bool | None, limit: int, t: float = 2.0, name: str = "GPU:0") -> list[events.Event]:
-    """A limit that the script asked for, and has."""
+    """Return a limit that the script asked for, and that is in effect."""
     return [asked_limits(limit, name=name, t=t - 0.1), effective(growth, limit, t, name=name)]
 
 
@@ -82,7 +82,7 @@ def reading(
 def steady(
     until: float, in_use: int, peak: int, pool: int | None, since: float = 3.0, limit: int | None = None
 ) -> list[events.Event]:
-    """Readings once a second that are all alike."""
+    """Return readings once a second that are all alike."""
     return [reading(since + i, in_use, peak, pool, limit) for i in range(int(until - since) + 1)]
 
 
@@ -122,7 +122,7 @@ def wrote(text: str, t: float = 1.6) -> events.Output:
 
 
 class Found:
-    """Findings, picked by their class; equal to a list of them."""
+    """A list of findings. One is picked by its class; the whole is equal to a plain list of the same findings."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
@@ -146,12 +146,12 @@ class Found:
 
 
 def actions(finding: Finding) -> list[Action]:
-    """What helps, without figures."""
+    """Return the actions of the finding's remedies, without their figures."""
     return [remedy.action for remedy in finding.remedies]
 
 
 def found(*parts: Iterable[events.Event] | events.Event) -> Found:
-    """The findings after the events of *parts*; each can be said, and no text lacks its final stop."""
+    """Return the findings after the events of *parts*. Check that each has a text with a full stop at its end."""
     stream: list[events.Event] = []
     for part in parts:
         if isinstance(part, events.Event):
@@ -174,4 +174,4 @@ HEALTHY: list[events.Event] = [
     *steady(90.0, 700 * MIB, 800 * MIB, 1026 * MIB, limit=139 * GIB),
     s.device_reading(90.0, {100: 1634 * MIB}),
 ]
-"""Growth on, a pool that is mostly in use, the usual beside it."""
+"""A run with growth on, a pool that is mostly in use, and the usual memory of the process outside it."""

@@ -1,4 +1,4 @@
-"""What is found of a process that tfmemtop did not start, and what is not claimed of it."""
+"""The findings about a process that tfmemtop did not start, and what they must not claim."""
 
 import msgspec
 import pytest
@@ -50,10 +50,10 @@ def test_each_state_is_told_and_only_what_nobody_can_wait_for_is_a_warning(state
 def test_nothing_is_claimed_that_only_a_hook_can_know() -> None:
     effective = msgspec.structs.replace(s.effective(1.1, 100, "CPU:0", uuid=None), growth=True)
     pool = s.allocator(1.2, 100, in_use=GIB, name="CPU:0")
-    # TensorFlow uses the CPU beside a GPU: the script may have hidden that itself.
+    # TensorFlow uses the CPU although there is a GPU: the script may have hidden the GPU itself.
     state = folded(told(1.0, OutsideState.READING), effective, pool, s.alive(60.0, 100))
     assert not any(isinstance(one, NoGpuSeen) for one in findings(state))
-    # The memory that it holds on a GPU may be TensorFlow's own, which cannot be read.
+    # The memory that the process holds on a GPU may be TensorFlow's own, which cannot be read.
     state = folded(told(1.0, OutsideState.NO_TABLE), s.device_reading(50.0, {100: GIB}), s.alive(60.0, 100))
     assert not any(isinstance(one, HeldBeside) for one in findings(state))
 
@@ -101,7 +101,7 @@ def test_of_a_process_that_the_hook_was_put_into_it_is_said_what_is_still_unknow
     assert "the hook is in it" in say(found).text and "Not known from outside" not in say(found).figures
     assert hook_put_in(state) and waiting(state) is None and state.run is not None and state.run.hooked == 2.0
 
-    # The hook has been lost, and it is read from outside again.
+    # The hook has been lost, and the process is read from outside again.
     apply(state, events.HookEnd(t=3.0, pid=100, reason="lost"))
     apply(state, told(3.1, OutsideState.READING))
     assert not hook_put_in(state)

@@ -1,4 +1,4 @@
-"""The card and who is on it: each rule where it holds, and where it just does not."""
+"""The card and the processes on it: each rule where it applies, and where it just does not."""
 
 import msgspec
 
@@ -48,17 +48,17 @@ def test_a_process_of_the_run_that_holds_memory_without_tensorflow_is_named() ->
     finding = found(HEALTHY[:-2], beside, held, alive)[HeldBeside]
     assert (finding.pid, finding.script, finding.used, finding.imported) == (200, "jax_worker.py", 522 * MIB, False)
     assert say(finding).headline.startswith("GPU 0: process 200 (jax_worker.py) holds 522.0 MiB")
-    # It may still import TensorFlow; one that uses TensorFlow without the hook is told of otherwise.
+    # A young process may still import TensorFlow. One that uses TensorFlow without the hook has another finding.
     young = msgspec.structs.replace(beside, t=89.0)
     assert HeldBeside not in found(HEALTHY, young, msgspec.structs.replace(held, t=90.0), s.alive(90.5, 100, 200))
     hidden = msgspec.structs.replace(beside, hook_absence=events.HookAbsence(events.Absence.ISOLATED))
     assert HeldBeside not in found(HEALTHY[:-2], hidden, held, alive)
-    # Of another user's program it is not the run's matter.
+    # A program that is not part of the run is not reported.
     assert HeldBeside not in found(HEALTHY[:-2], msgspec.structs.replace(beside, run=None), held, alive)
 
 
 def test_a_pool_that_grew_a_moment_ago_is_not_outside() -> None:
-    # NVML has seen a region that the allocator's reading has not: for one reading, no more.
+    # NVML reports a region that is not yet in the allocator's reading. This lasts for one reading only.
     assert found(HEALTHY, s.device_reading(91.0, {100: 1634 * MIB + 2 * GIB})) == []
 
 

@@ -1,4 +1,4 @@
-"""Figures that could mislead a rule: what is said where the obvious reading of them is the wrong one."""
+"""Figures that could mislead a rule: the findings where the obvious reading of the figures is wrong."""
 
 import msgspec
 
@@ -40,7 +40,10 @@ def busy(
     seconds: int = 50,
     missing: events.SharesMissing | None = None,
 ) -> list[events.Event]:
-    """Each GPU of *percent* busy so much and held by *held*, once a second; the script keeps six cores busy."""
+    """Return readings once a second of a script that keeps six cores busy.
+
+    *percent* is the utilisation of each GPU, *held* the bytes that each process holds on each of them.
+    """
     stream: list[events.Event] = []
     for t in range(3, 3 + seconds):
         for index, share in percent.items():
@@ -143,7 +146,7 @@ def test_devices_that_were_made_without_a_gpu_are_enough_to_tell() -> None:
     assert found(begin(), initialised(t=5.0), later) == []
     assert found(begin(), initialised(t=2.0), later)[NoGpuSeen].severity is Severity.WARNING
     assert found(begin(), initialised(t=2.0, error="ValueError: no"), later) == []
-    # Hiding the CPU is another matter.
+    # A script that hides the CPU has not hidden the GPU.
     cpu = asked_visible(of="CPU")
     assert NoGpuSeen in found(begin(), cpu, initialised(t=2.0), later)
 
@@ -211,7 +214,7 @@ def test_the_cpu_has_no_other_allocator_to_offer() -> None:
 
 
 def rising(limit: int | None) -> list[events.Event]:
-    """A MiB a second for five minutes, from 60 GiB on, in a pool of 61 GiB."""
+    """Return readings in which 1 MiB a second comes into use for five minutes, from 60 GiB on, in a pool of 61 GiB."""
     return [
         reading(3.0 + i, 60 * GIB + i * MIB, 60 * GIB + i * MIB, 61 * GIB if limit else None, limit) for i in range(300)
     ]
@@ -221,7 +224,7 @@ def test_a_leak_ends_where_the_card_does() -> None:
     full = s.device_reading(303.0, {100: 62 * GIB, 900: 77 * GIB})
     left = found(begin(), effective(True), rising(130 * GIB), full)[Leak].left_s
     assert left is not None and 10 * 60 <= left < 20 * 60
-    # What cuda_malloc_async calls its limit may be exceeded.
+    # The limit that cuda_malloc_async reports may be exceeded.
     free = s.device_reading(303.0, {100: 62 * GIB})
     asynchronous = effective(True, allocator="cuda_malloc_async")
     beyond = [msgspec.structs.replace(one, limit=50 * GIB) for one in rising(None) if isinstance(one, events.Allocator)]
@@ -259,5 +262,5 @@ def test_what_a_process_had_that_has_ended_is_told_no_more_while_others_go_on() 
         msgspec.structs.replace(initialised(t=6.5), pid=200),
     ]
     after += [s.alive(12.0, 200, 900)]
-    # Nor does the one that is left want a GPU of its own.
+    # The process that is left is not expected to use a GPU either.
     assert found(trained, gone, after) == []

@@ -1,4 +1,4 @@
-"""How a run's end is told, and what is left to be seen of it."""
+"""The finding about a run's end, and the processes that the state keeps after it."""
 
 import signal
 from typing import Literal

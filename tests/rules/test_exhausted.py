@@ -1,4 +1,4 @@
-"""An allocation that failed: the anatomy, and each verdict where it holds and where it just does not."""
+"""An allocation that failed: the anatomy, and each cause where it applies, and where it just does not."""
 
 import signal
 from collections.abc import Iterable
@@ -80,7 +80,7 @@ def cause(*parts: Iterable[events.Event] | events.Event) -> Cause:
 def gpu(
     limit: int | None = None, settings: Settings | None = None, others: int = 0, asked_limit: int | None = None
 ) -> list[events.Event]:
-    """A training whose pool of 2 GiB is in use but for 40 MiB."""
+    """Return the events of a training whose pool of 2 GiB is in use except for 40 MiB."""
     held: dict[int, int | None] = {100: 2 * GIB + 610 * MIB}
     if others:
         held[900] = others
@@ -140,7 +140,7 @@ def test_held_back_by_the_scripts_limit() -> None:
 
 
 def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
-    # Of a TF1 session the hook tells the allocator's own limit, which no call asked for.
+    # For a TF1 session the hook reports the allocator's own limit, which no call requested.
     session: list[events.Event] = [
         effective(True, limit=2 * GIB),
         reading(29.95, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=2 * GIB),
@@ -239,7 +239,7 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
     assert "known only when TensorFlow gives up" in say(finding).figures
-    # What the operation's arguments tell is what was asked for, unless there was room for that.
+    # The size by the operation's arguments is taken as the requested size, unless there was room for it.
     known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
     exactly = say(found(gpu(2 * GIB, OURS), written, known)[NoRoom])
     assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
@@ -250,7 +250,7 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
     assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
-    # Without anybody's limit there is more than one reason left.
+    # If no limit was set, more than one reason is possible.
     assert found(gpu(2 * GIB), written, stands)[NoRoom].cause == Pending(100 * MIB, None)
     after = told(gpu(2 * GIB, OURS), written, stands, error())
     assert "AddV2 at train.py:12 asked for 64.0 MiB" in say(after).text
@@ -266,9 +266,9 @@ def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
     finding = found(gpu(2 * GIB), written, wrote(line, 29.95))[NoRoom]
     assert finding.severity is Severity.INFO and finding.cause == Scratch()
     assert finding.anatomy.asked == int(2.25 * GIB)
-    # TensorFlow does not wait for scratch memory: there may be the line alone.
+    # TensorFlow does not wait for scratch memory, so there may be only the line.
     assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause == Scratch()
-    # An error that comes of something else has another size.
+    # An error with another cause has another size.
     assert told(gpu(2 * GIB), written, wrote(line, 29.95), error()).anatomy.asked == 64 * MIB
 
 
@@ -317,25 +317,28 @@ def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
 
 
 def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:
-    """The one that it had was too small, even where somebody asked it to stop before it crashed, or after."""
+    """The run's limit was too small, even if a user asked the run to stop before it crashed, or after."""
     crash = died(signal.SIGSEGV)
     quit_by_user = [events.Stopping(t=t, run=1, phase="term") for t in (5.5, 6.5)]
     for end in ([crash], [quit_by_user[0], crash], [crash, quit_by_user[1]]):
         assert suggested_limit(s.fold([*on_cpu(300 * MIB, 299 * MIB), *end])) is None
-    # Stopped far from its limit it says what it needed so far.
+    # A run that was stopped far from its limit shows what it needed so far.
     stopped = suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), quit_by_user[0], died(signal.SIGTERM)]))
     assert stopped is not None and stopped.is_guess
 
 
 def test_a_run_that_failed_by_itself_was_not_cut_short() -> None:
-    """tfmemtop says that memory is free again also where it asked nothing to end."""
+    """tfmemtop reports that memory is free again, even if it did not ask the run to end."""
     failed, released = died(None, 1), events.Stopping(t=6.5, run=1, phase="released")
     assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed])) is None
     assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed, released])) is None
 
 
 def waiting(seconds: int, moves: int = 0) -> list[events.Event]:
-    """A pool of 260 MiB, of a limit of 300 MiB, whose use stands still, or *moves* by so many bytes."""
+    """Return the events of a pool of 260 MiB with a limit of 300 MiB.
+
+    The bytes in use stay the same, or rise by *moves* at each reading.
+    """
     still = [
         s.allocator(5.0 + i / 4, 100, 216 * MIB + moves * i, pool=260 * MIB, name="CPU:0") for i in range(4 * seconds)
     ]

@@ -1,4 +1,4 @@
-"""The limit that is suggested: from what is known to have worked, each logical device its own, else called a guess."""
+"""The suggested limit: it rests on what has worked, or is called a guess. Each logical device has its own."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ GROWING = [*begin(), effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 *
 
 
 def of(name: str, run: int | None = None) -> SuggestedLimit | None:
-    """The suggestion after a recorded run, by default the last."""
+    """Return the suggestion after a recorded run, by default the last."""
     state = State()
     for event in recording.read(RECORDINGS / f"{name}.jsonl").events():
         apply(state, event)
@@ -55,7 +55,7 @@ def test_a_pool_that_was_hardly_larger_than_its_peak_had_luck() -> None:
         return known(after(begin(), effective(True), used, GOOD)).size // MIB
 
     assert size(300, 1000) == 1050 and size(1, 100) == 116
-    # Where sizes are drawn by chance, a limit of 544 MiB failed after such a run, and 690 held.
+    # If sizes are random, a limit of 544 MiB failed after such a run, and one of 690 MiB worked.
     assert size(516, 518) == 774
 
 
@@ -86,10 +86,10 @@ def test_how_sure_it_is_depends_on_how_the_run_ended() -> None:
     assert how(GOOD) is Basis.POOL_REACHED
     assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=15)) is Basis.POOL_SO_FAR
     assert how(events.RunEnd(t=30.0, run=1, exit_code=130, signal=None)) is Basis.POOL_SO_FAR
-    # A process that ends at once, as by os._exit, gives no last reading.
+    # A process that ends at once, for example by os._exit, sends no last reading.
     assert how(events.HookEnd(t=29.9, pid=100, reason="lost"), GOOD) is Basis.POOL_SO_FAR
     assert how(events.HookEnd(t=29.9, pid=100, reason="exit"), GOOD) is Basis.POOL_REACHED
-    # It failed, for whatever reason: nothing is known of what it needs.
+    # The run failed, for whatever reason: how much it needs is not known.
     assert how(events.RunEnd(t=30.0, run=1, exit_code=1, signal=None)) is None
     assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=11)) is None
 
@@ -105,7 +105,7 @@ def test_after_an_allocation_failed_the_guess_has_room_for_it() -> None:
     suggested = known(of("cpu-oom"))
     assert (suggested.size, suggested.basis) == (766 * MIB, Basis.FAILED_REQUEST)
     assert basis(suggested) == "~ a guess: the pool, and the 16.0 MiB it had no room for"
-    # Without growth the limit is the pool, and as much more is needed.
+    # Without growth the pool is as large as the limit, and the failed request is needed in addition.
     assert known(of("seeds/cut-up")).size == 1441 * MIB
 
 
@@ -117,12 +117,12 @@ def test_several_gpus_have_one_limit_each() -> None:
     suggested = known(of("h200-four-cards"))
     assert suggested.gpus == 4 and not suggested.divided
     # The GPU that needs most decides.
-    assert suggested.size == max(limit.size for limit in suggested.each) == 700 * MIB  # of a peak of 466.2 MiB
+    assert suggested.size == max(limit.size for limit in suggested.each) == 700 * MIB  # for a peak of 466.2 MiB
     assert next(sentences(suggested)).startswith("A limit of 700M for each of 4 GPUs rests on")
 
 
 def divided(*pools: int, limits: tuple[int, ...]) -> SuggestedLimit:
-    """After a good run on one GPU with logical devices of these pools and limits, in MiB."""
+    """Return the suggestion after a good run on one GPU with logical devices of these pools and limits, in MiB."""
     stream = [*begin(), asked_limits(*(limit * MIB for limit in limits))]
     for index, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
         name = f"GPU:{index}"
@@ -142,7 +142,7 @@ def test_logical_devices_of_one_gpu_have_a_limit_each(pools: tuple[int, ...], li
     assert suggested.divided and suggested.gpus == 1
     each = [limit.size // MIB for limit in suggested.each]
     assert all(own >= pool for own, pool in zip(each, pools, strict=True))
-    # The whole is shared by the hook: every device gets its own at least.
+    # The hook divides the whole limit. Every device gets at least its own.
     got = shares(suggested.size // MIB, [float(limit) for limit in limits])
     assert all(share >= own for share, own in zip(got, each, strict=True))
     lines = code(suggested)

@@ -13,7 +13,7 @@ from tfmemtop.rules.notices import Noticed
 from tfmemtop.state import State, apply
 
 SAID_ANYWAY = {(RunEnded,), (MemoryReleasing,), (Noticed, "nvml")}
-"""How a run ended, and that this machine has no GPU, are no complaints."""
+"""Findings that are no complaints: how a run ended, and that this machine has no GPU."""
 
 
 def test_a_healthy_run_is_left_in_peace() -> None:

@@ -43,7 +43,7 @@ def test_a_leak_that_ran_out_within_a_minute_is_named() -> None:
 
 
 def test_a_leak_is_named_though_two_operations_waited_for_room_one_after_the_other() -> None:
-    """On a GPU: the second began to wait when the first had given up, 10 s after the rise had ended."""
+    """This was on a GPU. The second operation began to wait when the first gave up, 10 s after the rise had ended."""
     text = said("h100-leak")[AllocationFailed]
     assert "993 tensors of 2.0 MiB in trainer.history hold 1.9 GiB of the limit of 2.0 GiB: a leak." in text
     assert "step at leak.py:23" in text
@@ -80,7 +80,10 @@ def steps(count: int = 300, a_second: int = 4) -> list[events.Event]:
 
 
 def until_full(step: int, base: int = GIB, seconds: int = 30) -> list[events.Event]:
-    """In use rises by *step* a second up to the failure; every other reading is of a step at its height."""
+    """Return readings up to the failure: the bytes in use rise by *step* a second.
+
+    Every other reading is from the peak of a training step.
+    """
     sizes = [base + step * i // 10 for i in range(seconds * 10)]
     return [
         reading(3.0 + i / 10, size + 200 * MIB * (i % 2), pool=2 * GIB, limit=2 * GIB) for i, size in enumerate(sizes)
@@ -109,12 +112,12 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     leaked = found(RAN_OUT, failure())[AllocationFailed].cause
     assert isinstance(leaked, Leaked) and leaked.each is not None and abs(leaked.each - 25 * MIB / 4) < 0.3 * MIB
     assert isinstance(found(RAN_OUT, full_map(MIB, 900), failure())[AllocationFailed].cause, Leaked)
-    # Without steps nothing tells it from a model that is loaded.
+    # Without steps, a leak cannot be distinguished from a model that is being loaded.
     unstepped = [event for event in RAN_OUT if not isinstance(event, events.Functions)]
     assert not is_leak(unstepped, failure())
-    # What rose would be two tensors that are replaced by ever larger ones.
+    # By this map, the rise would be a few tensors that are replaced by ever larger ones.
     assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
-    # There would have been no room without the rise either.
+    # Without the rise, there would have been no room either.
     assert not is_leak(RAN_OUT, failure(requested=2 * GIB))
 
 
@@ -150,7 +153,7 @@ def test_a_list_that_filled_the_pool_before_a_rise_was_seen_is_told_first() -> N
     assert not isinstance(failed.cause, Leaked) and failed.collected and actions(failed)[0] is Action.KEEP_ARRAYS
     assert "asked for 250.0 MiB. 1,500 tensors of 1.0 MiB in outputs hold 1.5 GiB." in say(failed).headline
     assert suggested_limit(fold(parts)) is None
-    # What no list holds, as a model's variables, is needed.
+    # Tensors that no list holds, such as a model's variables, are needed.
     alone = events.Alike("", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
     look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[alone])
     assert not found(full, look, failure())[AllocationFailed].collected
@@ -168,7 +171,7 @@ def test_what_a_step_gives_back_is_not_retained() -> None:
 
 
 def host(*sizes: int, since: float = 3.0) -> list[events.Event]:
-    """The host memory of the process once a second, and four steps a second."""
+    """Return events with the host memory of the process once a second, and with four steps a second."""
     return [
         event
         for i, size in enumerate(sizes)
@@ -198,10 +201,10 @@ def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
 
 def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
     rest = [*begin(), effective(True)]
-    assert HostGrowth not in found(rest, host(*growing(100)))  # so soon caches still fill
+    assert HostGrowth not in found(rest, host(*growing(100)))  # so early, caches are still being filled
     assert HostGrowth not in found(rest, host(*growing(60), *[4 * GIB + 60 * MIB] * 200))
     assert HostGrowth not in found(rest, host(*growing(180, step=100_000)))
-    # It rises because the CPU's pool does, which is host memory.
+    # Host memory rises here because the CPU's pool, which is a part of it, rises.
     filling = [reading(3.0 + i, MIB * i, pool=GIB, name="CPU:0") for i in range(180)]
     together = sorted([*host(*growing(180)), *filling], key=lambda event: event.t)
     assert HostGrowth not in found(rest, together)
@@ -225,7 +228,7 @@ def test_a_real_script_that_is_traced_at_each_step() -> None:
 
 
 def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[events.Holders]:
-    """Windows in which each step keeps an output of a layer; between two of them *rise* steps are not recorded."""
+    """Return windows in which each step keeps an output of a layer. Between two, *rise* steps are not recorded."""
     made = []
     for number in range(count):
         window = w.Window(number=number + 1)
@@ -259,13 +262,13 @@ def test_windows_name_what_a_leak_consists_of() -> None:
         "In 3 min, operation sequential_1/up_1/Relu of layer up (train.py:31) made 45 tensors of 2.0 MiB, each "
         f"{tensor_text([1024, 512], 'float32')}, and none was freed. Python holds them as kept."
     ) in say(leak).text
-    # Two windows as far apart that hold the same tell of no leak.
+    # Windows that are as far apart and hold the same show no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
     assert found(begin(), effective(True), steady)[Leak].grown is None
 
 
 def test_a_leak_that_is_small_beside_the_model_is_found_after_four_minutes() -> None:
-    """The model is made in the first seconds, in one jump. What comes after it is a leak, or stays as it is."""
+    """The model is made in the first seconds, in one jump. After it, the use rises by a leak, or stays the same."""
     start = [reading(3.0 + i, i * 256 * MIB, pool=2 * GIB) for i in range(5)]
     rising = [reading(8.0 + i, GIB + i * MIB // 3, pool=2 * GIB) for i in range(240)]
     leak = found(begin(), effective(True), [*start, *rising])[Leak]
@@ -275,7 +278,10 @@ def test_a_leak_that_is_small_beside_the_model_is_found_after_four_minutes() -> 
 
 
 def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
-    """Until two of them tell who grows; not for a process that has none of its start, since it can have none."""
+    """Windows are requested until two of them show what grows.
+
+    No window is requested of a process that has none of its start, because it cannot record any.
+    """
     rise = [reading(3.0 + i, GIB + i * MIB, pool=2 * GIB) for i in range(240)]
     base = [*begin(), effective(True), *rise]
     start = [w.step(1).done(t=4.0, opened=events.Opened.START)]

@@ -1,4 +1,4 @@
-"""What the pool holds and for what: each rule where it holds, and where it just does not."""
+"""The memory that the pool holds, and its use: each rule where it applies, and where it just does not."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_other_settings_reserve_no_whole_card(settled: list[events.Event]) -> No
 
 
 def test_a_limit_that_tensorflow_chose_is_none() -> None:
-    # Of a TF1 session the hook tells the allocator's own limit, which nobody asked for.
+    # For a TF1 session the hook reports the allocator's own limit, which no call requested.
     chosen = effective(False, POOL_AT_ONCE)
     assert WholeCard in found(begin(), chosen, reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
     assert LooseLimit not in found(begin(), chosen, steady(80.0, GIB, 2 * GIB, POOL_AT_ONCE))
@@ -90,9 +90,9 @@ def test_a_pool_that_doubled_beyond_the_need() -> None:
     finding = found(stream, used)[GrownBeyondNeed]
     assert (finding.pool, finding.surplus, finding.step) == (4 * GIB, 4 * GIB - 2200 * MIB, 2 * GIB)
     assert finding.remedies == (Remedy(Action.FIND_LIMIT),)
-    # The region has only just been taken: what it is for may be coming.
+    # The region was taken only just now: the allocations for it may still follow.
     assert found(stream, used[:3]) == []
-    # Without the history of growth, doubling is likely, no more.
+    # Without the pool's history of growth, doubling is only likely.
     assert found(begin(), effective(True), used)[GrownBeyondNeed].step is None
 
 
@@ -120,17 +120,20 @@ def test_a_full_pool_in_small_pieces() -> None:
     finding = found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9))[FragmentedPool]
     assert (finding.free, finding.largest_free, finding.biggest) == (GIB, 100 * MIB, 512 * MIB)
     assert Action.USE_CUDA_ALLOCATOR in actions(finding)
-    # A piece that is large enough, a pool that can grow: no matter.
+    # There is no finding if a free piece is large enough, or if the pool can grow.
     assert found(used, chunk_map(4 * GIB, 3 * GIB, 600 * MIB, 512 * MIB, 0.6)) == []
     assert found(used, chunk_map(2 * GIB, GIB, 100 * MIB, 512 * MIB, 0.9)) == []
-    # A map of long ago.
+    # There is none if the map is old.
     assert found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9), reading(30.0, 3 * GIB, 3 * GIB)) == []
-    # All in use: no free memory that could lie in pieces.
+    # There is none if all is in use: no free memory could be in pieces.
     assert found(used, chunk_map(4 * GIB, 4 * GIB - MIB, MIB // 4, 512 * MIB, 0.9)) == []
 
 
 def rising(start: int, step: int, seconds: int, phase: int = 0, stop: int | None = None) -> list[events.Event]:
-    """In use rises by *step* a second, with *phase* more at every second reading."""
+    """Return readings in which the bytes in use rise by *step* a second, with *phase* more at every second reading.
+
+    With *stop*, the rise ends after so many seconds.
+    """
     sizes = [start + step * min(i, stop or i) + phase * (i % 2) for i in range(seconds)]
     peaks = [max(sizes[: i + 1]) for i in range(seconds)]
     return [
@@ -161,7 +164,7 @@ def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
     going = sorted([*rises, *steps], key=lambda event: event.t)
     finding = found(begin(), effective(True), going)[Leak]
     assert (finding.rise, finding.each, finding.unit) == (MIB, MIB // 4, "steps")
-    room = 4 * GIB - 299 * MIB  # what the limit leaves above the highest reading, near enough
+    room = 4 * GIB - 299 * MIB  # about the room that the limit leaves above the highest reading
     assert finding.left_steps is not None and abs(finding.left_steps - room // (MIB // 4)) < 200
 
 

@@ -1,4 +1,4 @@
-"""A run looked back on, and the five questions answered with its figures."""
+"""The review of a run, and the five questions answered with its figures."""
 
 import msgspec
 import pytest
@@ -34,7 +34,7 @@ GROWING: list[events.Event] = [
 
 
 def told(seen: RunReview) -> dict[Question, str]:
-    """Each answer as one text."""
+    """Return each answer as one text."""
     return {a.question: " ".join([*a.paragraphs, *pasted(a.command, 999), *a.code]) for a in answers(seen)}
 
 

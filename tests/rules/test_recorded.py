@@ -1,4 +1,4 @@
-"""What a real script does wrong is in its recording, and ``tfmemtop why`` finds it there."""
+"""The mistakes of a real script are in its recording, and ``tfmemtop why`` finds them there."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ from tfmemtop.words.findings import say
 
 
 def looked_back_on(folder: Path) -> tuple[RunReview, str, str]:
-    """The run that was recorded in *folder*, what ``why`` prints of it, and what ``record`` said at its end."""
+    """Return the review of the run recorded in *folder*, what ``why`` prints about it, and what ``record`` printed."""
     path = folder / "run.jsonl"
     page = subprocess.run(
         [*OURS, "why", path], check=True, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""The limit that a replay gives: suggested first, for the growth that is set, where it speaks for the run."""
+"""The limit that a replay gives: it is suggested first, for the growth that is set, if it covers the whole run."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SETTINGS = Settings()
 
 
 def state(peak: int = 10 * GIB, *, over: bool = True, **changed: Any) -> State:
-    """After a run with growth on, whose pool came to 12 GiB."""
+    """Return the state after a run with growth on, whose pool reached 12 GiB. *changed*: fields of its replay."""
     stream: list[events.Event] = [
         *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
         *(streams.effective(0.5, 100), streams.allocator(2.0, 100, 8 * GIB, peak, 12 * GIB)),
@@ -62,7 +62,7 @@ def test_a_peak_that_rose_a_little_since_is_added() -> None:
 
 
 def failed_again(limit: int, growth: bool, **changed: Any) -> str:
-    """What is said of the second run, which ran out under *limit* bytes, after one whose replay is known."""
+    """Return the text about the second run, which ran out under *limit* bytes. The replay of the first is known."""
     first = msgspec.structs.replace(replayed_on_a_gpu(), kept=3 * GIB, **changed)
     stream: list[events.Event] = [
         *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),

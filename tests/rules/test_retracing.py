@@ -1,4 +1,4 @@
-"""Retracing is told of where it goes on, with the function's place, and of no function that has warmed up."""
+"""Retracing is reported while it goes on, with the function's place. A function that has warmed up is not reported."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_a_few_shapes_met_in_the_first_minute_are_no_matter() -> None:
     shapes = [counts(50.0 + i, 7 * i + 1, min(i + 1, 8)) for i in range(30)]
     assert Retraced not in found(HEALTHY[:8], shapes[:7])
     assert Retraced not in found(HEALTHY[:8], shapes)
-    # Who goes on so is another matter.
+    # A function that goes on like this is reported.
     later = [counts(50.0 + i, 7 * i + 1, i + 1) for i in range(90)]
     assert Retraced in found(HEALTHY[:8], later)
 
@@ -97,7 +97,7 @@ for size in (8, 16, 32):
 
 
 def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
-    """What is found of it in the run that was recorded in *folder*, and how many calls there were of its function."""
+    """Return the findings about retracing in the run recorded in *folder*, and the number of calls of its function."""
     state = s.fold(recording.read(folder / "run.jsonl").events())
     assert state.run is not None and state.run.steps is not None
     return [finding for finding in findings(state) if isinstance(finding, Retraced)], state.run.steps.calls

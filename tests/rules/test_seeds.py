@@ -1,4 +1,4 @@
-"""What people say about TensorFlow's GPU memory, as recorded on an NVIDIA H200: what tfmemtop finds in each.
+"""What people report about TensorFlow's GPU memory, recorded on an NVIDIA H200, and the findings in each recording.
 
 The recordings are those of ``python -m tests.gpu.seeds``.
 """
@@ -100,7 +100,7 @@ MEASURED = ("growth-all", "growth-one", "gradient", "kernel-again", "small-tenso
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_context_was_measured_where_nothing_was_computed_at_once(name: str) -> None:
     account = review(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
-    # To the MiB the same in every process of this card, whatever it computed.
+    # To the MiB, the context is the same in every process on this card, whatever the process computed.
     assert account is not None and account.context_exact and account.context == 518 * MIB
 
 
@@ -122,5 +122,5 @@ def test_the_account_adds_up(name: str) -> None:
     least, most = POOLS[name]
     pool = sum(part.in_use + (part.cached or 0) for part in account.pools)
     assert least <= pool <= most
-    # Context, workspaces and kernels: what no setting of TensorFlow's changes.
+    # The difference is context, workspaces and kernels, which no setting of TensorFlow changes.
     assert 500 * MIB <= account.total - pool <= 700 * MIB

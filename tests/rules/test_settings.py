@@ -1,4 +1,4 @@
-"""Settings asked for and not had: each rule where it holds, and where it just does not."""
+"""Settings that were requested and are not in effect: each rule where it applies, and where it just does not."""
 
 from tests import streams as s
 from tests.rules.situations import (
@@ -47,7 +47,7 @@ def test_growth_asked_for_too_late_names_what_made_the_devices_before() -> None:
     finding = found(begin(), initialised(), effective(False), late)[AskedTooLate]
     assert finding.made_at == Callsite("/home/ada/train.py", 9, "x = tf.ones(3)")
     assert "Move the call of train.py:40 up, before train.py:9" in say(finding).explanation
-    # Of a fork, or in an older recording, nobody knows; then that is said.
+    # For a fork, or in an older recording, this is not known. The text says so.
     unknown = found(begin(), effective(False), late)[AskedTooLate]
     assert unknown.made_at is None and "is not known here" in say(unknown).explanation
 
@@ -99,7 +99,7 @@ def test_growth_that_differs_between_gpus() -> None:
     raised = wrote("Traceback\r\nValueError: Memory growth cannot differ between GPU devices\r\n")
     finding = found(begin(gpus=2), one, raised)[GrowthDiffers]
     assert finding.severity is Severity.ERROR and finding.asked == ("GPU:0",)
-    # The script may yet ask for the others.
+    # The script may still ask for growth on the other GPUs.
     assert found(begin(gpus=2), one) == []
 
 
@@ -111,7 +111,7 @@ def test_growth_that_differs_is_found_where_the_script_says_nothing_of_it() -> N
     refused = initialised(20, "model.fit(x)", DIFFERS)
     finding = found(begin(gpus=2), one, refused)[GrowthDiffers]
     assert finding == GrowthDiffers(("GPU:0",), Callsite("/home/ada/train.py", 20))
-    # It ceases once they are made after all, though the words still stand in the output.
+    # The finding ends once the devices are made after all, although the output still contains the message.
     printed = wrote(DIFFERS)
     assert GrowthDiffers not in found(begin(gpus=2), one, printed, refused, initialised(t=2.0), effective(True))
 
@@ -133,12 +133,12 @@ def test_the_environment_that_the_script_had_is_known_without_asking() -> None:
     made = initialised(TF_FORCE_GPU_ALLOW_GROWTH="false")
     finding = found(begin(), grow, made, effective(False))[GrowthOverridden]
     assert finding.word == "false"
-    # What is not set is not blamed.
+    # A variable that is not set is not named as the reason.
     other = found(begin(), grow, initialised(), effective(False))[GrowthOverridden]
     assert other.word is None and other.sure
     ignored = found(begin(), initialised(TF_FORCE_GPU_ALLOW_GROWTH="1"), effective(False))[GrowthWordIgnored]
     assert ignored.word == "1" and actions(ignored) == [Action.SET_GROWTH]
-    # The script has put it right before TensorFlow read it.
+    # The script has corrected the variable before TensorFlow read it.
     put_right = initialised(TF_FORCE_GPU_ALLOW_GROWTH="true")
     assert GrowthWordIgnored not in found(begin(), environment("1"), put_right, effective(True))
 
@@ -146,7 +146,7 @@ def test_the_environment_that_the_script_had_is_known_without_asking() -> None:
 def test_what_the_user_chose_in_tfmemtop_overrides_without_a_word() -> None:
     grow = asked_growth()
     assert GrowthOverridden not in found(begin(Settings(growth="off")), grow, effective(False))
-    # Growth of a GPU that TensorFlow does not use says nothing of the one that it uses.
+    # Growth on a GPU that TensorFlow does not use shows nothing about the GPU that it uses.
     assert GrowthOverridden not in found(begin(gpus=2), asked_growth("GPU:1"), effective(False))
 
 

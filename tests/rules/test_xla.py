@@ -1,4 +1,4 @@
-"""A nameless buffer is offered XLA's report; no run has it unasked."""
+"""If a large buffer has no name, XLA's report is offered. No run makes this report unless the user chose it."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ BUFFER = 600 * MIB + 4
 
 
 def window(size: int = BUFFER, name: str = "", *, before: bool = False) -> events.Holders:
-    """A step with 400 MiB of variables, and one allocation of *size*."""
+    """Return the window of a step with 400 MiB of variables, and one allocation of *size* bytes."""
     made = Window()
     made.has(400 * MIB, "")
     if before:
@@ -51,7 +51,7 @@ def test_most_of_a_peak_without_a_name_is_offered_a_report() -> None:
         [window(390 * MIB)],  # less than half
         [window(name="model/dense/MatMul")],
         [window(before=True)],  # allocated before: it may be anything
-        [window(), cluster(temporary=BUFFER)],  # it is known
+        [window(), cluster(temporary=BUFFER)],  # the buffer is known
         [window(), cluster(module=-1, name="", missing=events.XlaMissing.USERS_FOLDER)],  # it cannot be known
     ],
 )
@@ -70,7 +70,7 @@ def test_a_report_that_is_missing_says_why(why: events.XlaMissing) -> None:
 
 
 class Live:
-    """A source that reaches a script."""
+    """A source that is live: it reaches a script."""
 
     live = True
 
@@ -95,6 +95,6 @@ def next_settings(session: Session) -> Settings:
 
 
 def test_a_run_that_reports_is_followed_by_one_that_does_and_nothing_is_preset() -> None:
-    """A report slows the steps that XLA compiles: nobody gets one unasked."""
+    """A report slows the steps that XLA compiles, so no run makes one unless the user chose it."""
     assert next_settings(Session(Live(*run(window(), settings=Settings(xla_report=True))))).xla_report
     assert not next_settings(Session(Live(*run(window())))).xla_report
