@@ -1,4 +1,4 @@
-"""A Slurm of our own on this machine: munged, slurmctld and two slurmd, from Debian's packages where they are there."""
+"""A Slurm for these tests only, on this machine: munged, slurmctld and two slurmd, if Debian's packages are there."""
 
 import getpass
 import os
@@ -50,7 +50,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 @dataclass(frozen=True)
 class Slurm:
-    """The cluster; ``environment`` leads Slurm's programs, and tfmemtop, to it."""
+    """The cluster. With the variables ``environment``, Slurm's programs and tfmemtop use this cluster."""
 
     folder: Path
     environment: dict[str, str]
@@ -104,7 +104,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
             _start(started, folder, environment, "slurmd", "-D", "-N", node)
         _wait_for(lambda: _idle(environment) == len(NODES), folder, started)
         yield Slurm(folder, environment)
-        # What still runs after a test that has failed would outlive the cluster.
+        # Jobs that still run after a failed test would outlive the cluster.
         subprocess.run(["scancel", "--user", getpass.getuser()], env=environment, check=False, timeout=PATIENCE_S)
         with suppress(pytest.skip.Exception):
             _wait_for(lambda: _idle(environment) == len(NODES), folder, started)

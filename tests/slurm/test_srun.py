@@ -1,4 +1,4 @@
-"""``srun tfmemtop record``, on a real Slurm of two nodes: files by rank, and a script that behaves as without it."""
+"""``srun tfmemtop record`` on a real Slurm of two nodes: one file per rank, and the script runs as without tfmemtop."""
 
 import os
 import re
@@ -51,7 +51,7 @@ time.sleep(1)  # for what should not come
 
 
 def until(there: Callable[[], bool]) -> None:
-    """Wait for it."""
+    """Wait until *there* returns true."""
     give_up = time.monotonic() + PATIENCE_S
     while not there():
         assert time.monotonic() < give_up
@@ -59,27 +59,27 @@ def until(there: Callable[[], bool]) -> None:
 
 
 def left_of(slurm: Slurm, job: str) -> list[int]:
-    """The processes that have *job* of this cluster in their environment."""
+    """Return the processes that have *job* of this cluster in their environment."""
     found = []
     marks = (f"\0SLURM_JOB_ID={job}\0".encode(), f"\0SLURM_CONF={slurm.environment['SLURM_CONF']}\0".encode())
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment = b"\0" + (folder / "environ").read_bytes()
         except OSError:
-            continue  # it has gone, or is somebody else's
+            continue  # the process has ended, or belongs to another user
         if all(mark in environment for mark in marks):
             found.append(int(folder.name))
     return found
 
 
 def parent_of(pid: int) -> str:
-    """The name of the parent of *pid*."""
+    """Return the name of the parent of *pid*."""
     parent = psutil.Process(pid).parent()
     return parent.name() if parent else ""
 
 
 def job_of(slurm: Slurm, cwd: Path) -> str:
-    """The job that runs."""
+    """Return the number of the job that runs."""
     return slurm.run("squeue", "-h", "-o", "%i", cwd=cwd).stdout.split()[0]
 
 
@@ -106,7 +106,7 @@ def test_ranks_without_a_terminal_are_as_bare_and_have_a_file_each(slurm: Slurm,
 @pytest.mark.parametrize("signal_name", ["KILL", "SEGV"])
 def test_slurm_tells_of_a_signal_that_ended_a_rank_as_bare(slurm: Slurm, tmp_path: Path, signal_name: str) -> None:
     script = f"test $SLURM_PROCID = 1 && kill -{signal_name} $$; true"
-    srun = ("srun", "-N2", "-n2", "-e", "said-%t")  # srun sometimes loses what a rank says at such an end
+    srun = ("srun", "-N2", "-n2", "-e", "said-%t")  # srun sometimes loses what a rank writes at such an end
     bare, done = (slurm.run(*srun, *record, "sh", "-c", script, cwd=tmp_path) for record in ((), RECORD))
     assert done.returncode == bare.returncode == 128 + signal.Signals[f"SIG{signal_name}"]
     told = [[line for line in each.stderr.splitlines() if "task 1:" in line] for each in (bare, done)]
@@ -144,8 +144,8 @@ def test_a_job_that_is_started_again_keeps_the_recordings_of_its_first_start(slu
     told = time.monotonic()
 
     def started_again() -> bool:
-        # Slurm would wait for two minutes. It can be told otherwise once the first start is over. It is told every two
-        # seconds only, so that a busy Slurm finds the time to start the job.
+        # Slurm would wait for two minutes. Once the first start is over, a new start time can be set. It is set only
+        # every two seconds, so that a busy Slurm has the time to start the job.
         nonlocal told
         if time.monotonic() > told + 2:
             slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", cwd=tmp_path)
@@ -166,7 +166,7 @@ def test_what_a_script_leaves_behind_ends_with_the_step_as_bare(slurm: Slurm, tm
     for job in (done.stdout.strip(), bare.stdout.strip()):
         left = left_of(slurm, job)
         names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in left]
-        assert set(names) <= {"sleep"}  # an orphan, which this kind of Slurm does not follow, with us or without
+        assert set(names) <= {"sleep"}  # an orphan: this Slurm does not track it, with tfmemtop or without
         for pid in left:
             os.kill(pid, signal.SIGKILL)
 
@@ -186,7 +186,7 @@ def test_a_terminal_is_the_scripts(slurm: Slurm, tmp_path: Path, record: tuple[s
 
 
 def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Slurm, tmp_path: Path) -> None:
-    """Slurm ends a step with its task. A script that is left running would be killed, or run on outside the job."""
+    """Slurm ends a step when its task ends. A script left running would be killed, or would run on outside the job."""
     stop = tmp_path / "stop"
     script = f"until test -e {stop}; do sleep 0.1; done; exit 6"
     environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
@@ -210,7 +210,7 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
 
 
 def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Path) -> None:
-    """What Slurm sends to all processes of the step is not passed on; what is sent to the task alone is."""
+    """tfmemtop forwards a signal that is sent to the task only, but not one that all processes of the step receive."""
     heard = tmp_path / "heard"
     environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
     script = ("sh", "-c", 'exec python -c "$1" > "$2"', "sh", HEARS, str(heard))
@@ -235,7 +235,7 @@ def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Pa
 
 
 def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:
-    """As its page says; *slurm* tells whether there is one."""
+    """The commands are those of the manual's page. The fixture *slurm* skips this test if Slurm is not installed."""
     page = topic("many-machines").partition("## Try it on one machine")[2]
     first, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:3]
     ports = "Port=[17001-17002]"

@@ -1,4 +1,4 @@
-"""A training whose batches grow, for a trace that has everything: regions that double, free chunks, several threads."""
+"""A training whose batches grow, for a trace with everything: regions that double, free chunks, several threads."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""``tfmemtop whatif`` on a recorded session: the table, JSON, and what is said where nothing can be replayed."""
+"""``tfmemtop whatif`` on a recorded session: the table, JSON, and the message if nothing can be replayed."""
 
 import json
 import subprocess
@@ -76,7 +76,7 @@ def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
     tensorflow: tuple[Path, str], tmp_path: Path
 ) -> None:
     """The sixth step needs twenty times as much as those before it: 39 MiB twice."""
-    assert build(*tensorflow).state == "built"  # so that it is there when the first step begins
+    assert build(*tensorflow).state == "built"  # so that the probe is there when the first step begins
     found = []
     for options in ((), ("--trace", "--holders-interval", "0")):
         path = str(tmp_path / f"{len(options)}.jsonl")
@@ -148,7 +148,10 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
 
 
 def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
-    """What is said of a run with growth on after whose recorded allocations came *later*, on cards of 11 to 40 GiB."""
+    """Return the page and the JSON about a run with growth on, with a table of cards of 11 to 40 GiB.
+
+    The events *later* come after the allocations that were recorded and replayed.
+    """
     run = msgspec.structs.replace(streams.run(), traced=traced)
     stream = [
         *(streams.session(), run, streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),

@@ -1,4 +1,4 @@
-"""The engine has each trace replayed beside the script, and its readers get the table."""
+"""The engine has each trace replayed while the script runs, and sends the table to its readers."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 async def replayed(events: list[Event]) -> Replayed:
-    """What the engine publishes once it has met *events*."""
+    """Publish *events*, and return the replay that the engine publishes then."""
     stream, answers = Stream(), asyncio.Queue[Replayed]()
     replays = Replays(stream)
     replays.begin()
@@ -36,7 +36,7 @@ async def replayed(events: list[Event]) -> Replayed:
 
 @pytest.fixture
 def events(traced: Traced, tensorflow: tuple[Path, str], program: Path) -> list[Event]:
-    # Figures come ten times a second: the first is there before the trace.
+    # Figures come ten times a second, so the first ones come before the trace.
     *others, reading = session(*traced, *tensorflow)
     place = next(number for number, event in enumerate(others) if isinstance(event, Trace))
     return [*others[:place], reading, *others[place:]]
@@ -48,7 +48,7 @@ async def test_a_complete_trace_is_replayed_and_its_table_published(events: list
     assert (told.present.in_order.peak, told.present.limit) == (traced[1].peak, 4096 << 20)
     (view,) = predicted(fold([*events, told]))
     assert view.share == 1.0 and view.measured is not None and view.rows[0] is told.present
-    # A screen can ask by itself, with the same answer.
+    # A screen can start a replay itself, with the same result.
     (pool,) = traced_in(fold(events))
     again = await ask_later(pool)
     assert (again.present, again.rows, again.smallest) == (told.present, told.rows, told.smallest)

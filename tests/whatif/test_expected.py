@@ -1,4 +1,4 @@
-"""Which largest value of a number in the command the traces of two runs let expect."""
+"""The largest value of a number in the command, as predicted from the traces of two runs."""
 
 from pathlib import Path
 
@@ -19,9 +19,10 @@ WEIGHTS = 6 * MIB
 
 
 def run_of(batch: int, *, swapped: bool = False) -> list[Trace]:
-    """A step: the weights, their gradient, and between them two activations, of 1 MiB and of 256 KiB for each sample.
+    """Return the trace of a step.
 
-    *swapped*: two threads took turns in the other order.
+    It allocates the weights, then two activations of 1 MiB and of 256 KiB for each sample, then the gradient of the
+    weights. With *swapped*, two threads took turns in the other order.
     """
     first, second = (3, 2) if swapped else (2, 3)
     told = [(1, 1, WEIGHTS, "init"), (2, first, batch * MIB, "layer"), (3, second, batch * MIB // 4, "layer")]
@@ -70,7 +71,7 @@ def test_no_two_tries_tell_nothing() -> None:
 
 
 def tell(known: Expectations, batch: int, tensorflow: Path, version: str = "0") -> None:
-    """A try that has passed."""
+    """Give *known* the events of a try with *batch* that has passed."""
     known.begin()
     hook = streams.hook(0.4, 1, version)
     known.take(msgspec.structs.replace(hook, tensorflow_path=str(tensorflow)))
@@ -101,5 +102,5 @@ def test_the_worker_replays_runs_that_never_were(
         monkeypatch.setattr("os.nice", lambda _: 0)
         assert main([]) == 0
     expected = answered(capfdbinary.readouterr().out)
-    # 12 MiB are there always, and each sample needs 1.25 MiB; regions that never merge leave some room unused.
+    # 12 MiB are always in use, and each sample needs 1.25 MiB. Regions that never merge leave some room unused.
     assert expected is not None and 80 <= expected.surely <= expected.likely <= expected.at_most <= 155

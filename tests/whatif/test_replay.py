@@ -1,4 +1,6 @@
-"""The replay of a real training: equal to what its allocator measured, in order, by thread, and under every setting."""
+"""The replay of a real training: it equals what its allocator measured. It is done in order, by thread, and under
+every setting.
+"""
 
 import os
 import stat
@@ -53,7 +55,10 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
 
 
 def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> None:
-    """One keeps a small tensor, which in another run lies behind the other's large one, and cuts what that frees."""
+    """One thread keeps a small tensor. In another run it lies behind the large tensor of the other thread.
+
+    There it divides the memory that the large tensor frees.
+    """
     kept, large, larger = (2, MIB), (0, 8 * MIB), (0, 16 * MIB)
     brief = [event for number in range(2, 30) for event in ((0, 256), (1, number))]
     events = [kept, large, *brief, (1, 1), larger]
@@ -65,7 +70,7 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
 
 
 def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None:
-    """A convolution that keeps 8 MiB, and tries 16 MiB of scratch memory for its time."""
+    """A convolution keeps 8 MiB, and tries to get 16 MiB of scratch memory while it runs."""
     output, scratch, later = (0, 8 * MIB), (0, 16 * MIB), (0, 8 * MIB)
     events = [output, scratch, (1, 1), later]
     smallest, row = Question(False, False, smallest=True), Question(False, False, 18 * MIB)
@@ -77,7 +82,7 @@ def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None
 
 
 def test_no_scratch_memory_at_all_may_be_better_than_some(program: Path) -> None:
-    """Scratch memory that is kept a while takes the room of what comes next."""
+    """Scratch memory that is kept for a while takes the room of the next allocation."""
     events = [(0, 8 * MIB), (0, 6 * MIB), (0, 8 * MIB), (1, 1), (1, 2)]
     (ends,) = run(program, events, [], [Question(False, False, smallest=True)], scratch=[1])
     assert ends == Ends(22 * MIB, 16 * MIB)
@@ -93,13 +98,14 @@ def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: 
 def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(
     course: Course, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The books of the huge one would take 4 GiB.
+    # The bookkeeping for the largest pool would take 4 GiB.
     monkeypatch.setattr("tfmemtop.probe.replaying._memory", lambda: 512 * MIB)
     sizes = (400 * MIB, 4096 * MIB, 140_829 * MIB)
     answers = run(program, course.events, course.steps, [Question(False, True, size) for size in sizes])
     pools = [answer.in_order for answer in answers if isinstance(answer, Answer)]
     assert [pool.pool for pool in pools] == list(sizes) and all(pool.growths == 1 for pool in pools)
-    # The huge one is not laid out whole, and says the same of what is in use, and of what is free beside it.
+    # The largest pool is not laid out completely. Its bytes in use are the same as in the others, and its free memory
+    # differs only by the size of the pool.
     assert len({pool.in_use for pool in pools}) == 1
     assert pools[2].largest_free - pools[1].largest_free == pools[2].pool - pools[1].pool
 
@@ -117,7 +123,7 @@ def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> N
     found = run(program, events, steps, [Question(True, True, smallest=True), Question(False, True, smallest=True)])
     took = time.process_time() - began[0] + os.times().children_user - began[1]
     assert len(events) >= 100_000 and all(isinstance(ends, Ends) for ends in found)
-    assert took < 12  # 2 s on a machine that does nothing else
+    assert took < 12  # 2 s on an idle machine
 
 
 def test_what_is_no_trace_is_refused(program: Path) -> None:

@@ -1,4 +1,4 @@
-"""Traces of real scripts, taken on the CPU's BFC by TensorFlow's own recorder, apart from tfmemtop's."""
+"""Traces of real scripts, taken on the CPU's BFC by TensorFlow's own recorder, independently of tfmemtop's."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ _PART = 20_000  # events
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the allocator itself said at the end; bytes."""
+    """What the allocator itself reported at the end; sizes in bytes."""
 
     in_use: int
     peak: int
@@ -48,7 +48,7 @@ class Measured:
 
 
 def recorder(tensorflow: Path, folder: Path) -> Path:
-    """The recorder, built against *tensorflow* into *folder*, by whoever comes first."""
+    """Return the recorder in *folder*. The first process that needs it builds it, against *tensorflow*."""
     library = folder / "recorder.so"
     with (folder / "recorder.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -66,7 +66,7 @@ def _compile(library: Path, tensorflow: Path) -> None:
             *("-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
             *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
             *("-o", str(draft), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
-            # Where that is in no other place than the first: what TensorFlow itself has loaded.
+            # Symbols that are not in this library are in other libraries, which TensorFlow itself has loaded.
             "-Wl,--unresolved-symbols=ignore-all",
         ],
         check=True,
@@ -75,19 +75,19 @@ def _compile(library: Path, tensorflow: Path) -> None:
 
 
 def environment(limit: int) -> dict[str, str]:
-    """The variables that give the CPU a BFC pool of at most *limit* MiB."""
+    """Return the environment variables that give the CPU a BFC pool of at most *limit* MiB."""
     return {**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit)}
 
 
 def trace(command: list[str], library: Path, folder: Path, limit: int = 4096) -> tuple[list[Trace], Measured]:
-    """Run *command*, a script and its arguments, with a pool of *limit* MiB; its trace, and what was measured."""
+    """Run *command*, a script and its arguments, with a pool of *limit* MiB. Return its trace and what was measured."""
     lines = _run(command, library, folder, limit, records=True)
     assert lines is not None
     return told(lines)
 
 
 def told(lines: list[str]) -> tuple[list[Trace], Measured]:
-    """What the recorder's file tells with its *lines*."""
+    """Return the trace and the measured figures in the *lines* of the recorder's file."""
     return parts(lines[:-1]), _measured(lines)
 
 
@@ -96,7 +96,7 @@ def _measured(lines: list[str]) -> Measured:
 
 
 def attempt(command: list[str], library: Path, folder: Path, limit: int) -> Measured | None:
-    """The same without a trace: what was measured, ``None`` if the script failed."""
+    """Do the same without a trace. Return what was measured; ``None`` if the script failed."""
     lines = _run(command, library, folder, limit, records=False)
     return None if lines is None else _measured(lines)
 
@@ -117,7 +117,7 @@ def _run(command: list[str], library: Path, folder: Path, limit: int, *, records
 
 
 def parts(lines: list[str]) -> list[Trace]:
-    """The recorder's *lines* as tfmemtop's events, which they become in a recording."""
+    """Return the recorder's *lines* as the events of a tfmemtop recording."""
     split = sorted((line.split(" ", 2) for line in lines), key=lambda line: int(line[1]))
     found: list[Allocated | Freed] = []
     numbers: dict[str, int] = {}
@@ -155,7 +155,7 @@ def parts(lines: list[str]) -> list[Trace]:
 
 
 def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: str, limit: int = 4096) -> list[Event]:
-    """A small session whose process has that trace, and reads those figures, in a CPU pool of *limit* MiB."""
+    """Return a small session whose process has that trace and those figures, in a CPU pool of *limit* MiB."""
     pid = 100
     hook = msgspec.structs.replace(streams.hook(0.4, pid, version), tensorflow_path=str(tensorflow))
     reading = Allocator(
@@ -175,6 +175,6 @@ def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: s
 
 
 def write(path: Path, events: list[Event]) -> Path:
-    """A recording of *events*."""
+    """Write a recording of *events* to *path*, and return the path."""
     path.write_bytes(b"\n".join(map(encode, events)) + b"\n")
     return path
