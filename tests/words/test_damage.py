@@ -1,4 +1,4 @@
-"""What could not be read: every reason has its words, and stands in the manual."""
+"""Data that could not be read: every reason has a text, and is listed in the manual."""
 
 import pytest
 

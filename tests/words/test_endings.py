@@ -1,4 +1,4 @@
-"""How a run ended, said in one way everywhere."""
+"""How a run ended: the text for it, which is the same everywhere."""
 
 import pytest
 

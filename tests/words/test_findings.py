@@ -1,4 +1,4 @@
-"""What is said of findings: every kind has words, and some whole texts."""
+"""The texts of findings: every kind has one, and a few are checked completely."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def kinds(base: type[T]) -> set[type[T]]:
-    """All classes in the rules that are derived from *base*, and stand for a kind of their own."""
+    """Return all classes in the rules that are derived from *base* and stand for a kind of their own."""
     modules = [import_module(f"tfmemtop.rules.{found.name}") for found in iter_modules(tfmemtop.rules.__path__)]
     classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
     return {kind for kind in classes - {base, DeviceFinding} if issubclass(kind, base)}

@@ -1,4 +1,4 @@
-"""What is said of a search: what each step down costs, what to set, and why nothing was found."""
+"""The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
 import msgspec
 

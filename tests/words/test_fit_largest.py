@@ -1,4 +1,4 @@
-"""What is said of the largest value: of values outside the range that was given, nothing is known."""
+"""The text about the largest value. About values outside the given range nothing is known."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stands in the output of a script whose engine has ended before it."""
+"""The line in the output of a script whose engine has ended before the script."""
 
 import signal
 

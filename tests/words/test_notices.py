@@ -1,4 +1,4 @@
-"""Notices: every kind has its words, and those of recordings of format 1 keep theirs."""
+"""Notices: every kind has a text, and notices in recordings of format 1 keep theirs."""
 
 import json
 

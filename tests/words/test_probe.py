@@ -1,4 +1,4 @@
-"""What is said of the probe, and of a hook that cannot be read: facts in the stream, sentences at its end."""
+"""The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made."""
 
 import pytest
 

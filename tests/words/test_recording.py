@@ -1,4 +1,4 @@
-"""What is wrong with a recording: each trouble has its words, with the file and what belongs to it."""
+"""What is wrong with a recording: each trouble has a text, which names the file and further facts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Foreign text: what is left of it steers nothing and deceives nobody, and is otherwise what it was."""
+"""Foreign text: what is shown of it cannot control the terminal or deceive a reader. All else is left unchanged."""
 
 import json
 import unicodedata

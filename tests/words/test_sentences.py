@@ -1,4 +1,4 @@
-"""English is made in ``words/`` alone: rooms of facts hold no sentence."""
+"""English sentences are made in ``words/``. The other rooms of the package contain facts, and no sentences."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ NOT_CHECKED = {
     "first": "draws before words/ is loaded; tests/ui/test_first_picture.py compares what it says with the screen",
     "tensorflow_text.py": "recognises what TensorFlow writes",
 }
-"""Rooms and files of the package that may hold sentences, with the reason. All others hold none."""
+"""Rooms and files of the package that may contain sentences, with the reason. All others contain none."""
 
 NO_ENGLISH = {
     "doctor/interpreter.py",  # a program for the command's Python
@@ -31,32 +31,33 @@ NO_ENGLISH = {
     "recording/format_1.py",  # sentences of format 1, which it turns into facts
     "xla/assignment.py",  # what XLA writes, to recognise it
 }
-"""Files of these rooms whose long strings are nothing that tfmemtop says."""
+"""Files of the other rooms whose long strings are not texts that tfmemtop shows."""
 
 _RE = "re"
 """The module whose functions take a pattern as their first argument."""
 
 DECLARE_KEYS = ("Key", "Binding")
-"""Constructors that declare a key. What it does is said where it is declared, as an argument of theirs."""
+"""Constructors that declare a key. The description of the key is one of their arguments."""
 
 DECLARE_OPTIONS = ("add_argument", "add_argument_group")
-"""Methods that declare an option of a command, or a group of them. Likewise; argparse makes the help of them."""
+"""Methods that declare an option of a command, or a group of options. The description is one of their arguments;
+argparse makes the help from it."""
 
-_WORD = re.compile(r"[A-Za-z'’][A-Za-z'’-]*[.,;:!?]?")  # an option is none
+_WORD = re.compile(r"[A-Za-z'’][A-Za-z'’-]*[.,;:!?]?")  # an option is not a word
 
 MOST_WORDS = 2
-"""A constant of more words than that is taken for a sentence."""
+"""A constant of more words than this counts as a sentence."""
 
 
 def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and text of each string of three words and more that the program could show.
+    """Yield the line and the text of each string of at least three words that the program could show.
 
     Docstrings, patterns, style sheets and the descriptions of keys and options are left out.
     """
     nodes = list(ast.walk(tree))
     left_out = {id(part) for node in _not_shown(nodes) for part in ast.walk(node)}
     for node in nodes:
-        if isinstance(node, ast.JoinedStr):  # which counts as a whole
+        if isinstance(node, ast.JoinedStr):  # an f-string counts as a whole
             left_out |= {id(part) for part in ast.walk(node)} - {id(node)}
     for node in nodes:
         text = "" if id(node) in left_out else _text(node)
@@ -71,11 +72,11 @@ def _text(node: ast.AST) -> str:
 
 
 SHEETS = ("CSS", "DEFAULT_CSS")
-"""What Textual calls a style sheet."""
+"""Textual's names of style sheets."""
 
 
 def _not_shown(nodes: list[ast.AST]) -> Iterator[ast.AST]:
-    """Docstrings of modules, classes, functions and constants, declarations, patterns and style sheets."""
+    """Yield docstrings of modules, classes, functions and constants, declarations, patterns and style sheets."""
     for node in nodes:
         if isinstance(node, ast.Call) and _takes_pattern(node.func):
             yield from node.args[:1]

@@ -1,4 +1,4 @@
-"""Settings in words: what the user chose, what TensorFlow does, what the next run has otherwise."""
+"""Settings in words: what the user chose, what TensorFlow does, and how the next run differs."""
 
 from msgspec import structs
 

@@ -1,4 +1,4 @@
-"""Every reason why nothing was started has words and an exit code."""
+"""Every reason why nothing was started has a text and an exit code."""
 
 import msgspec
 import pytest
