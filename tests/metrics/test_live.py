@@ -1,4 +1,4 @@
-"""The exporter of a live session: it outlives the screen and ends with the session. Its unexpected end is one notice."""
+"""The exporter of a live session: it outlives the screen and ends with the session. If it is killed, a notice comes."""
 
 import asyncio
 import os
