@@ -137,8 +137,9 @@ def matching(rows: Sequence[Judged], wanted: str) -> list[Judged]:
         name, colon, text = word.partition(":")
         if colon and name in _FIELDS:
             field = _FIELDS[name]
-            whole = name in ("job", "rank")  # rank 1 is not rank 12
-            found = [one for one in found if (text == field(one) if whole and text else text in field(one).casefold())]
+            whole = bool(text) and name in ("job", "rank")  # rank 1 is not rank 12
+            values = [(one, field(one).casefold()) for one in found]
+            found = [one for one, value in values if (text == value if whole else text in value)]
         else:
             found = [one for one in found if word in _all(one)]
     return found
