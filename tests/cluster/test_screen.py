@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
-from tests.cluster.recorded import cluster_screen, settled
+from tests.cluster.recorded import Answering, cluster_screen, settled
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.client import Address, Answer, Client
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.overview import Row, Silence
 from tfmemtop.cluster.watch import Asking, Watch
@@ -205,3 +205,27 @@ async def test_the_rise_of_a_leak_is_the_same_in_all_lines_of_a_gpu() -> None:
         await settled(pilot)
         rates = RATE.findall(shown(app))
         assert told_by_the_overview and len(rates) == 2 and len(set(rates)) == 1
+
+
+class Counting(Answering):
+    """Notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+        self.asked.append(what)
+        return super()._get(what, parameters)
+
+
+async def test_the_key_to_refresh_asks_for_the_opened_gpu_too() -> None:
+    client = Counting()
+    app = ClusterApp(Watch(Asking(client), 3600.0), UiOptions(), job=None)
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await settled(pilot)
+        await pilot.press("slash", *"job:4190 rank:1", "enter", "enter")
+        await settled(pilot)
+        assert client.asked.count("query_range") == 1, "the history"
+        await pilot.press("r")
+        await until(app, lambda _: client.asked.count("query_range") == 2)

@@ -68,6 +68,9 @@ class ClusterApp(ScreenApp):
 
     def action_refresh(self) -> None:
         self.watch_.hurry()
+        for screen in self.screen_stack:
+            if isinstance(screen, GpuScreen):
+                screen.hurry()
 
     def action_help(self) -> None:
         from tfmemtop.ui.screens.cluster_help import ClusterHelp

@@ -176,6 +176,10 @@ class GpuScreen(Drawn, Screen[None]):
         self.header.reading = False
         self.refresh_state(self._gpu.state)
 
+    def hurry(self) -> None:
+        """Read the new figures now."""
+        self._wake.set()
+
     def look(self, seen: Seen) -> None:
         """Use *seen*, the newest overview, for what is wrong with this GPU."""
         found = next((one for one in seen.overview.rows if one.row.key == self.key), None)
