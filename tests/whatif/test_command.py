@@ -147,6 +147,24 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     }
 
 
+@pytest.mark.programs
+def test_a_run_of_several_is_named_by_its_number(tmp_path: Path) -> None:
+    stream: list[events.Event] = [
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.effective(0.5, 100), streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), replayed_on_a_gpu()),
+        events.RunEnd(t=10.0, run=1, exit_code=0, signal=None),
+        *(streams.run(11.0, 2, 200), streams.process(11.1, 200, 2), streams.hook(11.2, 200)),
+    ]
+    path = str(write(tmp_path / "run.jsonl", stream))
+    first = command(f"{path}:1", "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["device"] == "GPU:0"
+    for name in (path, f"{path}:2"):
+        assert "no first steps" in command(name).stderr, "nothing was recorded of run 2"
+    none = command(f"{path}:3")
+    assert none.returncode == 2 and "holds no run 3" in none.stderr
+
+
 def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
     """Return the page and the JSON about a run with growth on, with a table of cards of 11 to 40 GiB.
 

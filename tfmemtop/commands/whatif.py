@@ -27,7 +27,10 @@ from tfmemtop.words.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace
 
 
 class Arguments(Parsed):
-    """``file`` is the recording. ``device`` is a logical device; ``None`` means all that were recorded."""
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``.
+
+    ``device`` is a logical device; ``None`` means all that were recorded.
+    """
 
     file: str | None = None
     device: str | None = None
@@ -37,7 +40,7 @@ class Arguments(Parsed):
 def declare(parser: Parser) -> None:
     """Declare the recording and the form of the report."""
     parser.arguments = Arguments
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
     group = add_json_option(parser)
     group.add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
 
@@ -49,7 +52,7 @@ def run(arguments: Arguments) -> int:
         Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
     """
     path, number = numbered(arguments.file)
-    state = fold(path)
+    state = fold(path, number)
     if state.run is None or number not in (None, state.run.run):
         raise no_run(path, number)
     _replay(state)
