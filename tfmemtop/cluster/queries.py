@@ -147,7 +147,6 @@ class Queries:
         return f"{_meaning(idle, 'idle')} or {_meaning(rising, 'rising')} or {_meaning(pace, 'pace')}"
 
 
-_TOLD_ONCE = ("device_memory_total_bytes", "had_total"), ("device_info", "had_info"), ("run_info", "had_user")
 _FULLNESS = ("device_memory_used_bytes", "device_memory_total_bytes")
 
 
