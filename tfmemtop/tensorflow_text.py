@@ -25,6 +25,7 @@ NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
 """In a message about CUDA's driver."""
 
+_IGNORED_WORD = re.compile(re.escape(GROWTH_VARIABLE_IGNORED) + r': "([^"\n]{0,80})"')
 _NOT_LOADED = re.compile(r"Could not load dynamic library '([^'\s]{1,80})'")
 
 _RAN_OUT_ANYHOW = ("ran out of memory trying to allocate", "OOM when allocating", "failed to allocate memory")
@@ -134,6 +135,12 @@ def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
 def tells_exhaustion(output: str) -> bool:
     """Return whether the script's *output* contains one of TensorFlow's messages that a pool ran out of memory."""
     return any(phrase in output for phrase in _RAN_OUT_ANYHOW)
+
+
+def ignored_word(output: str) -> str | None:
+    """Return the value of ``TF_FORCE_GPU_ALLOW_GROWTH`` that TensorFlow ignores, by its first message in *output*."""
+    found = _IGNORED_WORD.search(output)
+    return found[1] if found else None
 
 
 def libraries_not_loaded(output: str) -> list[str]:

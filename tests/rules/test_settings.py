@@ -153,10 +153,20 @@ def test_what_the_user_chose_in_tfmemtop_overrides_without_a_word() -> None:
 def test_a_word_that_tensorflow_does_not_take() -> None:
     assert found(begin(), environment("1"))[GrowthWordIgnored].word == "1"
     logged = wrote('E0000 The TF_FORCE_GPU_ALLOW_GROWTH environment variable is set but could not be parsed: "yes".')
-    assert GrowthWordIgnored in found(begin(), logged)
+    assert found(begin(), logged)[GrowthWordIgnored].word == "yes"
     chosen = Settings(environment={"TF_FORCE_GPU_ALLOW_GROWTH": "True"})
     assert found(begin(chosen))[GrowthWordIgnored].word == "True"
     assert found(begin(), environment("true")) == []
+
+
+def test_a_word_that_another_process_of_the_run_had_is_named() -> None:
+    other = [s.process(1.2, 101, ppid=100), s.hook(1.3, 101)]
+    logged = wrote('E0000 The TF_FORCE_GPU_ALLOW_GROWTH environment variable is set but could not be parsed: "yes"')
+    assert found(begin(), other, environment("true"), logged)[GrowthWordIgnored].word == "yes"
+    cut = wrote("E0000 The TF_FORCE_GPU_ALLOW_GROWTH environment variable is set but could not be parsed")
+    assert found(begin(), other, environment("true"), cut)[GrowthWordIgnored].word is None
+    others = events.Environment(t=2.5, pid=101, variables={"TF_FORCE_GPU_ALLOW_GROWTH": "1"})
+    assert found(begin(), other, environment("true"), others)[GrowthWordIgnored].word == "1"
 
 
 def test_what_another_run_wrote_is_not_this_ones() -> None:

@@ -8,7 +8,7 @@ from tfmemtop.events.device_names import is_gpu
 from tfmemtop.rules.callsite import Callsite, devices_made_at
 from tfmemtop.rules.finding import Finding, Question, Severity
 from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.run_devices import hooked_of_run, printed, run_devices, variable
+from tfmemtop.rules.run_devices import hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.lookup import limits_a_gpu
 from tfmemtop.state.model import Hooked
@@ -19,6 +19,7 @@ from tfmemtop.tensorflow_text import (
     GROWTH_VARIABLE,
     GROWTH_VARIABLE_IGNORED,
     NO_SUCH_DEVICE,
+    ignored_word,
 )
 
 TAKEN = ("true", "false")
@@ -223,10 +224,12 @@ def growth_word_ignored(state: State) -> Iterator[GrowthWordIgnored]:
     """Find out whether ``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept."""
     for pid, _ in hooked_of_run(state):
         word = variable(state, pid, GROWTH_VARIABLE)
-        known = word is not None and word not in TAKEN and bool(state.devices)
-        if known or printed(state, GROWTH_VARIABLE_IGNORED):
+        if word is not None and word not in TAKEN and state.devices:
             yield GrowthWordIgnored(word)
             return
+    # The text does not tell which process wrote it.
+    if printed(state, GROWTH_VARIABLE_IGNORED):
+        yield GrowthWordIgnored(ignored_word(output(state)))
 
 
 SETTINGS_RULES = (growth_differs, asked_too_late, growth_dropped, growth_overridden, growth_word_ignored, refused)
