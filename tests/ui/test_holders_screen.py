@@ -184,6 +184,8 @@ REFUSED = msgspec.structs.replace(
     held.step(1).done(9.0), missing="the file is damaged", names=b"", holdings=b"", spans=b"", times=b""
 )
 
+PROFILED = msgspec.structs.replace(REFUSED, missing=None, windowless=events.Windowless.PROFILER)
+
 
 @pytest.mark.parametrize(
     ("stream", "told"),
@@ -192,6 +194,7 @@ REFUSED = msgspec.structs.replace(
         ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
         ([*NONE, events.Probe(t=9.0, pid=100, state="building")], "being built or loaded"),
         ([*NONE, REFUSED], "There is no window: the file is damaged."),
+        ([*NONE, PROFILED], "There is no window: the script's own profiler is on."),
         (NOT_ASKED, "No window is opened automatically: the session was started with --holders-interval 0."),
         (NOT_ASKED, "[n] asks for a window now."),
         ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason="exit")], "before a window was asked for"),

@@ -21,7 +21,6 @@ class Lacking(Enum):
     NOT_BFC = auto()
     NO_PROBE = auto()  # ``probe`` is what is known of the probe
     PROBE_COMING = auto()
-    PROFILER = auto()
     NOT_ASKED = auto()  # windows open only on request
     ENDED = auto()
     ENDED_NOT_ASKED = auto()  # the process has ended, and windows open only on request

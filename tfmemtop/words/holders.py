@@ -108,7 +108,6 @@ _LACKING = {
     Lacking.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does.",
     Lacking.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
     Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
-    Lacking.PROFILER: "The script is profiling. No window can be recorded until it stops.",
     Lacking.ENDED: "The process ended before a window was recorded.",
     Lacking.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
     Lacking.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
@@ -118,7 +117,6 @@ _LACKING = {
 
 _HELPS = {
     Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
-    Lacking.PROFILER: "The next window comes after that.",
     Lacking.NOT_ASKED: "[n] asks for a window now.",
     Lacking.NOT_YET: "[n] asks for a window now.",
 }
