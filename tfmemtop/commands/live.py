@@ -97,10 +97,10 @@ def run(arguments: Arguments) -> int:
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
-    if launch.argv or launch.record or launch.export:
-        code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
-    else:
+    if launch.ends_with_screen:
         code = _watch(launch, arguments)
+    else:
+        code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
     for line in remarks:
         say(line)
     return code

@@ -35,7 +35,8 @@ class EngineInside:
     """An engine in a thread of this process, with an event loop of its own."""
 
     def __init__(self, launch: Launch) -> None:
-        """*launch* must have no command, process to attach to, recording or export: nothing may outlive the screen."""
+        """The session of *launch* must end with its screen."""
+        assert launch.ends_with_screen
         self._launch = launch
         self._answer: Future[Launched] = Future()
         # A daemon thread: the process does not wait for it when it ends.

@@ -68,6 +68,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     export: Export | None = None
     task: bool = False  # the process that starts this is the task of a Slurm step, and waits for the script
 
+    @property
+    def ends_with_screen(self) -> bool:
+        """Whether nothing of the session outlives its screen. Then its engine may run in the screen's process."""
+        return not (self.argv or self.kernel or self.record or self.export) and self.attach is None
+
     def encode(self) -> bytes:
         """Return the launch as JSON. Not encoded by msgspec, which refuses surrogates."""
         return json.dumps(msgspec.to_builtins(self)).encode()
