@@ -27,10 +27,11 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A stretch of a step, from its event ``first`` to ``last``, with the figures at its highest moment.
+    """A stretch of a step, from its event ``first`` to ``last``.
 
-    That moment is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. ``ends`` are bytes: the
-    upper end of each kind of :data:`ORDER` in a stack.
+    The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. ``ends``
+    are bytes: the upper end of each kind of :data:`ORDER` in a stack, when most was in use in the stretch. If more was
+    in use at its start than at any of its moments, that is at its start.
     """
 
     first: int
@@ -54,9 +55,11 @@ def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
     start = 0
     for number in range(count):
         stop = len(moments) if number == count - 1 else bisect_right(times, begin + whole * (number + 1) / count)
-        # A slice without a moment of its own shows the last one before it.
-        highest = max(moments[start:stop] or moments[max(0, start - 1) : start], key=lambda moment: moment.total)
-        ends = tuple(accumulate(highest.by_kind.get(kind, 0) for kind in ORDER))
+        # What is in use after the last moment before the slice is in use at its start.
+        known = moments[max(0, start - 1) : stop]
+        highest = max(moments[start:stop] or known, key=lambda moment: moment.total)
+        most = max(known, key=lambda moment: moment.total)
+        ends = tuple(accumulate(most.by_kind.get(kind, 0) for kind in ORDER))
         first = moments[start].event if start < stop else highest.event
         last = moments[stop - 1].event if stop else highest.event
         found.append(Slice(first, last, highest.event, highest.at_us, highest.total, ends))

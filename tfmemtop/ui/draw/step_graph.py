@@ -146,7 +146,7 @@ def _layers(one: Slice, top: int, units: int) -> str:
     """Return the kinds' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
     ends = [(2 * min(end, top) * units + top) // (2 * top) for end in one.ends]
     found = "".join(_CODES[at] * (high - low) for at, (low, high) in enumerate(pairwise([0, *ends])) if high > low)
-    if not found and one.total > 0:  # memory that is too little to have a height is drawn nevertheless
+    if not found and one.ends[-1] > 0:  # memory that is too little to have a height is drawn nevertheless
         found = _CODES[max(range(len(ORDER)), key=lambda at: one.ends[at] - (one.ends[at - 1] if at else 0))]
     return found
 
