@@ -33,6 +33,8 @@ from tfmemtop.events import (
     RunEnd,
 )
 
+pytestmark = pytest.mark.programs
+
 S = InjectionState
 
 
@@ -52,7 +54,6 @@ async def state(screen: Screen, wanted: InjectionState) -> Injection:
     return await screen.until(Injection, lambda one: one.state is wanted)
 
 
-@pytest.mark.programs
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python lets others in")
 def test_an_older_python_is_refused() -> None:
     target = Obeying(python=sys.executable)
@@ -62,7 +63,6 @@ def test_an_older_python_is_refused() -> None:
         target.close()
 
 
-@pytest.mark.programs
 def test_what_is_no_python_is_refused() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None and other.stdout is not None
