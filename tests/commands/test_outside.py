@@ -80,7 +80,7 @@ def test_the_hook_is_put_in_on_request_and_a_second_request_shows_the_same_sessi
     target = Obeying()
     try:
         first = start("attach", str(target.pid), "--inject", size=(140, 40))
-        first.expect("has not come to that yet")
+        first.expect("was asked to load the hook")
         target.do("1")
         first.expect("HOOK PUT IN")
         second = start("attach", str(target.pid), "--inject", size=(140, 40))
