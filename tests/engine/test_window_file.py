@@ -1,6 +1,7 @@
 """A damaged, cut or made-up window file is refused, or its events add up. It does no harm."""
 
 import os
+import random
 import struct
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.window_files import Allocator, header, section, told, training_step
+from tests.engine.window_files import ZERO_NS, Allocator, header, section, told, training_step
 from tests.engine.windows_read import Unpacked
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import read_window
 from tfmemtop.events import Holders, Opened, encode
+from tfmemtop.events.damage import Damaged
 from tfmemtop.events.decoding import decode_event
 
 damaging = settings(
@@ -32,15 +34,17 @@ def a_file() -> bytes:
 
 
 GOOD = a_file()
-POOL = section(1, 1, struct.pack("<qqqq", 0, 0, 0, 0))
-ROW = (5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1)
+DAY_NS = 24 * 3600 * 10**9
+POOL = section(1, 1, struct.pack("<qqqq", 0, 0, ZERO_NS, 0))
+ROWS = "<qQqqqIIIHBB"
+ROW = (ZERO_NS + 5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1)
 
 
 def record(**changes: int) -> bytes:
     """Return a section with one record: :data:`ROW` with *changes*."""
     names = ("at", "address", "requested", "size", "in_use", "thread", "operation", "shape", "pool", "region", "dtype")
     row = dict(zip(names, ROW, strict=True)) | changes
-    return section(4, 1, struct.pack("<qQqqqIIIHBB", *row.values()))
+    return section(4, 1, struct.pack(ROWS, *row.values()))
 
 
 def adds_up(folder: Path, data: bytes) -> None:
@@ -95,6 +99,13 @@ def test_what_is_whole_is_read(tmp_path: Path) -> None:
         header() + POOL + record(size=-(1 << 62)),
         header() + POOL + record(in_use=-1),
         header() + POOL + record(at=-1),
+        header() + POOL + record(at=ZERO_NS + DAY_NS),
+        header() + POOL + record(at=ZERO_NS - DAY_NS),
+        header() + POOL + section(5, 1, struct.pack("<qq", ZERO_NS - DAY_NS, ZERO_NS)),
+        header() + POOL + section(5, 1, struct.pack("<qq", ZERO_NS, ZERO_NS + DAY_NS)),
+        header() + section(1, 1, struct.pack("<qqqq", 0, 0, 0, 0)),
+        header()[:24] + struct.pack("<qq", -1, 5) + bytes(24) + POOL,
+        header()[:24] + struct.pack("<qq", ZERO_NS, 1 << 62) + bytes(24) + POOL,
         header() + POOL + record(pool=1),
         header() + POOL + record(operation=1),
         header() + POOL + record(shape=1),
@@ -120,7 +131,7 @@ def test_whatever_is_changed_in_it_is_refused_or_adds_up(tmp_path: Path, data: s
 
 
 rows = st.tuples(
-    st.integers(0, 50),
+    st.integers(ZERO_NS, ZERO_NS + 50),
     st.sampled_from([256, 512, 1024, 2**63 - 1]),
     st.integers(0, 2**61),
     st.sampled_from([256, -256, 512, -512, 1 << 61, -(1 << 61)]),
@@ -140,9 +151,21 @@ def test_made_up_records_add_up_too(
     tmp_path: Path, made_up: list[tuple[int, ...]], texts: list[bytes], begin: int
 ) -> None:
     parts = [header(), POOL, section(3, 2, b"".join(struct.pack("<I", len(text)) + text for text in texts))]
-    parts.append(section(4, len(made_up), b"".join(struct.pack("<qQqqqIIIHBB", *row) for row in made_up)))
-    parts.append(section(5, 1, struct.pack("<qq", begin, begin + 20)))
+    parts.append(section(4, len(made_up), b"".join(struct.pack(ROWS, *row) for row in made_up)))
+    parts.append(section(5, 1, struct.pack("<qq", ZERO_NS + begin, ZERO_NS + begin + 20)))
     adds_up(tmp_path, b"".join(parts))
+
+
+@pytest.mark.parametrize("beyond_ns", [1 << 62, ZERO_NS + DAY_NS])
+def test_times_at_random_end_the_reading(tmp_path: Path, beyond_ns: int) -> None:
+    chance = random.Random(0)
+    times = sorted(chance.randrange(ZERO_NS, beyond_ns) for _ in range(50_000))
+    file = header() + POOL + section(4, len(times), b"".join(struct.pack(ROWS, at, *ROW[1:]) for at in times))
+    if beyond_ns > ZERO_NS + DAY_NS:
+        with pytest.raises(Damaged):
+            adds_up(tmp_path, file)
+    else:
+        adds_up(tmp_path, file)
 
 
 def test_a_pipe_a_link_or_another_folder_is_none(tmp_path: Path) -> None:

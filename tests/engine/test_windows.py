@@ -1,13 +1,15 @@
 """The events of a window of allocations add up to the byte, whatever is missing from the window."""
 
 import random
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.engine.window_files import ZERO_NS, Allocator, told, training_step
 from tests.engine.windows_read import Unpacked, a_window, holders, large, made
+from tfmemtop.engine.sources.holders_event import holders_of
+from tfmemtop.engine.sources.pool_replay import Course
 from tfmemtop.engine.sources.window_events import Known
 from tfmemtop.events import (
     Holders,
@@ -19,6 +21,7 @@ from tfmemtop.events import (
 from tfmemtop.events.courses import (
     Allocated,
     Freed,
+    numbers,
     unpack_names,
     unpack_trace,
 )
@@ -287,6 +290,18 @@ def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocat
     assert sums and all(span.address == 0 for span in sums)
     assert all(total <= event.peak for total in found.course())
     assert decode_event(encode(event)) == event
+
+
+def test_times_that_no_clock_gave_are_rounded_until_there_is_room() -> None:
+    chance = random.Random(0)
+    course = Course(0, [], sorted(chance.randrange(2**62) for _ in range(50_000)), [0] * 50_000)
+    window = told(b"")
+    found = holders_of(
+        window, "GPU:0", course, (0, 50_000), steps=0, lost=0, began=0, clock=lambda _: 0.0, breathe=lambda: None
+    )
+    assert len(found.times) <= 2**17
+    times = list(accumulate(numbers(found.times)))
+    assert len(times) == 50_000 and 0.999 < times[-1] * 1000 / 2**62 < 1
 
 
 def test_a_step_of_two_thousand_allocations_is_small(tmp_path: Path) -> None:

@@ -142,12 +142,18 @@ def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
 
 
 def _packed_times(times: list[int], began: int) -> bytes:
+    """Return the packed times: to the µs if there is room, else to the millisecond, the second, and so on.
+
+    The rounder the times are, the more of the differences are zeros, which take few bytes.
+    """
     passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
+    unit = 1
     while True:
         packed = pack([max(0, now - before) for before, now in pairwise([0, *passed])])
-        if len(packed) <= _BYTES:
+        if len(packed) <= _BYTES or unit > max(passed):
             return packed
-        passed = [at // 1000 * 1000 for at in passed]  # to the millisecond: the many zeros take few bytes
+        unit *= 1000
+        passed = [at // unit * unit for at in passed]
 
 
 def _packed(lived: list[_Lived], peak_at: int, events: int, breathe: Callable[[], None]) -> tuple[bytes, bytes, bytes]:

@@ -6,7 +6,7 @@
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +24,9 @@ _TEXT = 512  # bytes kept of a string
 
 _AT_ONCE = 2048  # records or chunks between two calls of ``breathe``
 _MOST = 2**62  # bytes; addresses are below twice that
+_AWAY_NS = 24 * 3600 * 10**9
+"""A window lasts an hour at most. No time in it is this far from its beginning, even if the machine's clock was set."""
+_UPTIME_NS = 5 * 10**17  # 15 years
 _HEADER, _SECTION = struct.Struct("<8sIIIIqq24x"), struct.Struct("<IIQ")
 _MAGIC = b"TFMWIN1\0"
 _POOL, _CHUNK = struct.Struct("<qqq8x"), struct.Struct("<QqqH6x")
@@ -107,6 +110,8 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
         raise Damaged(Damage.OTHER_FORM)
     if (header, record, chunk) != (_HEADER.size, _RECORD.size, _CHUNK.size):
         raise Damaged(Damage.OTHER_FORM)
+    if not 0 <= realtime_ns < _MOST or not 0 <= monotonic_ns < _UPTIME_NS:
+        raise Damaged(Damage.OUT_OF_BOUNDS)
     found = WindowFile(realtime_ns, monotonic_ns)
     named = 0  # the highest number of a string that a record refers to
     for kind, count, payload in _sections(data[header:]):
@@ -122,7 +127,7 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
                 breathe()
             case 4:
                 for part in _parts(_RECORD, payload, count, _RECORDS - len(found.records)):
-                    named = max(named, _check(part, pools))
+                    named = max(named, _check(part, pools, realtime_ns))
                     found.records += part  # type: ignore[arg-type]
                     breathe()
             case 5:
@@ -173,8 +178,10 @@ def _add_strings(strings: list[str], payload: memoryview, count: int) -> None:
         strings.append(bytes(payload[at - length : at][:_TEXT]).decode(errors="replace"))
 
 
-def _check(records: list[tuple[int, ...]], pools: int) -> int:
+def _check(records: list[tuple[int, ...]], pools: int, began_ns: int) -> int:
     """Check that the figures of *records* are possible, and return the highest number of a string in them.
+
+    The window began at *began_ns*.
 
     Raises:
         Damaged: a figure is out of bounds.
@@ -184,7 +191,7 @@ def _check(records: list[tuple[int, ...]], pools: int) -> int:
         raise Damaged(Damage.OUT_OF_BOUNDS)
     if max(in_use) >= _MOST or min(in_use) < 0 or not -_MOST < min(size) <= max(size) < _MOST or 0 in size:
         raise Damaged(Damage.OUT_OF_BOUNDS)
-    if min(at_ns) < 0:
+    if not began_ns - _AWAY_NS < min(at_ns) <= max(at_ns) < began_ns + _AWAY_NS:
         raise Damaged(Damage.OUT_OF_BOUNDS)
     return int(max(*operation, *shape))
 
@@ -193,6 +200,9 @@ def _check_whole(found: WindowFile, pools: int, named: int) -> None:
     if len(found.pools) != pools or not pools:
         raise Damaged(Damage.INCOMPLETE)
     if any(not (0 <= start.in_use < _MOST and 0 <= start.pool < _MOST) for start in found.pools):
+        raise Damaged(Damage.OUT_OF_BOUNDS)
+    times = [*(start.at_ns for start in found.pools), *chain.from_iterable(found.steps)]
+    if any(abs(at_ns - found.realtime_ns) >= _AWAY_NS for at_ns in times):
         raise Damaged(Damage.OUT_OF_BOUNDS)
     for chunk in found.chunks:
         if not (chunk.address < 2 * _MOST and 0 < chunk.size < _MOST and 0 <= chunk.requested <= chunk.size):
