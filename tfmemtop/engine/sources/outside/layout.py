@@ -31,6 +31,8 @@ class Copy(NamedTuple):
 class Pool:
     """The allocator at *address*. Its figures are read again and again, and checked each time.
 
+    ``unsound`` counts the readings in a row that were not sound.
+
     Raises:
         NotSound: there is no allocator at *address* that divides a pool into chunks.
         Gone: the process has no memory any more.
@@ -38,6 +40,7 @@ class Pool:
 
     def __init__(self, memory: RemoteMemory, layout: Layout, address: int) -> None:
         self.address = address
+        self.unsound = 0
         self._memory = memory
         self._layout = layout
         self._form = form_of(layout)

@@ -21,8 +21,8 @@ from tfmemtop.events.damage import Damaged
 S = OutsideState
 
 _MOST_CHILDREN = 200
-_STRANGE_MOST = 20
-"""Unsound readings in a row after which the pool is searched for again."""
+_UNSOUND_MOST = 20
+"""Unsound readings of a pool in a row after which it is searched for again."""
 
 
 class About(NamedTuple):
@@ -48,7 +48,6 @@ class Look:
         self._memory: RemoteMemory | None = None
         self._lists: Lists | None = None
         self._pools: dict[str, Pool] = {}
-        self._strange = 0
         self._searched = False
         self._children: list[int] = []
 
@@ -91,14 +90,16 @@ class Look:
         for device, pool in list(self._pools.items()):
             try:
                 found[device] = pool.name, pool.read()
-                self._strange = 0
+                pool.unsound = 0
             except NotSound as error:
-                self._strange += 1
-                if self._strange >= _STRANGE_MOST:
+                pool.unsound += 1
+                if pool.unsound >= _UNSOUND_MOST:
                     del self._pools[device]  # refresh() searches for it again
-                    self.about = self._damaged(S.NOT_SOUND, error)
+                    if not self._pools:
+                        self.about = self._damaged(S.NOT_SOUND, error)
             except (Gone, PermissionError):
                 self._forget()
+                break
         return found
 
     def copy(self, device: str) -> Copy | None:
@@ -135,7 +136,7 @@ class Look:
             state = S.STOPPED
         if self.about.state is S.NOT_SOUND and not self._pools:
             return self.about
-        return self.about._replace(state=state, detail="")
+        return self.about._replace(state=state, detail="", damage=None)
 
     def _open(self) -> About:
         """Find TensorFlow in the process. The state is ``NO_DEVICES`` if TensorFlow is there and can be read."""
