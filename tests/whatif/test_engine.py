@@ -4,14 +4,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from tests import streams
 from tests.patience import PATIENCE_S
 from tests.streams import fold
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, HookEnd, Replayed, Trace
+from tfmemtop.events import Allocator, Event, HookEnd, Initialised, Replayed, Trace
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.predicted import predicted
@@ -66,3 +68,30 @@ async def test_of_a_script_that_has_ended_what_is_read_later_is_replayed(events:
     place = next(number for number, event in enumerate(events) if isinstance(event, Trace))
     told = await replayed([*events[:place], HookEnd(t=2.1, pid=100, reason="exit"), *events[place:]])
     assert not told.is_missing and told.present is not None and told.present.limit == 4096 << 20
+
+
+async def test_a_process_is_kept_while_its_trace_waits_and_no_longer(events: list[Event]) -> None:
+    known = [replace(event, device="GPU:0") if isinstance(event, Allocator | Trace) else event for event in events]
+    trace = [event for event in known if isinstance(event, Trace)]
+    variables = {"TF_ENABLE_GPU_GARBAGE_COLLECTION": "false"}
+    made = Initialised(t=1.0, pid=100, file="train.py", line=3, variables=variables)
+    others: list[Event] = []
+    for pid in range(200, 220):
+        others += streams.hook(3.0, pid), HookEnd(t=3.1, pid=pid, reason="exit")
+    stream, answers = Stream(), asyncio.Queue[Replayed]()
+    replays = Replays(stream)
+    replays.begin()
+    stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
+    try:
+        ended = HookEnd(t=2.1, pid=100, reason="exit")
+        for event in [*known[: -len(trace)], made, streams.effective(1.0, 100), *trace, ended, *others]:
+            stream.publish(event)
+        told = await asyncio.wait_for(answers.get(), PATIENCE_S)
+        assert told.present is not None
+        assert (told.present.growth, told.present.collects, told.present.limit) == (True, False, 4096 << 20)
+        assert not replays.going
+        for event in trace:
+            stream.publish(event)
+        assert not replays.going  # nothing of the process is known any more
+    finally:
+        replays.close()

@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.beside import Beside
@@ -29,7 +29,7 @@ from tfmemtop.whatif.settings import present
 from tfmemtop.whatif.worker import Asked
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
-_MOST = 8  # pools of one run; also ended processes whose settings are kept
+_MOST = 8  # pools of one run; also ended processes of which something is kept
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,18 @@ class _Failed:
     count: int | None = None
 
 
+@dataclass(slots=True)
+class _Process:
+    """What is known of a process that has a hook. The dictionaries are by device."""
+
+    tensorflow: tuple[str, str] | None = None  # folder and version
+    variables: dict[str, str] = field(default_factory=dict)
+    effective: dict[str, Effective] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, list[Trace]] = field(default_factory=dict)  # of a trace that is not complete, or waits
+    ended: bool = False
+
+
 class Replays:
     """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
 
@@ -50,12 +62,7 @@ class Replays:
     def __init__(self, stream: Stream) -> None:
         self._loop = asyncio.get_running_loop()
         self._stream = stream
-        self._tensorflow: dict[int, tuple[str, str]] = {}  # folder and version, by process
-        self._variables: dict[int, dict[str, str]] = {}
-        self._effective: dict[tuple[int, str], Effective] = {}
-        self._limits: dict[tuple[int, str], int] = {}
-        self._parts: dict[tuple[int, str], list[Trace]] = {}
-        self._ended: deque[int] = deque()  # ended processes of which something is still kept
+        self._processes: dict[int, _Process] = {}  # those that ended last are at the end
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
         self._worker: Beside | None = None
@@ -84,49 +91,54 @@ class Replays:
             self._worker.end()
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Allocator):
-            if event.limit:
-                self._limits[event.pid, event.device] = event.limit
-        elif isinstance(event, Trace):
-            self._collect(event)
-        elif isinstance(event, Effective):
-            self._effective[event.pid, event.device] = event
-        elif isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
-            self._tensorflow[event.pid] = event.tensorflow_path, event.tensorflow
-        elif isinstance(event, Initialised):
-            self._variables[event.pid] = event.variables
+        if isinstance(event, Hook):
+            process = self._processes.setdefault(event.pid, _Process())
+            process.ended = False
+            if event.tensorflow and event.tensorflow_path:
+                process.tensorflow = event.tensorflow_path, event.tensorflow
         elif isinstance(event, HookEnd):
-            # What the process recorded last may still be being read, and is published later.
-            self._ended.append(event.pid)
-            if len(self._ended) > _MOST:
-                self._forget(self._ended.popleft())
+            self._end(event.pid)
         elif isinstance(event, Run):
             self._begun = 0
+        elif isinstance(event, Allocator | Effective | Initialised | Trace) and event.pid in self._processes:
+            self._learn(self._processes[event.pid], event)
 
-    def _collect(self, part: Trace) -> None:
-        if is_pinned(part.device):
-            return  # no setting of tfmemtop changes that pool
-        key = part.pid, part.device
+    def _learn(self, process: _Process, event: Allocator | Effective | Initialised | Trace) -> None:
+        if isinstance(event, Allocator):
+            if event.limit:
+                process.limits[event.device] = event.limit
+        elif isinstance(event, Effective):
+            process.effective[event.device] = event
+        elif isinstance(event, Initialised):
+            process.variables = event.variables
+        elif not is_pinned(event.device):  # no setting of tfmemtop changes that pool
+            self._collect(process, event)
+
+    def _collect(self, process: _Process, part: Trace) -> None:
         if part.part == 0:
-            self._parts[key] = []
-        self._parts.setdefault(key, []).append(part)
-        if part.last and part.pid in self._tensorflow and self._begun < _MOST:
-            self._begun += 1
-            self._waiting.append(key)
-            self._loop.call_soon(self._next)
+            process.parts[part.device] = []
+        process.parts.setdefault(part.device, []).append(part)
+        if not part.last:
+            return
+        if process.tensorflow is None or self._begun >= _MOST:
+            del process.parts[part.device]
+            return
+        self._begun += 1
+        self._waiting.append((part.pid, part.device))
+        self._loop.call_soon(self._next)
 
     def _next(self) -> None:
         if self._worker is not None or not self._waiting:
             return
         pid, device = self._waiting.popleft()
-        parts = self._parts.pop((pid, device), [])
-        if not parts or pid not in self._tensorflow:
+        process = self._processes[pid]
+        parts = process.parts.pop(device, [])
+        if not parts or process.tensorflow is None:
             self._next()
             return
-        now = present(
-            device, self._effective.get((pid, device)), self._limits.get((pid, device)), self._variables.get(pid, {})
-        )
-        asked = Asked(*self._tensorflow[pid], now, self._stream.now())
+        now = present(device, process.effective.get(device), process.limits.get(device), process.variables)
+        asked = Asked(*process.tensorflow, now, self._stream.now())
+        self._forget()
         try:
             self._worker = _start(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
         except OSError as error:
@@ -142,17 +154,21 @@ class Replays:
         self._stream.publish(answer)
         self._loop.call_soon(self._next)
 
-    def _forget(self, pid: int) -> None:
-        """Drop what is kept of a process that ended long ago.
+    def _end(self, pid: int) -> None:
+        """Note that a process has ended. What it recorded last may still be being read, and is published later."""
+        process = self._processes.pop(pid, None)
+        if process is not None:
+            process.ended = True
+            self._processes[pid] = process
+            self._forget()
 
-        Its TensorFlow is kept if it has a trace that is still to be replayed.
-        """
-        if not any(key[0] == pid for key in (*self._waiting, *self._parts)):
-            self._tensorflow.pop(pid, None)
-        self._variables.pop(pid, None)
-        for known in (self._effective, self._limits):
-            for key in [key for key in known if key[0] == pid]:
-                del known[key]
+    def _forget(self) -> None:
+        """Drop what is kept of processes that ended long ago and have no trace that waits to be replayed."""
+        waiting = {pid for pid, _ in self._waiting}
+        ended = [pid for pid, process in self._processes.items() if process.ended]
+        for pid in ended[:-_MOST]:
+            if pid not in waiting:
+                del self._processes[pid]
 
 
 def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> Beside:
