@@ -1,6 +1,8 @@
 """Packed courses: unpacking returns what was packed, and damaged data are refused."""
 
 import zlib
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from tfmemtop.events.courses import (
     pack_trace,
     unpack_holdings,
     unpack_names,
+    unpack_scratch,
     unpack_spans,
     unpack_trace,
 )
@@ -103,9 +106,61 @@ def test_names_and_holdings() -> None:
     assert not unpack_names(b"") and not unpack_holdings(b"")
 
 
-@pytest.mark.parametrize("packed", [b"x", raw(b"["), raw(b"[1]"), raw(b'["a"]')[:-2], pack_names(["a"] * 5000), BOMB])
-def test_damaged_names(packed: bytes) -> None:
-    with pytest.raises(ValueError):
-        unpack_names(packed)
-    with pytest.raises(ValueError):
-        unpack_holdings(packed)
+ROWS = b'[[0],[0],[null],[""],[""],[1],[1]]'
+
+
+@pytest.mark.parametrize(
+    ("packed", "damage"),
+    [
+        (b"no zlib", Damage.OTHER_FORM),
+        (raw(b"["), Damage.OTHER_FORM),
+        (raw(b"[1]"), Damage.OTHER_FORM),
+        (raw(b"[" * 100_000), Damage.OTHER_FORM),
+        (raw(b'["\xff"]'), Damage.OTHER_FORM),
+        (raw(b'["a"]')[:-2], Damage.CUT_SHORT),
+        (pack_names(["a"] * 5000), Damage.OTHER_FORM),
+        (BOMB, Damage.TOO_LARGE),
+    ],
+)
+def test_damaged_names(packed: bytes, damage: Damage) -> None:
+    for unpack in (unpack_names, unpack_holdings):
+        with pytest.raises(Damaged) as raised:
+            unpack(packed)
+        assert raised.value.damage is damage
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "damage"),
+    [
+        (b"[0]", b"[0,0]", Damage.INCOMPLETE),
+        (b"[0]", b"[1e300]", Damage.OTHER_FORM),
+        (b"[0]", b"[%d]" % 2**31, Damage.OUT_OF_BOUNDS),
+        (b"[1]", b"[-1]", Damage.OUT_OF_BOUNDS),
+        (b"[1]", b"[%d]" % 10**30, Damage.OUT_OF_BOUNDS),
+        (b'""', b'"\xff"', Damage.OTHER_FORM),
+    ],
+)
+def test_damaged_holdings(old: bytes, new: bytes, damage: Damage) -> None:
+    assert len(unpack_holdings(raw(ROWS))) == 1
+    with pytest.raises(Damaged) as raised:
+        unpack_holdings(raw(ROWS.replace(old, new, 1)))
+    assert raised.value.damage is damage
+
+
+def test_a_number_has_63_bits() -> None:
+    assert list(numbers(raw(b"\xff" * 8 + b"\x7f"))) == [2**63 - 1]
+    with pytest.raises(Damaged):
+        list(numbers(raw(b"\xff" * 9 + b"\x01")))
+
+
+@given(
+    st.binary(max_size=64)
+    | st.text('[]{}0123456789,"\\-.eEu\ud800null', max_size=40).map(lambda text: text.encode(errors="surrogatepass"))
+)
+def test_whatever_is_unpacked_is_damaged_or_found(text: bytes) -> None:
+    unpacks: list[Callable[[bytes], object]] = [unpack_names, unpack_holdings, unpack_trace, unpack_scratch]
+    unpacks += [lambda packed: list(numbers(packed)), lambda packed: unpack_spans(packed, HOLDINGS)]
+    for packed in (text, raw(text), raw(ROWS[:9] + text + ROWS[9:])):
+        for unpack in unpacks:
+            with suppress(Damaged):
+                unpack(packed)

@@ -2,14 +2,14 @@
 
 A number takes as few bytes as it needs: seven bits a byte, the lowest first; the eighth bit is set if more bytes
 follow. All packed data is compressed by zlib; ``b""`` stands for an empty list. The size of unpacked data is limited
-too, so that a few bytes cannot fill the memory.
+too, so that a few bytes cannot fill the memory. What cannot be unpacked raises :class:`Damaged`, and nothing else.
 """
 
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -17,10 +17,16 @@ from tfmemtop.bounds import Few, Name, Size, Some, Text
 from tfmemtop.events.damage import Damage, Damaged
 from tfmemtop.events.holders import Holding
 
+T = TypeVar("T")
+
 FOREVER = -1
 """The end of an allocation that is not freed in the window or trace."""
 
+MOST_EVENTS = 50_000
+"""The most events of a window that one event of the stream describes."""
+
 _LARGEST = 2**22  # bytes of what was packed
+_BITS = 63  # of a number
 _LEVEL = 9  # the best compression: at a window a minute, the windows of a day take much space
 
 
@@ -62,14 +68,14 @@ def numbers(packed: bytes) -> Iterator[int]:
     """Yield the numbers that :func:`pack` packed.
 
     Raises:
-        Damaged: the last number is cut off, a number is longer than ten bytes (70 bits), or there are too many.
+        Damaged: the last number is cut off, a number is longer than nine bytes (63 bits), or there are too many.
     """
     number = shift = 0
     for byte in _unpacked(packed):
         number |= (byte & 0x7F) << shift
         if byte & 0x80:
             shift += 7
-            if shift > 63:
+            if shift >= _BITS:
                 raise Damaged(Damage.OUT_OF_BOUNDS)
         else:
             yield number
@@ -98,11 +104,9 @@ def unpack_names(packed: bytes) -> list[str]:
     """Return the names that :func:`pack_names` packed.
 
     Raises:
-        Damaged: *packed* cannot be decompressed, is cut short, or is too large.
-        msgspec.MsgspecError: the decompressed bytes are not a JSON list of names within its bounds.
-        UnicodeDecodeError: the decompressed bytes are not UTF-8.
+        Damaged: *packed* was not made by :func:`pack_names`, or is out of its bounds.
     """
-    return _names.decode(_unpacked(packed)) if packed else []
+    return _decoded(_names, packed) if packed else []
 
 
 def pack_holdings(holdings: list[Holding]) -> bytes:
@@ -127,22 +131,24 @@ def unpack_holdings(packed: bytes) -> list[Holding]:
     """Return the holdings that :func:`pack_holdings` packed.
 
     Raises:
-        Damaged: *packed* cannot be decompressed, is cut short, or is too large.
-        msgspec.MsgspecError: the decompressed bytes are not columns of holdings within their bounds, as JSON.
-        ValueError: the columns are not of equal length, or the decompressed bytes are not UTF-8.
+        Damaged: *packed* was not made by :func:`pack_holdings`, or is out of its bounds.
     """
     if not packed:
         return []
+    columns = _decoded(_columns, packed)
+    if len({len(column) for column in columns}) != 1:
+        raise Damaged(Damage.INCOMPLETE)
     rows = []
     last = 0
-    for operation, size, shape, dtype, region, requested, window in zip(
-        *_columns.decode(_unpacked(packed)), strict=True
-    ):
+    for operation, size, shape, dtype, region, requested, window in zip(*columns, strict=True):
         last += operation or 0
         rows.append(
             (None if operation is None else last, shape, dtype, region, requested, size + _rounded(requested), window)
         )
-    return msgspec.convert(rows, _Holdings)
+    try:
+        return msgspec.convert(rows, _Holdings)
+    except msgspec.ValidationError:
+        raise Damaged(Damage.OUT_OF_BOUNDS) from None
 
 
 def _rounded(size: int) -> int:
@@ -163,6 +169,14 @@ _columns = msgspec.json.Decoder(
         _Column,
     ]
 )
+
+
+def _decoded(decoder: "msgspec.json.Decoder[T]", packed: bytes) -> T:
+    text = _unpacked(packed)
+    try:
+        return decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise Damaged(Damage.OTHER_FORM) from None
 
 
 def _unpacked(packed: bytes) -> bytes:
@@ -231,7 +245,7 @@ def _all_numbers(packed: bytes) -> list[int]:
         else:
             number |= (byte & 0x7F) << shift
             shift += 7
-            if shift > 63:
+            if shift >= _BITS:
                 raise Damaged(Damage.OUT_OF_BOUNDS)
     if shift:
         raise Damaged(Damage.CUT_SHORT)

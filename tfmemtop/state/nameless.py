@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import msgspec
-
 from tfmemtop.events import Holders
 from tfmemtop.events.courses import unpack_holdings, unpack_names
+from tfmemtop.events.damage import Damaged
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked, State
@@ -57,7 +56,7 @@ def _nameless_sizes(window: Holders) -> list[int]:
     """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
     try:
         names, holdings = unpack_names(window.names), unpack_holdings(window.holdings)
-    except (ValueError, msgspec.MsgspecError):
+    except Damaged:
         return []
     return [
         holding.requested

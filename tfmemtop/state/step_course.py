@@ -4,10 +4,9 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import TypeVar
 
-import msgspec
-
 from tfmemtop.events import Holders, Holding
-from tfmemtop.events.courses import FOREVER, numbers, unpack_columns, unpack_holdings, unpack_names
+from tfmemtop.events.courses import FOREVER, MOST_EVENTS, numbers, unpack_columns, unpack_holdings, unpack_names
+from tfmemtop.events.damage import Damage, Damaged
 from tfmemtop.state.operation_names import Phase, named
 
 T = TypeVar("T")
@@ -37,8 +36,9 @@ class Course:
     """A window's allocations, unpacked.
 
     ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
-    The entries of ``holdings`` are indices of ``kinds``. ``names`` are the names of their operations. ``events`` is the
-    number of events. ``kept`` is true for allocations that outlive the beginning of the next backward pass.
+    The entries of ``holdings`` are indices of ``kinds``. ``names`` are the names of their operations. ``times`` are the
+    times of the events, in µs since the window began. ``events`` is the number of events. ``kept`` is true for
+    allocations that outlive the beginning of the next backward pass.
     """
 
     def __init__(self, window: Holders) -> None:
@@ -46,10 +46,15 @@ class Course:
             self.names = unpack_names(window.names)
             self.kinds = unpack_holdings(window.holdings)
             self.holdings, self.addresses, self.begins, self.ends = unpack_columns(window.spans, self.kinds)
-        except (ValueError, msgspec.MsgspecError):
-            self.names, self.kinds = [], []
+            self.times = list(accumulate(numbers(window.times)))
+            if len(self.times) > MOST_EVENTS:
+                raise Damaged(Damage.TOO_LARGE)
+            if max((window.peak_at, *self.begins, *self.ends)) >= len(self.times):
+                raise Damaged(Damage.INCOMPLETE)
+        except Damaged:
+            self.names, self.kinds, self.times = [], [], []
             self.holdings, self.addresses, self.begins, self.ends = [], [], [], []
-        self.events = max(1 + max(self.begins, default=-1), 1 + max(self.ends, default=-1), window.peak_at + 1)
+        self.events = len(self.times)
         self.sizes = [self.kinds[holding].size for holding in self.holdings]
         self.nobodys = max(0, window.peak - self.held(window.peak_at))
         """Bytes of the peak that belong to no span."""
@@ -103,7 +108,4 @@ def unpacked(window: Holders) -> Course:
 
 def times_us(window: Holders) -> list[int]:
     """Return the time of each event, in µs since the window began; an empty list if the times are not known."""
-    try:
-        return list(accumulate(numbers(window.times)))
-    except ValueError:
-        return []
+    return unpacked(window).times

@@ -13,7 +13,7 @@ from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunk
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.courses import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
 
 KNOWN = 65_536
@@ -21,8 +21,6 @@ KNOWN = 65_536
 
 WHOLE_STEPS = 3
 """A trace with fewer steps is not whole."""
-
-_EVENTS = 50_000  # of one window, at most
 
 
 class Known:
@@ -143,7 +141,7 @@ def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, i
     """Return the part of *course* that is described: its first event, the one after its last, and its whole steps.
 
     The part is the last whole step, if there is one. A window may open in the middle of a step. What that step
-    allocated before has no name, and may still be there in the step after it. If the part has more than ``_EVENTS``
+    allocated before has no name, and may still be there in the step after it. If the part has more than ``MOST_EVENTS``
     events, it is cut to the last of them, and has no whole step.
     """
     first, last, steps = 0, len(course.at_ns), len(file.steps)
@@ -151,8 +149,8 @@ def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, i
         begin, end = file.steps[-1]
         first, last, steps = bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end), 1
         last = max(first, last)
-    if last - first > _EVENTS:
-        first, steps = last - _EVENTS, 0
+    if last - first > MOST_EVENTS:
+        first, steps = last - MOST_EVENTS, 0
     return first, last, steps
 
 

@@ -34,7 +34,7 @@ from tfmemtop.events import (
     Windowless,
 )
 from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
-from tfmemtop.events.damage import damage_of
+from tfmemtop.events.damage import Damaged, damage_of
 
 LINES_ASKED = 64
 """The most operations whose lines in the script are requested after a window.
@@ -198,7 +198,7 @@ class Windows:
             known = self._known.setdefault(window.pid, Known())
             events = [*events_of(window, file, known, self._stream.since_start, self._breath)]
             return _Made(events, _largest_operations(events, self._breath))
-        except (OSError, ValueError) as error:
+        except (OSError, Damaged) as error:
             return _Made((), unread=damage_of(error))
         finally:
             gc.enable()
