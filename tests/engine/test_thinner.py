@@ -4,6 +4,8 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec import structs
+
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.recorder import Recorder
@@ -44,6 +46,20 @@ def test_as_it_grows_readings_are_further_apart_and_no_peak_is_lost() -> None:
     assert counts[0] == counts[1] == 1001
     assert all(later <= earlier / 2 for earlier, later in pairwise(counts[1:5]))
     assert not thinner.grown(64 * MIB)
+
+
+def test_what_was_in_use_between_two_recorded_readings_is_told_by_the_second() -> None:
+    thinner = Thinner()
+    thinner.spacing_s = 1.0
+    events: list[ev.Event] = [reading(n / 4, 700 - n if n % 4 == 2 else 100 + n) for n in range(1, 41)]
+    events[15] = structs.replace(events[15], high=800)  # at 4.0 s
+    found = [event for event in kept(thinner, [reading(0.0, 900), *events]) if isinstance(event, ev.Allocator)]
+    assert [event.t for event in found] == list(range(11))
+    assert [(event.in_use, event.high) for event in found[1:4]] == [(104, 698), (108, 694), (112, 690)]
+    assert found[4] is events[15], "it tells of more itself"
+    assert found[5].high == 682
+    same = [reading(100 + n / 10, 50) for n in range(3)]
+    assert kept(Thinner(), [*same, reading(100.4, 40)])[-1] == structs.replace(reading(100.4, 40), high=50)
 
 
 def test_what_happens_once_is_always_kept() -> None:

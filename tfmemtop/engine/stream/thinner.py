@@ -2,14 +2,15 @@
 
 Readings without anything new are left out. Once the recording has half of the size that it may have, the time between
 two recorded readings of one thing grows step by step, and output is cut short. Readings that are higher than any before
-are still recorded. At its limit, the recording ends.
+are still recorded. The next recorded reading of an allocator has the highest use of those left out before it as its
+``high``. At its limit, the recording ends.
 """
 
 from collections.abc import Hashable
 
 import msgspec
 
-from tfmemtop.events import Event, Output
+from tfmemtop.events import Allocator, Event, Output
 from tfmemtop.events.keep import Curve
 
 LIMIT = 64 * 2**20
@@ -34,6 +35,8 @@ class Thinner:
         self._widen_at = limit // 2
         self._taken: dict[Hashable, Event] = {}
         self._highest: dict[Hashable, int] = {}
+        self._left_out: dict[Hashable, int] = {}
+        """The highest use, in bytes, of the readings of an allocator that were left out since the last recorded one."""
         self._output = _Budget()
 
     def grown(self, size: int) -> bool:
@@ -47,12 +50,20 @@ class Thinner:
         """Return what to record of *event*; ``None`` if nothing."""
         if isinstance(event, Output):
             return self._output.take(event, 1 + self.spacing_s)
-        if not event.droppable or self._tells_news(event):
+        if not event.droppable:
             return event
+        key = type(event), event.keep.key(event)
+        if self._tells_news(key, event):
+            return self._with_high(key, event) if isinstance(event, Allocator) else event
+        if isinstance(event, Allocator):
+            self._left_out[key] = max(_use(event), self._left_out.get(key, 0))
         return None
 
-    def _tells_news(self, event: Event) -> bool:
-        key = type(event), event.keep.key(event)
+    def _with_high(self, key: Hashable, event: Allocator) -> Allocator:
+        high = self._left_out.pop(key, 0)
+        return msgspec.structs.replace(event, high=high) if high > _use(event) else event
+
+    def _tells_news(self, key: Hashable, event: Event) -> bool:
         last, rises = self._taken.get(key), self._rises(key, event)
         if last is not None and not rises:
             age = event.t - last.t
@@ -61,6 +72,7 @@ class Thinner:
         if len(self._taken) > _KEYS:
             self._taken.clear()
             self._highest.clear()
+            self._left_out.clear()
         self._taken[key] = event
         return True
 
@@ -73,6 +85,11 @@ class Thinner:
             return False
         self._highest[key] = level
         return True
+
+
+def _use(reading: Allocator) -> int:
+    """Return the most bytes in use since the reading before, as far as it is known."""
+    return max(reading.in_use or 0, reading.high or 0)
 
 
 class _Budget:
