@@ -7,7 +7,9 @@ import pytest
 from tests.bench.day import session
 from tests.bench.recording import write
 from tfmemtop.commands.recorded import fold, spacing_s, told
+from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.recording import Recording, read
+from tfmemtop.recording.outline import STRETCH_S, outlined
 from tfmemtop.reports.why import page
 from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.state.figures import figures
@@ -41,3 +43,14 @@ def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunR
     short = fold(str(recording.path))
     complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
     assert replace(few, past=complete.past) == complete
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spacing_s", [0.4, 4.0])
+def test_of_fewer_readings_too_an_outline_explains_what_the_whole_does(spacing_s: float) -> None:
+    thinner = Thinner()
+    thinner.spacing_s = spacing_s
+    whole = [kept for event in session(LONG_S) if (kept := thinner(event)) is not None]
+    outline = list(outlined(whole, LONG_S - 300.0))
+    assert len(outline) < 0.8 * len(whole)
+    assert page(review(outline, None, STRETCH_S), "run") == page(review(whole), "run")

@@ -2,13 +2,15 @@
 
 Of the readings of one thing, these stay: in each stretch of ten seconds, the lowest and the highest reading of a curve,
 or the newest of any other readings; the very first reading; and the readings just before an urgent event, such as an
-allocation that failed.
+allocation that failed. Of an allocator, the first reading with another size of the pool stays too. Of a GPU, the first
+with other processes stays, the first after TensorFlow has made its devices, and the reading of each allocator after
+these: a process's memory on the GPU is divided by both, and its CUDA context is measured only before it has computed.
 """
 
 import math
 from collections.abc import Iterable, Iterator
 
-from tfmemtop.events import Event, Holders, MemoryMap
+from tfmemtop.events import Allocator, DeviceReading, Effective, Event, Holders, MemoryMap
 from tfmemtop.events.keep import Curve
 
 STRETCH_S = 10.0
@@ -29,12 +31,15 @@ class Outline:
         self._readings: dict[object, _Readings] = {}
         self._given: dict[object, float] = {}  # time of the last returned reading of each large kind
         self._known: set[object] = set()  # things of which there was a reading
+        self._firsts = _Firsts()
 
     def add(self, event: Event) -> list[Event]:
         """Take *event*. If it begins a new stretch, return the events that stay of the stretch before."""
         stretch = int(event.t / self._stretch_s)
         done = [] if stretch == self._stretch else self._release(newest=False)
         self._stretch = stretch
+        if self._firsts.is_one(event):
+            self._decided.append(event)
         if event.droppable:
             key = type(event), event.keep.key(event)
             readings = self._readings.get(key)
@@ -74,6 +79,35 @@ class Outline:
             return False
         self._given[key] = event.t
         return True
+
+
+class _Firsts:
+    """Finds the readings by which the shares of a GPU's memory change, and which stay whatever follows."""
+
+    def __init__(self) -> None:
+        self._pools: dict[object, int | None] = {}  # by allocator
+        self._pids: dict[int, set[int]] = {}  # by GPU
+        self._awaited: set[object] = set()  # the allocators whose next reading stays
+
+    def is_one(self, event: Event) -> bool:
+        """Take *event*, and return whether it is one of them."""
+        if isinstance(event, Allocator):
+            key = event.keep.key(event)
+            if key not in self._awaited and self._pools.get(key, -1) == event.pool:
+                return False
+            self._awaited.discard(key)
+            self._pools[key] = event.pool
+            return True
+        if isinstance(event, DeviceReading):
+            pids = {process.pid for process in event.processes}
+            if self._pids.get(event.index) == pids:
+                return False
+            self._pids[event.index] = pids
+            self._awaited.update(self._pools)
+            return True
+        if isinstance(event, Effective):
+            self._pids.clear()  # a context is measured by the first reading after TensorFlow has made its devices
+        return False
 
 
 class _Readings:
