@@ -47,6 +47,17 @@ def test_each_state_is_told_and_only_what_nobody_can_wait_for_is_a_warning(state
     assert text and "{" not in text + remedy and not text.endswith(".")
 
 
+def test_a_process_that_is_read_before_it_is_first_seen_is_told_too() -> None:
+    run = msgspec.structs.replace(s.run(), outside=True)
+    early = [
+        told(0.2, OutsideState.NO_TENSORFLOW),
+        events.Injection(t=0.25, pid=100, state=InjectionState.ASKED),
+        s.process(0.3, 100),
+    ]
+    (found,) = [one for one in findings(s.fold([s.session(), run, *early])) if isinstance(one, ReadFromOutside)]
+    assert found.told is early[0] and found.injection is early[1]
+
+
 def test_nothing_is_claimed_that_only_a_hook_can_know() -> None:
     effective = msgspec.structs.replace(s.effective(1.1, 100, "CPU:0", uuid=None), growth=True)
     pool = s.allocator(1.2, 100, in_use=GIB, name="CPU:0")

@@ -151,11 +151,9 @@ def _process(state: State, event: events.Process) -> None:
     if not room_for(state, event.pid):
         return
     known = state.processes.get(event.pid)
-    if known and known.seen.started == event.started:
+    # The first event of its hook, or of a reading from outside, may have come before the process was first found.
+    if known and (not known.seen.started or known.seen.started == event.started):
         known.seen, known.gone = event, False
-    elif known:
-        # The hook's first message may have come before the process was first found.
-        state.processes[event.pid] = ProcessState(event, hooked=known.hooked if not known.seen.started else None)
     else:
         state.processes[event.pid] = ProcessState(event)
 
