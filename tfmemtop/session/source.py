@@ -70,7 +70,7 @@ class LiveSource:
     """A source that is connected to an engine.
 
     When the engine ends, the iteration of events ends too. A notice reports this, unless this client sent the command
-    to end.
+    to end. The notice is the only event that this source makes, since no engine is left to send it.
     """
 
     live = True

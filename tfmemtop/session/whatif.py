@@ -1,4 +1,4 @@
-"""Replays the trace of a pool with other settings, in a worker process, and returns the table of results."""
+"""Replays the trace of a pool with other settings, in a worker process: a source of one event, the table of results."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.state import State
+from tfmemtop.state import State, apply
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked
 from tfmemtop.whatif.asking import request
@@ -88,6 +88,15 @@ def ask(pool: Traced) -> Replayed:
     """
     done = subprocess.run(_command(), input=request(pool.asked, pool.parts), capture_output=True, check=False)
     return _answer(done.stdout, done.stderr)
+
+
+async def replay(state: State, pool: Traced) -> None:
+    """Have *pool* replayed as by :func:`ask_later`, and fold the worker's answer into *state*.
+
+    Raises:
+        RuntimeError: the worker gave no answer, as in :func:`ask`.
+    """
+    apply(state, await ask_later(pool))
 
 
 async def ask_later(pool: Traced) -> Replayed:

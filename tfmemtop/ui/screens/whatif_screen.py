@@ -5,8 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop.session.session import Session
-from tfmemtop.session.whatif import ask_later, still_traced, traced
-from tfmemtop.state.fold import apply
+from tfmemtop.session.whatif import replay, still_traced, traced
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
@@ -37,7 +36,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         self.run_worker(self._replay(), name="replay", exit_on_error=False)
 
     async def _replay(self) -> None:
-        """Replay the recorded traces in worker processes, and fold their answers into the state."""
+        """Have the recorded traces replayed, and draw each answer when it is in the state."""
         state = self.session.state
         known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.is_missing}
         pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
@@ -49,7 +48,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         self.post_message(Changed())
         for pool in here:
             try:
-                apply(state, await ask_later(pool))
+                await replay(state, pool)
             except (RuntimeError, OSError) as error:
                 self.panel.said = f"{whatif_screen.FAILED}: {describe(error)}"
             self.post_message(Changed())
