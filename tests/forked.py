@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -138,3 +138,7 @@ class Forked:
         for pipe in (self.stdin, self.stdout, self.stderr):
             with suppress(BrokenPipeError):
                 pipe.close()
+
+
+Fork = Callable[..., Forked]
+"""The type of the fixtures that fork a script: its source, its arguments, and by name its environment variables."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import INJECT, VERSION, Monitor, both, outcome, start, working_tensorflow
+from tests.hooked import INJECT, VERSION, Monitor, both, outcome, start, working_tensorflow
 
 Script = Callable[[str], str]
 

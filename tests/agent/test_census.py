@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.agent.conftest import OPERATIONS_ELSEWHERE, Forks, Monitor, outcome
+from tests.hooked import OPERATIONS_ELSEWHERE, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.agent.conftest import Forks, Monitor, outcome
+from tests.hooked import Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 

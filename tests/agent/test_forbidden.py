@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import INJECT, Forks, Monitor, both, run
 from tests.agent.test_start import broken_tensorflow
+from tests.hooked import INJECT, Forks, Monitor, both, run
 
 Script = Callable[[str], str]
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from tests.agent.conftest import Event, Forks, Monitor, outcome
+from tests.hooked import Event, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 

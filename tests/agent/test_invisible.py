@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Forks, Monitor, both, outcome, run, working_tensorflow
+from tests.hooked import Forks, Monitor, both, outcome, run, working_tensorflow
 
 Script = Callable[[str], str]
 

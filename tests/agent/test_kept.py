@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.agent.conftest import Forks, Monitor, Process, outcome
+from tests.hooked import Forks, Monitor, Process, outcome
 
 Script = Callable[[str], str]
 

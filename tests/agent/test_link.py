@@ -6,7 +6,7 @@ import socket
 import tracemalloc
 from pathlib import Path
 
-from tests.agent.conftest import Monitor
+from tests.hooked import Monitor
 from tfmemtop.agent.link import QUEUE, Link
 from tfmemtop.agent.messenger import encode
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.agent.conftest import Forks, Monitor, outcome, run, start
+from tests.hooked import Forks, Monitor, outcome, run, start
 from tfmemtop.agent.device_init import VARIABLES
 from tfmemtop.events.secrets import KEPT_VARIABLES
 

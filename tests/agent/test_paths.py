@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests import sparing
-from tests.agent.conftest import Forks, Monitor, outcome
 from tests.agent.test_tensors import ask, line, typed
+from tests.hooked import Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 

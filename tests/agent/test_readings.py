@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.agent.conftest import Forks, Monitor, outcome, run, start
+from tests.hooked import Forks, Monitor, outcome, run, start
 from tfmemtop.tensorflow_text import parse_exhausted
 
 Script = Callable[[str], str]

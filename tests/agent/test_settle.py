@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.conftest import Forks, Monitor, outcome, start
+from tests.hooked import Forks, Monitor, outcome, start
 from tests.once import once
 from tfmemtop.agent.apply_settings import Settings, parse_settings, shares
 

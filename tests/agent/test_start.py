@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import INJECT, PYTHON, Monitor, both, outcome, run, start
+from tests.hooked import INJECT, PYTHON, Monitor, both, outcome, run, start
 
 Script = Callable[[str], str]
 

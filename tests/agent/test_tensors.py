@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.agent.conftest import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
+from tests.hooked import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
 from tfmemtop.help import topic
 
 Script = Callable[[str], str]

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.agent.conftest import INJECT, Monitor, outcome, start
+from tests.hooked import INJECT, Monitor, outcome, start
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.events import Chunks
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.agent.conftest import Monitor, outcome, start
+from tests.hooked import Monitor, outcome, start
 
 LOOK = """
 import ctypes, os

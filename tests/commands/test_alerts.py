@@ -6,7 +6,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.commands.conftest import Start
+from tests.starting import Start
 
 WAITS = 'echo up; read -r line <"$0"; exit 3'
 

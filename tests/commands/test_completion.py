@@ -9,9 +9,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.commands.conftest import PROGRAM, Start, ended
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
+from tests.starting import PROGRAM, Start, ended
 from tfmemtop.commands import DEFAULT, NAMES
 from tfmemtop.commands.parser import parse, parser_of
 from tfmemtop.commands.shells import bash, described, fish, zsh

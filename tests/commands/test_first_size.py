@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Start, ended
+from tests.starting import Start, ended
 from tfmemtop import events as ev
 from tfmemtop.recording import read
 

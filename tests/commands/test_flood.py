@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.commands.conftest import Start, ended
+from tests.starting import Start, ended
 
 ANSWER_S = 15.0
 """The longest wait for the answer to a key, in seconds. It leaves room for a busy machine: the aim is 0.2 s

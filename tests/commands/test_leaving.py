@@ -14,9 +14,9 @@ import pexpect
 import psutil
 import pytest
 
-from tests.commands.conftest import PROGRAM, Start, ended, on_pty
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM, Start, ended, on_pty
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
 DRAWN = "Processes"

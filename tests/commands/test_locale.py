@@ -17,8 +17,8 @@ import pexpect
 import pyte
 import pytest
 
-from tests.commands.conftest import PROGRAM
 from tests.patience import PATIENCE_S, end
+from tests.starting import PROGRAM
 from tfmemtop.charset import json_ascii, takes_utf8, to_ascii
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

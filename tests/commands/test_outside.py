@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import PROGRAM, Start, ended
 from tests.engine.reporting import Reporting
 from tests.newer_python import Obeying, needs_it
+from tests.starting import PROGRAM, Start, ended
 from tfmemtop.cli import main
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tests.commands.conftest import PROGRAM
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM
 from tfmemtop import events as ev
 from tfmemtop.cli import main
 from tfmemtop.commands.arguments import RunArguments

@@ -13,9 +13,9 @@ import pexpect
 import pytest
 
 from tests import streams as s
-from tests.commands.conftest import Start, ended
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
+from tests.starting import Start, ended
 from tfmemtop import events as ev
 from tfmemtop.recording import Writer, read
 

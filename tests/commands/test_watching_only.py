@@ -10,10 +10,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.commands.conftest import Start, ended, on_pty
-from tests.engine.conftest import Screen
 from tests.engine.reporting import Reporting
+from tests.engines import Screen
 from tests.own_sessions import own_sessions
+from tests.starting import Start, ended, on_pty
 from tfmemtop.engine.sources.procfs import all_pids, carries, read_stat
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import READS, Engines, ended
+from tests.engines import READS, Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.sources.procfs import read_stat

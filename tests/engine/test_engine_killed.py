@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.engine.conftest import Engines, ended
+from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.procfs import read_stat
 from tfmemtop.events import (

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tfmemtop.engine.process.injection import INJECT, mark
 from tfmemtop.engine.sources import hook_absence
 from tfmemtop.engine.sources.hooks import Hooks

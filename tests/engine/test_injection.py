@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import Engines, Screen, ended
 from tests.engine.test_outside import until
+from tests.engines import Engines, Screen, ended
 from tests.newer_python import Obeying, has_tensorflow, needs_it
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.events import (

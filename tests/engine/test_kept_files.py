@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.engine.conftest import READS, Engines
+from tests.engines import READS, Engines
 from tests.own_sessions import own_sessions
 from tfmemtop.events import (
     Input,

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.engine.conftest import READS, Engines
+from tests.engines import READS, Engines
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
 from tfmemtop.recording import Writer, read

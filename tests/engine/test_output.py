@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tfmemtop.engine.process import kept_output, output
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.stream.client import Client

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import bare_tensorflow
-from tests.engine.conftest import Engines
 from tests.engine.reporting import Reporting
+from tests.engines import Engines
+from tests.hooked import bare_tensorflow
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.cards import cards_of

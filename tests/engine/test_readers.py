@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-from tests.engine.conftest import READS, Engines
+from tests.engines import READS, Engines
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.stream.client import Client
 from tfmemtop.engine.stream.server import QUEUE, Reader

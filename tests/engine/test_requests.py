@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.engine.conftest import READS, Engines
+from tests.engines import READS, Engines
 from tfmemtop.events import (
     Census,
     CensusNow,

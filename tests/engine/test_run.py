@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.procfs import read_stat
 from tfmemtop.events import Input, Notice, Output, Process, Relaunch, Resize, Run, RunEnd, Session, Stop, Stopping

@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tfmemtop.engine.stream.folders import open_session, sessions

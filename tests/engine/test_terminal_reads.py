@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tfmemtop.events import Input, ProcessReadings, RunEnd, TerminalRead
 
 

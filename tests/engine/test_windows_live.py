@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import Engines
 from tests.engine.windows_read import Unpacked
+from tests.engines import Engines
 from tfmemtop.events import Allocator, Holders, HoldersNow, Input, Opened, OutOfMemory, RunEnd, Signal, Trace
 
 SCRIPT = """

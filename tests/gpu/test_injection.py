@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from tests.engine.conftest import Engines, Screen, engines
+from tests.engines import Engines, Screen, engines
 from tests.newer_python import Obeying, has_tensorflow, needs_it
 from tfmemtop.events import (
     Allocator,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebooks.conftest import Notebook, jupyter, until
+from tests.notebook import Notebook, jupyter, until
 from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.ui.test_app import press
 from tfmemtop import events as ev

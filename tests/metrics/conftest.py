@@ -1,6 +1,6 @@
 """Fixtures for real engines and programs, with folders of the test's own."""
 
-from tests.commands.conftest import home
-from tests.engine.conftest import engines
+from tests.engines import engines
+from tests.starting import home
 
 __all__ = ["engines", "home"]

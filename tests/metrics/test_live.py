@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.engine.conftest import READS, Engines, ended
+from tests.engines import READS, Engines, ended
 from tests.metrics.scraping import address_in, eventually, get, scrape, value
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process import exporter as exporting

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.conftest import PROGRAM, until
+from tests.notebook import PROGRAM, until
 from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings, place_for

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import Engines, engines
+from tests.engines import Engines, engines
 from tests.newer_python import found, has_tensorflow, needs_it
-from tests.notebooks.conftest import Notebook, jupyter
+from tests.notebook import Notebook, jupyter
 from tfmemtop.events import Allocator, Census, HookError, Injection, InjectionState, Requested, RunEnd
 from tfmemtop.words.places import spot
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.notebooks.conftest import PROGRAM, Notebook, until
+from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.engine.sources.procfs import read_stat

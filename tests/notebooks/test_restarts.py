@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.conftest import PROGRAM, Notebook, until
+from tests.notebook import PROGRAM, Notebook, until
 from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import press

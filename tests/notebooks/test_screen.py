@@ -17,7 +17,7 @@ import pexpect
 import pytest
 
 from tests import streams
-from tests.notebooks.conftest import PROGRAM, Notebook, until
+from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.commands.live import successor

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebooks.conftest import PROGRAM, Notebook, until
+from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tfmemtop.commands.recorded import fold
 from tfmemtop.engine.stream.kept_sessions import place_for

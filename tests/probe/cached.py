@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.agent.conftest import POOL
+from tests.hooked import POOL
 from tests.patience import PATIENCE_S
 from tfmemtop.events import Probe
 from tfmemtop.recording import read

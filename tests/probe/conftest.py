@@ -1,41 +1,18 @@
 """Fixtures: the probe, built once for all tests against the TensorFlow that their scripts use."""
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import PYTHON, Outcome, bare_tensorflow, environment, monitor, script, steady
-from tests.engine.conftest import engines
-from tests.forked import Forked, Forking
-from tests.patience import PATIENCE_S
+from tests.engines import engines
+from tests.forked import Fork, Forked, Forking
+from tests.hooked import PYTHON, bare_tensorflow, environment, monitor, script, tensorflow, tensorflow_folder
 from tests.probe.cached import Compiler
 from tfmemtop.engine.process.injection import path_with_hook
 from tfmemtop.probe.build import build
 
-Fork = Callable[..., Forked]
-
 __all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]
-
-
-@pytest.fixture(scope="session")
-def tensorflow() -> tuple[Path, str]:
-    """Return folder and version of the package, as the Python that runs the scripts finds it."""
-    program = """
-from importlib.metadata import version
-from importlib.util import find_spec
-print(find_spec("tensorflow").origin)
-print(version("tensorflow"))
-"""
-    done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True)
-    origin, version = done.stdout.splitlines()
-    return Path(origin).parent, version.replace("rc", "-rc")  # as TensorFlow itself spells it
-
-
-@pytest.fixture(scope="session")
-def tensorflow_folder(tensorflow: tuple[Path, str]) -> Path:
-    return tensorflow[0]
 
 
 @pytest.fixture(scope="session")
@@ -98,10 +75,3 @@ def forked(tensorflow_hooked: Forking, tmp_path: Path) -> Iterator[Fork]:
 def forked_bare(tensorflow_bare: Forking, tmp_path: Path) -> Iterator[Fork]:
     """Return a function that starts scripts with TensorFlow already imported, without the hook."""
     yield from _starts(tensorflow_bare, tmp_path)
-
-
-def outcome(process: "Forked | subprocess.Popen[str]", typed: str = "") -> Outcome:
-    """Write *typed* to *process*, wait for its end, and return its outcome."""
-    out, err = process.communicate(typed, timeout=PATIENCE_S)
-    assert process.returncode is not None
-    return Outcome(process.returncode, steady(out), steady(err))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import PYTHON
+from tests.hooked import PYTHON
 from tests.patience import PATIENCE_S
 from tests.probe.cached import TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.said import said

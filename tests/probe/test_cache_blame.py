@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import PYTHON
+from tests.hooked import PYTHON
 from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.test_build import command
 from tfmemtop.events import Probe

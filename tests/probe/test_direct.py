@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.agent.conftest import INJECT, PYTHON, Monitor, environment
-from tests.engine.conftest import Engines
+from tests.engines import Engines
+from tests.forked import Fork
+from tests.hooked import INJECT, PYTHON, Monitor, environment, outcome
 from tests.own_sessions import own_sessions
-from tests.probe.conftest import Fork, outcome
 from tests.probe.said import said_by_hook
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS

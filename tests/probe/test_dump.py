@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.conftest import Engines, ended
+from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.dump_format import Piece, condense, read_dump
 from tfmemtop.events import Allocator, Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.engine.conftest import Engines
+from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.probe.cached import LOADING, speaker
 from tfmemtop.events import (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Event, Monitor
-from tests.probe.conftest import Fork, outcome
+from tests.forked import Fork
+from tests.hooked import Event, Monitor, outcome
 from tests.probe.said import said_by_hook
 from tfmemtop.probe.cache import checksum_of
 

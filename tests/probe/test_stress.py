@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.probe.conftest import Fork, outcome
+from tests.forked import Fork
+from tests.hooked import outcome
 from tests.probe.stress import SCENARIOS
 
 PLAY = """

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Monitor
-from tests.forked import Forked
+from tests.forked import Fork, Forked
+from tests.hooked import Monitor, outcome
 from tests.patience import PATIENCE_S
-from tests.probe.conftest import Fork, outcome
 from tests.probe.test_inside import load
 
 Begin = Callable[[str], Forked]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import Event, Monitor, start
-from tests.forked import Forked
-from tests.probe.conftest import Fork, outcome
+from tests.forked import Fork, Forked
+from tests.hooked import Event, Monitor, outcome, start
 from tests.probe.window_files import Record, WindowFile, read_window
 from tfmemtop.probe.cache import checksum_of
 

@@ -1,15 +1,11 @@
 """Retracing is reported while it goes on, with the function's place. A function that has warmed up is not reported."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from tests import streams as s
-from tests.rules.real_runs import MISTAKES, line_of, recorded
 from tests.rules.situations import HEALTHY, actions, found
-from tfmemtop import events, recording
-from tfmemtop.rules import findings
+from tfmemtop import events
 from tfmemtop.rules.callsite import Callsite
 from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.remedy import Action
@@ -75,43 +71,3 @@ def test_functions_made_anew_are_told() -> None:
     made = events.Traced("step", 8, 8, "/home/ada/train.py", 12, anew=8)
     said = say(found(HEALTHY, counts(80.0, 1, 1), events.Functions(t=90.0, pid=100, functions=[made]))[Retraced])
     assert "In 8 of the 8 tf.function was called on it anew." in said.figures and "before the loop" in said.code[0]
-
-
-HEALTHY_TRAINING = """
-import tensorflow as tf
-import keras
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-model.compile("adam", "mse")
-data = tf.data.Dataset.from_tensor_slices((tf.ones((130, 4)), tf.ones((130, 1)))).batch(4)  # the last is smaller
-model.fit(data, epochs=3, validation_data=data, verbose=0)
-model.predict(data, verbose=0)
-
-@tf.function
-def step(x):
-    return tf.reduce_sum(x)
-
-for size in (8, 16, 32):
-    for _ in range(100):
-        step(tf.ones(size))
-"""
-
-
-def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
-    """Return the findings about retracing in the run recorded in *folder*, and the number of calls of its function."""
-    state = s.fold(recording.read(folder / "run.jsonl").events())
-    assert state.run is not None and state.run.steps is not None
-    return [finding for finding in findings(state) if isinstance(finding, Retraced)], state.run.steps.calls
-
-
-@pytest.mark.tensorflow
-def test_a_real_function_that_is_traced_anew(shared: Path) -> None:
-    (finding,), calls = of_retracing(recorded(shared, "mistakes", MISTAKES))
-    assert (
-        say(finding).text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
-        and calls == 12
-    )
-
-
-@pytest.mark.tensorflow
-def test_a_real_training_that_is_not(shared: Path) -> None:
-    assert of_retracing(recorded(shared, "healthy", HEALTHY_TRAINING)) == ([], 300)

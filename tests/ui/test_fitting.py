@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.engine.conftest import Engines, engines
+from tests.engines import Engines, engines
 from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events

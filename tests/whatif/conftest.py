@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hooked import tensorflow, tensorflow_folder
 from tests.once import once
-from tests.probe.conftest import tensorflow, tensorflow_folder
 from tests.whatif.traced import EVENTS, Measured, recorder, told, trace
 from tfmemtop.events import Trace
 from tfmemtop.probe.build import REPLAY, build

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tests import streams
-from tests.agent.conftest import PYTHON
+from tests.hooked import PYTHON
 from tfmemtop.events import Allocator, Event, Trace, encode
 from tfmemtop.events.courses import Allocated, Freed, pack_names, pack_trace
 from tfmemtop.probe.build import find_compiler

@@ -4,6 +4,6 @@ A process of its own draws it and then ends. So it does not delay the start of t
 is not loaded into the screen's process. The picture must be there within a few hundredths of a second. So it imports
 next to nothing: it calls the driver through ``ctypes``, and its lines are plain text.
 
-``tests/ui/test_first_picture.py`` compares it with the screen, cell by cell. Where the two could differ (divided
+``tests/first/test_picture.py`` compares it with the screen, cell by cell. Where the two could differ (divided
 cards, missing figures, another order of the table), no first picture is drawn.
 """

@@ -8,7 +8,7 @@ from tfmemtop.cli import main
 from tfmemtop.events import decode_event
 from tfmemtop.recording import read
 
-RECORDINGS = Path(__file__).parent / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 @pytest.mark.parametrize("path", sorted(RECORDINGS.rglob("*.jsonl")), ids=lambda path: path.stem)

@@ -14,7 +14,7 @@ from tfmemtop.recording import read
 from tfmemtop.recording.format_1 import decode_format_1
 from tfmemtop.words.requests import call_text, settled_text
 
-RECORDINGS = sorted((Path(__file__).parent / "recordings").rglob("*.jsonl"))
+RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").rglob("*.jsonl"))
 
 
 def upgraded(**fields: object) -> Any:

@@ -196,7 +196,7 @@ def test_a_killed_writer_leaves_everything_it_flushed(tmp_path: Path, name: str)
     path = tmp_path / name
     program = """
 import os, signal, sys
-from tests.test_recording import SESSION, Writer, ev
+from tests.recording.test_recording import SESSION, Writer, ev
 writer = Writer(sys.argv[1])
 writer.write(SESSION)
 for n in range(1000):
@@ -205,7 +205,7 @@ writer.flush()
 writer.write(ev.Output(t=1000, run=1, text="never flushed"))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    killed = subprocess.run([sys.executable, "-c", program, path], cwd=Path(__file__).parents[1], check=False)
+    killed = subprocess.run([sys.executable, "-c", program, path], cwd=Path(__file__).parents[2], check=False)
     assert killed.returncode == -signal.SIGKILL
     found, recording = kept(path)
     assert [event.t for event in found] == [0, *range(1000)]

@@ -15,7 +15,7 @@ from tfmemtop.recording.outline import outlined
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import Context
 
-RECORDINGS = Path(__file__).with_name("recordings")
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 def contexts(stream: Iterable[Event]) -> dict[tuple[int, int], tuple[int | None, bool]]:

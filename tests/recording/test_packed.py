@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
-from tests.test_recording import SESSION, kept
+from tests.recording.test_recording import SESSION, kept
 from tfmemtop import events as ev
 from tfmemtop import help
 from tfmemtop.cli import main
@@ -28,7 +28,7 @@ from tfmemtop.recording.chunks import chunks
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 REAL = ROOT / "tests" / "recordings" / "h200-runs.jsonl"
 
 

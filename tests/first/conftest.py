@@ -1,0 +1,5 @@
+"""The fixture of ``tests/starting.py``."""
+
+from tests.starting import home
+
+__all__ = ["home"]

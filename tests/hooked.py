@@ -1,0 +1,336 @@
+"""A real listener in the place of the monitor, and functions that run scripts with and without the hook."""
+
+import json
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+import pytest
+
+from tests import sparing
+from tests.forked import Forked, Forking
+from tests.patience import PATIENCE_S
+from tfmemtop.engine.process.injection import path_with_hook
+
+INJECT = Path(__file__).parents[1] / "tfmemtop" / "inject"
+
+PYTHON = os.environ.get("TFMEMTOP_TEST_PYTHON") or sys.executable
+"""The Python that runs the scripts.
+
+It can differ from the Python of the tests, to try the hook in another version, as ``tests/matrix.py`` does.
+"""
+
+VERSION = tuple(map(int, subprocess.check_output([PYTHON, "-c", "print(*__import__('sys').version_info[:2])"]).split()))
+"""The version of that Python: major, minor."""
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
+"""These variables make TensorFlow use its GPU allocator on the CPU: the tests need a pool and no GPU."""
+
+
+INTERVAL = "0.02"
+"""Seconds between readings, as sent to hooks in ``TFMEMTOP_INTERVAL``."""
+
+Event = dict[str, Any]
+
+
+class Monitor:
+    """Accepts hooks on a SEQPACKET socket and keeps the events that they send, each with the ``pid`` of its sender."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        self._arrived = threading.Condition()
+        self._reading = threading.Event()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(path))
+        self._listener.listen(16)
+        self._lines: dict[socket.socket, int] = {}
+        self._bell, self._rope = socket.socketpair()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._reading.set()
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            self._reading.wait()
+            ready = select.select([self._listener, self._bell, *self._lines], [], [])[0]
+            if self._bell in ready and not self._bell.recv(1):
+                break
+            if self._listener in ready:
+                line = self._listener.accept()[0]
+                credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                self._lines[line] = struct.unpack("iII", credentials)[0]
+            for line in [line for line in self._lines if line in ready]:
+                self._take(line)
+        for line in self._lines:
+            line.close()
+        self._listener.close()
+
+    def _take(self, line: socket.socket) -> None:
+        try:
+            packet = line.recv(1 << 20)
+        except ConnectionResetError:
+            packet = b""
+        event = json.loads(packet) if packet else {"type": "end of line"}
+        with self._arrived:
+            self.events.append({**event, "pid": self._lines[line]})
+            self._arrived.notify_all()
+        if not packet:
+            line.close()
+            del self._lines[line]
+
+    def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
+        """Wait for the first event for which *wanted* returns true, and return it."""
+
+        def found() -> Event | None:
+            return next((event for event in self.events if wanted(event)), None)
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: found() is not None, PATIENCE_S), self.events
+            event = found()
+            assert event is not None
+            return event
+
+    def say(self, pid: int, message: Event) -> None:
+        """Send *message* to the hook of *pid*."""
+        with self._arrived:
+            line = next(line for line, sender in self._lines.items() if sender == pid)
+        line.send(json.dumps(message).encode())
+
+    def of(self, kind: str, pid: int | None = None) -> list[Event]:
+        """Return the events of *kind* so far: those of *pid*, or of all processes if it is None."""
+        with self._arrived:
+            return [event for event in self.events if event["type"] == kind and pid in (None, event["pid"])]
+
+    def stop_reading(self) -> None:
+        """Stop reading. From now on, events stay in the sockets."""
+        self._reading.clear()
+        self._rope.send(b".")
+
+    def go_on_reading(self) -> None:
+        """Read again. The events that waited in the sockets come first."""
+        self._reading.set()
+
+    def die(self) -> None:
+        """Close all sockets, as happens when a monitor is killed."""
+        self._reading.set()
+        self._rope.close()
+        self._thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Iterator[Monitor]:
+    monitor = Monitor(tmp_path / "hook.sock")
+    yield monitor
+    monitor.die()
+
+
+class Outcome(NamedTuple):
+    """The exit code and the output of a process, without the parts of the output that differ from start to start."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Process(Protocol):
+    """A script that was started: a forked process, or a new one."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[str] | None: ...
+    @property
+    def stdout(self) -> IO[str] | None: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def send_signal(self, sig: int) -> None: ...
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]: ...
+
+
+def environment(monitor: Monitor | None, **more: str) -> dict[str, str]:
+    """Return an environment for a script, with the hook if there is a *monitor*."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "TF"))}
+    variables |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", **POOL, **more}
+    if monitor is not None:
+        variables["PYTHONPATH"] = path_with_hook(variables.get("PYTHONPATH", ""))
+        variables |= {"TFMEMTOP_SOCKET": str(monitor.path)}
+        variables.setdefault("TFMEMTOP_INTERVAL", INTERVAL)
+    return variables
+
+
+def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more: str) -> subprocess.Popen[str]:
+    """Start Python with *arguments*, with the hook if there is a *monitor*. *more* are environment variables.
+
+    If the script imports TensorFlow, ``tests.sparing`` leaves out what most tests do not need. A test that gives a
+    ``PYTHONPATH``, even an empty one, prevents that.
+    """
+    pipe = subprocess.PIPE
+    if "PYTHONPATH" not in more and "import tensorflow" in (source := "\n".join(map(_source, arguments))):
+        more |= sparing.variables(source)
+    return subprocess.Popen(
+        [python, *arguments], env=environment(monitor, **more), stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def _source(argument: str) -> str:
+    """Return the text of the script if *argument* is the path of one, and otherwise *argument* itself."""
+    path = Path(argument) if argument.endswith(".py") else None
+    return path.read_text() if path is not None and path.exists() else argument
+
+
+def outcome(process: Process, typed: str = "") -> Outcome:
+    """Write *typed* to *process*, wait for its end, and return its outcome."""
+    out, err = process.communicate(typed, timeout=PATIENCE_S)
+    assert process.returncode is not None
+    return Outcome(process.returncode, steady(out), steady(err))
+
+
+def run(monitor: Monitor | None, *arguments: str, **more: str) -> Outcome:
+    """Run Python with *arguments* to its end, with the hook if there is a *monitor*."""
+    return outcome(start(monitor, *arguments, **more))
+
+
+def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outcome]:
+    """Run the same program without and with the hook, at the same time. Return both outcomes in that order."""
+    bare, hooked = (start(each, *arguments, **more) for each in (None, monitor))
+    return outcome(bare), outcome(hooked)
+
+
+def steady(text: str) -> str:
+    """Return *text* without the parts that change from run to run.
+
+    These are times, process ids and addresses in TensorFlow's log, and the pid in Python's warning about forks.
+    """
+    text = re.sub(r"(?m)^([IWEF])\d{4} \d\d:\d\d:[\d.]+ +\d+ ", r"\1 ", text)
+    text = re.sub(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+: ", "", text)
+    text = re.sub(r"\(pid=\d+\) is multi-threaded", "(pid=1) is multi-threaded", text)
+    return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def working_tensorflow(folder: Path) -> str:
+    """Write a ``tensorflow`` package that does nothing. Return the folder to put into ``PYTHONPATH``.
+
+    The import of this package loads the agent, like that of the real one.
+    """
+    package = folder / "packages" / "tensorflow"
+    (package / "python").mkdir(parents=True)
+    (package / "__init__.py").write_text("import tensorflow.python\n")
+    # The agent could need these modules, too, and could have imported them earlier.
+    (package / "python" / "__init__.py").write_text("import atexit, ctypes, fcntl, weakref, signal, re\n")
+    return str(package.parent)
+
+
+OPERATIONS_ELSEWHERE = """
+import threading
+from tensorflow.python import pywrap_tfe
+
+elsewhere = []
+
+def watched(function):
+    def call(*args):
+        if threading.current_thread() is not threading.main_thread():
+            elsewhere.append(args)
+        return function(*args)
+    return call
+
+for name in ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"):
+    setattr(pywrap_tfe, name, watched(getattr(pywrap_tfe, name)))
+"""
+"""Code that stores in ``elsewhere`` every operation that runs in a thread other than the script's main thread."""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that writes a script and returns its path."""
+
+    def write(source: str) -> str:
+        path = tmp_path / "train.py"
+        path.write_text(source)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tensorflow() -> tuple[Path, str]:
+    """Return folder and version of the package, as the Python that runs the scripts finds it."""
+    program = """
+from importlib.metadata import version
+from importlib.util import find_spec
+print(find_spec("tensorflow").origin)
+print(version("tensorflow"))
+"""
+    done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True)
+    origin, version = done.stdout.splitlines()
+    return Path(origin).parent, version.replace("rc", "-rc")  # as TensorFlow itself spells it
+
+
+@pytest.fixture(scope="session")
+def tensorflow_folder(tensorflow: tuple[Path, str]) -> Path:
+    return tensorflow[0]
+
+
+def bare_tensorflow(shared: Path) -> Forking:
+    """Return a process from which scripts are forked: TensorFlow is imported there, without the hook."""
+    return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
+
+
+class Forks:
+    """Starts scripts in which TensorFlow is already imported, with the hook and without it.
+
+    In each script the hook starts again, as it does in the workers of ``multiprocessing``.
+    """
+
+    def __init__(self, hooked: Forking, bare: Forking, folder: Path) -> None:
+        self._hooked, self._bare, self._folder = hooked, bare, folder
+        self._started: list[Forked] = []
+
+    def start(self, monitor: Monitor | None, *arguments: str) -> Process:
+        """Start a script like the function ``start``. The first of *arguments* is the path of the script.
+
+        *monitor* is None, for no hook, or the monitor of the test.
+        """
+        forking = self._bare if monitor is None else self._hooked
+        self._started.append(forking.start(*arguments, folder=self._folder))
+        return self._started[-1]
+
+    def run(self, monitor: Monitor | None, *arguments: str) -> Outcome:
+        """Run a script like the function ``run``."""
+        return outcome(self.start(monitor, *arguments))
+
+    def both(self, monitor: Monitor, *arguments: str) -> tuple[Outcome, Outcome]:
+        """Run a script without and with the hook, like the function ``both``."""
+        bare, hooked = self.start(None, *arguments), self.start(monitor, *arguments)
+        return outcome(bare), outcome(hooked)
+
+    def close(self) -> None:
+        """End all scripts that still run."""
+        for script in self._started:
+            script.close()
+
+
+@pytest.fixture(scope="session")
+def imported(shared: Path) -> Iterator[tuple[Forking, Forking]]:
+    spared = sparing.variables("")
+    hooked = environment(None, **spared, TFMEMTOP_SOCKET="hook.sock", TFMEMTOP_INTERVAL=INTERVAL)
+    hooked["PYTHONPATH"] = path_with_hook(hooked["PYTHONPATH"])
+    both = Forking(shared, "agent", [PYTHON], hooked), Forking(shared, "spared", [PYTHON], environment(None, **spared))
+    yield both
+    for forking in both:
+        forking.close()
+
+
+@pytest.fixture
+def forks(imported: tuple[Forking, Forking], tmp_path: Path) -> Iterator[Forks]:
+    forks = Forks(*imported, tmp_path)
+    yield forks
+    forks.close()

@@ -1,0 +1,78 @@
+"""Fixtures that start the program on a real terminal, with folders of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S, end
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+Start = Callable[..., "pexpect.spawn[str]"]
+
+
+def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:
+    """Start a Python *program* on a pty of its own."""
+    return pexpect.spawn(
+        sys.executable,
+        ["-c", program],
+        dimensions=(30, 100),
+        env=dict(os.environ),
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        cwd=None if cwd is None else str(cwd),
+    )
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Give the test folders of its own for sessions and outputs. After the test, end the engines that still run."""
+    # Not tmp_path: a socket's path has to be short.
+    with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        monkeypatch.setenv("TERM", "xterm-256color")
+        yield tmp_path
+        for session in own_sessions():
+            os.kill(session.pid, signal.SIGTERM)
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    """A function that starts tfmemtop on a pty. The ``before`` of its result is the output before the last match."""
+    started: list[pexpect.spawn[str]] = []
+
+    def start(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> pexpect.spawn[str]:
+        columns, rows = size
+        child = pexpect.spawn(
+            PROGRAM,
+            list(arguments),
+            dimensions=(rows, columns),
+            env=os.environ | environment,
+            encoding="utf-8",
+            timeout=PATIENCE_S,
+            cwd=str(home),
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if child.child_fd >= 0:
+            end(child)
+
+
+def ended(child: pexpect.spawn[str]) -> tuple[int | None, str]:
+    """Wait for the end. Return the exit code, and the text that was printed since the last match."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus, child.before or ""
