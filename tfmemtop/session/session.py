@@ -61,6 +61,10 @@ class Session:
         self.engine_gone = self.source.live
         self.fitting.engine_went()
 
+    def toggle_frozen(self) -> None:
+        """Let the screen stay as it is, or follow the events again."""
+        self.frozen = not self.frozen
+
     # What is allowed.
 
     @property

@@ -1,5 +1,7 @@
 """The app: reads the events of a source, which are folded into the state, and lets the screens draw the state.
 
+The actions of most keys are in the mixins beside this file (``…_actions.py``, ``pool_screens.py``), one for each subject.
+
 Events are folded as they arrive. Screens are drawn at their own pace, so that the cost of drawing does not
 depend on how fast readings arrive. What a user waits for (a run that starts or ends, output, the
 answer to a key) is drawn within a tenth of a second.
@@ -7,32 +9,31 @@ answer to a key) is drawn within a tenth of a second.
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop import events
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.news import News
-from tfmemtop.session.session import SIGNALLED, Session
+from tfmemtop.session.session import Session
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
+from tfmemtop.ui.leave_actions import LeaveActions
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import Pace
-from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.pool_screens import PoolScreens
+from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.replay_actions import ReplayActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
-from tfmemtop.words import kernels, refusals
+from tfmemtop.words import refusals
 from tfmemtop.words.alerts import alert
 from tfmemtop.words.panels import redrawn
 from tfmemtop.words.safe import safe
@@ -43,13 +44,10 @@ def _bound(key: Key) -> str:
     return f"steer({key.action!r})" if key.steers else key.action
 
 
-if TYPE_CHECKING:
-    from tfmemtop.ui.screens.run_dialogs import Leaving
-
 # A screen or dialog that a key opens is imported by the method that opens it: the first frame does not need it.
 
 
-class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
+class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, LeaveActions):
     """Connects the session with the screens: draws the state that events change, and carries out the keys' actions."""
 
     # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.
@@ -62,7 +60,9 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
-        self.main = MainScreen(self.session, self._offered, glyphs=self.glyphs, color=options.color)
+        self.main = MainScreen(
+            self.session, self._offered, choices or Choices(), glyphs=self.glyphs, color=options.color
+        )
         self.search = SearchKeys(self, self.session, glyphs=self.glyphs, relaunch=self.action_relaunch)
         self.pace = Pace(
             draw=self._draw,
@@ -70,8 +70,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             has_new_output=self._has_new_output,
             later=self.call_later,
         )
-        if choices is not None:
-            self.main.choose(choices)
         self._maps = MapWishes()
         self._output_drawn = -1
         self._successor, self._recording = options.successor, options.recording
@@ -166,85 +164,12 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
     def _changed(self) -> None:
         self.redraw()
 
-    # The end of the app.
-
-    def end_for(self, number: int) -> None:
-        """Leave at once because of signal *number*, without a question. The script goes on."""
-        self.exit(Outcome(SIGNALLED + number, left_running=self.session.script_goes_on))
-
-    def action_leave(self) -> None:
-        """Quit. If a script of this session runs, first ask whether to stop it or to leave it running."""
-        from tfmemtop.ui.screens.run_dialogs import leave_dialog
-
-        session, run = self.session, self.state.run
-        if not session.connected:
-            self.exit(Outcome(session.exit_code))
-        elif session.outside:
-            # Its engine ends with its last screen, and the process goes on.
-            self.session.send(events.Leave())
-            self.exit(Outcome(0))
-        elif session.readonly:
-            self.exit(Outcome(session.exit_code, left_running=bool(run and run.going)))
-        elif run is None or not run.going:
-            session.stop()
-        elif session.kernel is not None:
-            session.send(events.Leave())
-            self.exit(Outcome(0, left_running=True))
-        else:
-            self.push_screen(leave_dialog(self.state, self.glyphs), self._leave)
-
-    def _leave(self, choice: "Leaving | None") -> None:
-        from tfmemtop.ui.screens.run_dialogs import Leaving
-
-        if choice is Leaving.STOP:
-            self.session.stop()
-        elif choice is Leaving.LEAVE:
-            self.session.send(events.Leave())
-            self.exit(Outcome(0, left_running=True))
-
-    async def action_quit(self) -> None:
-        """Handle Ctrl-Q, which Textual binds with priority: quit, or, while the user types, send it to the script."""
-        if self.main.output.typing:
-            self.session.send(events.Input(text="\x11"))
-        else:
-            self.action_leave()
-
-    def action_help_quit(self) -> None:
-        """Handle Ctrl-C: quit. Textual would only show a hint."""
-        self.action_leave()
-
-    # The next run.
-
     async def action_steer(self, action: str) -> None:
         """Run *action*, which changes the script, or notify the user why nothing can be changed here."""
         if self.session.may_change:
             await self.run_action(action)
         else:
             self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
-
-    def action_relaunch(self) -> None:
-        """Start the next run. If the newest run is still running, ask first."""
-        from tfmemtop.ui.screens.run_dialogs import relaunch_dialog
-
-        run, upcoming = self.state.run, self.session.next
-        if run is None or upcoming is None:
-            self.notify(refusals.NOTHING_TO_RELAUNCH)
-        elif self.session.fitting.going:
-            self.notify(refusals.SEARCH_GOES_ON)
-        elif self.session.kernel is not None:
-            self.ask_to_restart(self.session.kernel, upcoming)
-        elif run.going:
-            self.push_screen(relaunch_dialog(self.state, run, upcoming, self.glyphs), self._relaunch)
-        else:
-            self.session.relaunch()
-
-    def _relaunch(self, agreed: bool | None) -> None:
-        if agreed:
-            self.session.relaunch()
-
-    def action_fit(self) -> None:
-        if not self.of_kernel(kernels.NO_SEARCH):
-            self.search.pressed()
 
     # Other screens.
 
@@ -273,45 +198,6 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
             if key.shown == pressed:
                 self.run_worker(self.run_action(key.action), name="remedy")
 
-    @on(ProcessTable.Details)
-    def _details(self, message: ProcessTable.Details) -> None:
-        from tfmemtop.ui.screens.details import DetailsScreen
-
-        if self.session.watches_only and not self.session.outside:
-            # If TensorFlow is in the process, it can be read from outside, and there is more to show.
-            self.session.send(events.Attach(pid=message.pid, if_tensorflow=True))
-        self.push_screen(DetailsScreen(self.session, message.pid, glyphs=self.glyphs))
-
-    @on(ProcessTable.Attach)
-    def _read_from_outside(self, message: ProcessTable.Attach) -> None:
-        """Read a process that tfmemtop did not start; if this session cannot, notify the user how it can be done."""
-        if self.session.watches_only:
-            self.session.send(events.Attach(pid=message.pid))
-        else:
-            self.notify(refusals.no_attach(message.pid, live=self.session.connected))
-
-    @on(ProcessTable.Signal)
-    def _signal(self, message: ProcessTable.Signal) -> None:
-        """Ask which signal to send to a process, or to all tagged ones."""
-        from tfmemtop.ui.screens.signal_dialog import SignalScreen
-
-        if not self.session.may_change:
-            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
-            return
-        known = self.state.processes
-        names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in message.pids]
-
-        def done(number: int | None) -> None:
-            if number is not None:
-                self.session.send(events.Signal(pids=message.pids, signal=number))
-
-        self.push_screen(SignalScreen(message.pids, names, glyphs=self.glyphs), done)
-
-    @on(OutputPanel.Typed)
-    def _typed(self, message: OutputPanel.Typed) -> None:
-        if self.session.may_change:
-            self.session.send(events.Input(text=message.text))
-
     # The screen itself.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -327,7 +213,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, NextRunActions):
         return self._has(key) and not (key.replay and typing)
 
     def action_freeze(self) -> None:
-        self.session.frozen = not self.session.frozen
+        self.session.toggle_frozen()
         if self.session.frozen:
             self.main.header.show(self.state)
         else:

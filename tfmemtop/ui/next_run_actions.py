@@ -1,15 +1,18 @@
-"""The actions of the keys that choose the settings of the next run."""
+"""The actions of the keys that choose the settings of the next run, search for a limit, and start the run."""
 
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui.kernel_actions import KernelActions
+from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.words import kernels, refusals
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
 class NextRunActions(KernelActions):
-    """The part of the app that chooses the settings of the next run."""
+    """The part of the app that chooses the settings of the next run, and starts it."""
+
+    search: SearchKeys
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
@@ -61,3 +64,27 @@ class NextRunActions(KernelActions):
 
         if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
+
+    def action_relaunch(self) -> None:
+        """Start the next run. If the newest run is still running, ask first."""
+        from tfmemtop.ui.screens.run_dialogs import relaunch_dialog
+
+        run, upcoming = self.session.state.run, self.session.next
+        if run is None or upcoming is None:
+            self.notify(refusals.NOTHING_TO_RELAUNCH)
+        elif self.session.fitting.going:
+            self.notify(refusals.SEARCH_GOES_ON)
+        elif self.session.kernel is not None:
+            self.ask_to_restart(self.session.kernel, upcoming)
+        elif run.going:
+            self.push_screen(relaunch_dialog(self.session.state, run, upcoming, self.glyphs), self._relaunch)
+        else:
+            self.session.relaunch()
+
+    def _relaunch(self, agreed: bool | None) -> None:
+        if agreed:
+            self.session.relaunch()
+
+    def action_fit(self) -> None:
+        if not self.of_kernel(kernels.NO_SEARCH):
+            self.search.pressed()

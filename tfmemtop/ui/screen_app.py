@@ -41,6 +41,7 @@ class ScreenApp(SturdyApp):
             if path is not None:
                 self.notify(picture_written(str(path)))
 
+        # A private name of Textual's, used only here. Its public methods give pictures as SVG only.
         strips = self.screen._compositor.render_strips()
         self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
 

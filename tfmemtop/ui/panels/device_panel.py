@@ -42,14 +42,17 @@ class DevicesPanel(Panel):
         color: bool = True,
         steers: bool = False,
         span: int | None = None,
+        scale: Scale = Scale.AUTO,
         id: str | None = None,
     ) -> None:
-        """*steers*: whether the keys for the next run have an effect. *span* is the index of the graphs' first span."""
+        """*steers*: whether the keys for the next run have an effect. *span* is the index of the graphs' first span,
+        *scale* their first scale.
+        """
         super().__init__(glyphs=glyphs, id=id)
         self._span = span
         self._whole_going = False
         self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time
-        self.scale = Scale.AUTO
+        self.scale = scale
         self._color = color
         self._steers = steers
         self._graphs: dict[str, Graph] = {}

@@ -79,8 +79,8 @@ class ProcessTable(RowTable[Order]):
             super().__init__()
             self.pids = pids
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(Order(), glyphs=glyphs, id=id)
+    def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(order or Order(), glyphs=glyphs, id=id)
         self.as_tree = False
         self.by_user = False
         self._user = 0  # index of the user under the cursor

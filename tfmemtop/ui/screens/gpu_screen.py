@@ -50,6 +50,26 @@ class GpuHeader(Panel):
         self.span_s = FIRST_S
         self._url = url
 
+    def begin_reading(self) -> None:
+        """Show that the history is being read."""
+        self.reading = True
+        self.redraw()
+
+    def end_reading(self, span_s: float, trouble: NoAnswer | None = None) -> None:
+        """The history of *span_s* seconds has been read, or *trouble* came instead."""
+        self.reading = False
+        self.trouble = trouble
+        if trouble is None:
+            self.span_s = span_s
+
+    def take(self, trouble: NoAnswer | None) -> None:
+        """New figures have been read, or *trouble* came instead."""
+        self.trouble = trouble
+
+    def judge(self, judged: Judged) -> None:
+        """Use *judged* for what is wrong with the GPU."""
+        self.judged = judged
+
     def build(self, width: int, height: int) -> list[Line]:
         whose = fit(f" {words.whose(self.judged.row)}", max(0, width - 20), self.glyphs)
         first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(whose, BOLD)]
@@ -71,6 +91,10 @@ class FoundPanel(Panel):
         self.findings: list[Finding] = []
         self.twice: set[Kind] = set()
         """What the overview reports and a finding describes in more detail: it is shown only once, as the finding."""
+
+    def judge(self, judged: Judged, findings: list[Finding], twice: set[Kind]) -> None:
+        """Use *judged* for what is wrong with the GPU, and *findings*, which describe the kinds *twice* too."""
+        self.judged, self.findings, self.twice = judged, findings, twice
 
     def build(self, width: int, height: int) -> list[Line]:
         lines = [self.title_line(width, "Why")]
@@ -152,28 +176,25 @@ class GpuScreen(Drawn, Screen[None]):
             try:
                 batch = await in_thread(gpu.follow)
             except NoAnswer as trouble:
-                self.header.trouble = trouble
+                self.header.take(trouble)
             else:
-                self.header.trouble = None
+                self.header.take(None)
                 for event in batch:
                     apply(gpu.state, event)
             self.refresh_state(gpu.state)
 
     async def _open(self, gpu: OneGpu) -> None:
         """Read the history of *gpu*. Until it has been read, what was shown before stays."""
-        self.header.reading = True
-        self.header.redraw()
+        self.header.begin_reading()
         try:
             await in_thread(gpu.open)
         except NoAnswer as trouble:
-            self.header.trouble = trouble
+            self.header.end_reading(gpu.span_s, trouble)
         else:
-            self.header.trouble = None
             self._gpu = gpu
             if self._wanted is gpu:
                 self._wanted = None
-            self.header.span_s = gpu.span_s
-        self.header.reading = False
+            self.header.end_reading(gpu.span_s)
         self.refresh_state(self._gpu.state)
 
     def hurry(self) -> None:
@@ -194,13 +215,12 @@ class GpuScreen(Drawn, Screen[None]):
             state.now = max(state.now, time.time() + self._gpu.ahead_s - session.started)
         width, height = self.app.size
         room = height - 3
-        self.found.state = state
-        self.found.findings = findings_of_figures(state)
+        found = findings_of_figures(state)
         # A rise is shown with one figure only: that of the rule, and not also that of the overview.
-        leak = next((one for one in self.found.findings if isinstance(one, Leak) and self._gpu.is_own(one)), None)
+        leak = next((one for one in found if isinstance(one, Leak) and self._gpu.is_own(one)), None)
         judged = self._judged if leak is None else rising_as(self._judged, leak.rise, leak.left_s)
-        self.header.judged = self.found.judged = judged
-        self.found.twice = set() if leak is None else {Kind.LEAKING}
+        self.header.judge(judged)
+        self.found.judge(judged, found, set() if leak is None else {Kind.LEAKING})
         lines = min(self.found.wanted_height(width), max(3, room // 2))
         self.found.styles.height = lines
         self.device.display = bool(panels(state))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
@@ -40,16 +41,28 @@ class MainScreen(Drawn, Screen[None]):
     MainScreen #allocators { margin-right: 1; }
     """
 
-    def __init__(self, session: Session, keys: Callable[[], Sequence[Key]], *, glyphs: Glyphs, color: bool) -> None:
-        """*keys* returns the keys of the last line."""
+    def __init__(
+        self,
+        session: Session,
+        keys: Callable[[], Sequence[Key]],
+        choices: Choices,
+        *,
+        glyphs: Glyphs,
+        color: bool,
+    ) -> None:
+        """*keys* returns the keys of the last line. *choices* are the user's. A scale or column of them that no longer
+        exists is ignored.
+        """
         super().__init__()
         self.session = session
         self.glyphs = glyphs
-        self._shown = {"output": True, "allocators": True}
+        self._shown = {"output": choices.output, "allocators": choices.allocators}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
-        self.devices = DevicesPanel(glyphs=glyphs, color=color, steers=session.may_change, id="devices")
-        self.table = ProcessTable(glyphs=glyphs, id="processes")
+        self.devices = DevicesPanel(
+            glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices), id="devices"
+        )
+        self.table = ProcessTable(_order(choices), glyphs=glyphs, id="processes")
         self.allocators = AllocatorPanel(self._pool, glyphs=glyphs, id="allocators")
         self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs, id="output")
         self.why = WhyPanel(glyphs=glyphs, steers=session.may_change, id="why")
@@ -62,14 +75,6 @@ class MainScreen(Drawn, Screen[None]):
         order = self.table.order
         scale = self.devices.scale.remembered.value
         return Choices(scale=scale, sort=order.column, inverted=order.inverted, **self._shown)
-
-    def choose(self, choices: Choices) -> None:
-        """Restore the user's saved *choices*. A scale or a column that no longer exists is ignored."""
-        self._shown = {"output": choices.output, "allocators": choices.allocators}
-        if choices.scale in [scale.value for scale in Scale]:
-            self.devices.scale = Scale(choices.scale)
-        if choices.sort in [column.name for column in COLUMNS]:
-            self.table.order = Order(choices.sort, choices.inverted)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -164,6 +169,11 @@ class MainScreen(Drawn, Screen[None]):
         if str(self.lower.styles.layout) != f"<{direction}>":
             self.lower.styles.layout = direction
 
+    @on(OutputPanel.Typed)
+    def _typed(self, message: OutputPanel.Typed) -> None:
+        if self.session.may_change:
+            self.session.send(events.Input(text=message.text))
+
     # What keys do.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -211,6 +221,15 @@ class MainScreen(Drawn, Screen[None]):
 
     def action_filter(self) -> None:
         self.table.action_filter()
+
+
+def _scale(choices: Choices) -> Scale:
+    return Scale(choices.scale) if choices.scale in [scale.value for scale in Scale] else Scale.AUTO
+
+
+def _order(choices: Choices) -> Order:
+    known = choices.sort in [column.name for column in COLUMNS]
+    return Order(choices.sort, choices.inverted) if known else Order()
 
 
 def _set_height(widget: Widget, lines: int) -> None:
