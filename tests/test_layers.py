@@ -119,7 +119,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("reports", "state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
-    "cli": {"commands", "options", "charset", "words.failure", "words.usage"},
+    "cli": {"commands", "charset", "words.failure", "words.usage"},
     "boot": {"first.begin"},
     "__main__": {"boot"},
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from tfmemtop.charset import fit_streams
 from tfmemtop.commands.parser import parse
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say
-from tfmemtop.options import Refusal
 from tfmemtop.words.failure import describe
 from tfmemtop.words.usage import own_error
 

@@ -10,8 +10,8 @@ import pytest
 from tfmemtop.commands import NAMES, fit
 from tfmemtop.commands.limits import bounds, resolve
 from tfmemtop.commands.parser import Page, parse, parser_of
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.limits import Machine
-from tfmemtop.options import Refusal
 
 GIB = 1 << 30
 TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)

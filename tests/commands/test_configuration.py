@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfmemtop.commands.parser import parse
-from tfmemtop.options import Refusal
+from tfmemtop.commands.refusal import Refusal
 
 
 @pytest.fixture

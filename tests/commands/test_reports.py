@@ -10,8 +10,8 @@ import pytest
 from tfmemtop import events as ev
 from tfmemtop.commands.attach import choose
 from tfmemtop.commands.once import table
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.stream.folders import SessionInfo
-from tfmemtop.options import Refusal
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 

@@ -74,6 +74,7 @@ class Agent:
         self._sessions = False  # whether there has been a TF1-style session
         self._inherited = False
         self.import_watch = ImportWatch(
+            self,
             self.messenger.guarded,
             Awaited("listen:TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
             [
@@ -85,7 +86,6 @@ class Agent:
                 Awaited("listen:profilers", self._profilers_are_here, PROFILER),
             ],
         )
-        self.import_watch.agent = self
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=self._forked)
 
@@ -110,8 +110,7 @@ class Agent:
     def _greet(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, and read the user's settings."""
         self._context = context
-        self.messenger.tensorflow = TensorFlow.of(context)
-        self.messenger.hello()
+        self.messenger.found(TensorFlow.of(context))
         self._read_told()
 
     def _read_told(self) -> None:

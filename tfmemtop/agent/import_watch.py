@@ -36,9 +36,12 @@ class ImportWatch:
     imports: TensorFlow imports hundreds of modules after those that are awaited.
     """
 
-    def __init__(self, guarded: Callable[..., Any], first: Awaited, then: "list[Awaited]") -> None:
-        """*guarded* is the messenger's method. The modules of *then* are awaited once *first* is done."""
-        self.agent: Any = None  # the agent that this watch belongs to
+    def __init__(self, agent: Any, guarded: Callable[..., Any], first: Awaited, then: "list[Awaited]") -> None:
+        """The watch belongs to *agent*; *guarded* is the method of its messenger.
+
+        The modules of *then* are awaited once *first* is done.
+        """
+        self.agent = agent
         self._guarded = guarded
         self._first = first
         self._then = then

@@ -128,6 +128,11 @@ class Messenger:
         }
         self.link.send(encode("hook", fields))
 
+    def found(self, tensorflow: TensorFlow) -> None:
+        """Send the event that describes this process again, now with the version of *tensorflow*."""
+        self.tensorflow = tensorflow
+        self.hello()
+
     def goodbye(self) -> None:
         """Send the event that this process ends, and close the connection."""
         self.send("hook_end", reason="exit", dropped=self.link.dropped)

@@ -24,6 +24,7 @@ from tfmemtop.commands.known_sessions import going
 from tfmemtop.commands.launching import file_for, working_folder
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import note, say
 from tfmemtop.commands.screen import script_terminal_size, terminal_size
 from tfmemtop.engine.process.launch import Launch, Launched
@@ -33,7 +34,6 @@ from tfmemtop.engine.sources.procfs import descendants, read_environment, read_s
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
-from tfmemtop.options import Refusal
 from tfmemtop.units import format_duration
 from tfmemtop.words import usage
 from tfmemtop.words.injection import refusal

@@ -19,9 +19,9 @@ from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import ScreenArguments
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.commands.screen import terminal_size
-from tfmemtop.options import Refusal
 from tfmemtop.reports.cluster import as_json, table
 from tfmemtop.words import usage
 from tfmemtop.words.cluster import clocks_apart, counted, no_answer, nothing_of

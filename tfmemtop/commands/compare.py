@@ -21,9 +21,9 @@ from tfmemtop.commands.known_sessions import recorded
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.options import Refusal
 from tfmemtop.reports.compare import table, to_json
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfmemtop.options import Refusal
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.words import command_line
 
 _LARGEST = 64 * 1024  # bytes: a file of options is far smaller

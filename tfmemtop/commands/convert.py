@@ -15,10 +15,10 @@ from tfmemtop.commands import values
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell_json
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
-from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, Writer, read
 from tfmemtop.words import usage
 from tfmemtop.words.recording import lines_left_out, recording_text

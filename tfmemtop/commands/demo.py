@@ -25,10 +25,10 @@ from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.live import Arguments as LiveArguments
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
-from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 from tfmemtop.words import usage
 

@@ -24,6 +24,7 @@ from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.launching import ask_machine, make_launch
 from tfmemtop.commands.limits import bounds, resolve
 from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.unstarted import StartError
@@ -35,7 +36,6 @@ from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MO
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal
-from tfmemtop.options import Refusal
 from tfmemtop.words import usage
 from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
 from tfmemtop.words.not_sought import not_sought

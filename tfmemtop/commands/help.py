@@ -11,9 +11,9 @@ import sys
 from tfmemtop.commands import NAMES
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser, parser_of
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import takes_colours, tell, tell_coloured
 from tfmemtop.help import summary, topic, topics
-from tfmemtop.options import Refusal
 from tfmemtop.words import command_line
 
 _WIDTH = 100  # columns; longer lines are hard to read

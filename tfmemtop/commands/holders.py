@@ -18,8 +18,8 @@ from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
-from tfmemtop.options import Refusal
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By

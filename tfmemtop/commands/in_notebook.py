@@ -11,9 +11,9 @@ import msgspec
 
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.recorded import spacing_s, told
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.notebooks.drawn import Drawn
-from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page

@@ -26,13 +26,13 @@ from tfmemtop.commands import values
 from tfmemtop.commands.arguments import RunArguments, add_run_options
 from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.procfs import read_command, read_stat
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.notebooks import kernelspec, origin, python
-from tfmemtop.options import Refusal
 from tfmemtop.words import notebooks as words
 from tfmemtop.words.failure import describe
 from tfmemtop.words.starting import start_text

@@ -3,9 +3,9 @@
 import time
 from pathlib import Path
 
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
-from tfmemtop.options import Refusal
 from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.state.outcome import TOLD_BY, Outcome, SessionFigures, outcome
 from tfmemtop.words import usage

@@ -9,13 +9,13 @@ from pathlib import Path
 from tfmemtop import boot
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_words import Trouble
 from tfmemtop.engine.sources.procfs import read_environment
 from tfmemtop.events import Level
 from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
-from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings
 from tfmemtop.words import usage
 from tfmemtop.words.notices import say_kind

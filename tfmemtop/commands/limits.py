@@ -3,8 +3,8 @@
 import msgspec
 
 from tfmemtop.commands.arguments import RunArguments
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.limits import Machine, Whole, parse_limit
-from tfmemtop.options import Refusal
 from tfmemtop.settings import Settings, carry
 from tfmemtop.words import usage
 from tfmemtop.words.unusable import unusable

@@ -29,6 +29,7 @@ from tfmemtop.commands.arguments import (
 )
 from tfmemtop.commands.launching import file_for, is_task, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, say_last
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.crash import at_crash
@@ -36,7 +37,6 @@ from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
-from tfmemtop.options import Refusal
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script

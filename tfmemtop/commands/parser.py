@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from tfmemtop import __version__
 from tfmemtop.commands import DEFAULT, NAMES, configuration
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell
-from tfmemtop.options import Refusal
 from tfmemtop.words import command_line
 
 _NEED_RUN = {command_line.FOR_RUN, command_line.FOR_ALERTS}

@@ -22,11 +22,11 @@ from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_exp
 from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
-from tfmemtop.options import Refusal
 from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.summary import summarise

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.events import Event, Run
-from tfmemtop.options import Refusal
 from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.recording.outline import STRETCH_S
 from tfmemtop.rules.run_review import LOOK_S

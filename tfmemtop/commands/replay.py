@@ -12,9 +12,9 @@ import os
 from tfmemtop.commands.arguments import ScreenArguments, add_screen_options
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
-from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.words import usage
 from tfmemtop.words.recording import recording_text

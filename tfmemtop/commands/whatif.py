@@ -15,8 +15,8 @@ from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
-from tfmemtop.options import Refusal
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.session.whatif import ask, traced
 from tfmemtop.state import State, apply

@@ -17,8 +17,8 @@ from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
+from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
-from tfmemtop.options import Refusal
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.why import page, to_json
 from tfmemtop.rules.run_review import review
