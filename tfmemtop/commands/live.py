@@ -37,6 +37,7 @@ from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
+from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script
@@ -151,22 +152,17 @@ def show(
         launched: Launched | None = None
         try:
             heard.raise_from_now_on()
-            # The script is starting now. The slowest import takes place meanwhile.
-            with uncollected():
-                from tfmemtop.commands import staying
-                from tfmemtop.ui.main import run_live
-
+            _import_screen()  # the script is starting meanwhile
             if heard:
                 raise SystemExit
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
-            with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
-                outcome = run_live(Path(launched.socket), options)
+            outcome = _screen(launched, options, step)
             while outcome.follow and (after := _going(outcome.follow)):
                 launched = after
-                outcome = run_live(Path(launched.socket), options)
+                outcome = _screen(launched, options, None)
         except Refusal:
             raise
         except BaseException as error:
@@ -182,10 +178,7 @@ def show(
         finally:
             if end is not None:
                 end()
-    if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
-    for line in outcome.summary:
-        say(line)
+    _say_how_it_ended(outcome)
     if outcome.left_running and step is not None:
         return _stay(launched, outcome.exit_code, step)
     if outcome.left_running and end is None:
@@ -193,6 +186,29 @@ def show(
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
+
+
+def _import_screen() -> None:
+    """Import what :func:`_screen` needs. No other import takes as long."""
+    with uncollected():
+        import tfmemtop.commands.staying
+        import tfmemtop.ui.main  # noqa: F401
+
+
+def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> Outcome:
+    """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
+    from tfmemtop.commands import staying
+    from tfmemtop.ui.main import run_live
+
+    with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
+        return run_live(Path(launched.socket), options)
+
+
+def _say_how_it_ended(outcome: Outcome) -> None:
+    if outcome.trouble:
+        say(usage.screen_failed(outcome.trouble))
+    for line in outcome.summary:
+        say(line)
 
 
 def _listen_to_step() -> "StepListener":

@@ -11,7 +11,8 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import json
@@ -36,7 +37,6 @@ from tfmemtop.events import (
     Event,
     Outside,
     Process,
-    ProcessReading,
     ProcessReadings,
     encode,
 )
@@ -45,6 +45,8 @@ from tfmemtop.words.devices import notes
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.safe import safe
+
+E = TypeVar("E", bound=Event)
 
 _CPU_SPAN_S = 0.2
 
@@ -124,65 +126,62 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = Non
 
 def table(events: Iterable[Event]) -> Iterator[str]:
     """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
-    devices: dict[int, Device] = {}
-    readings: list[DeviceReading] = []
-    pools: list[Allocator] = []
-    processes: dict[int, Process] = {}
-    figures: dict[int, ProcessReading] = {}
-    for event in events:
-        match event:
-            case Device():
-                devices[event.index] = event
-            case DeviceReading():
-                readings.append(event)
-            case Process():
-                processes[event.pid] = event
-            case Allocator():
-                pools.append(event)
-            case ProcessReadings():
-                figures = {figure.pid: figure for figure in event.processes}
-            case _:
-                pass
-    gpus = [["GPU", "NAME", "USED", "FREE", "TOTAL", "UTIL", "MEM-BW", "POWER", "TEMP"]]
-    rows = [["GPU", "PID", "USER", "GPU-MEM", "%SM", "%GMBW", "%CPU", "HOST-MEM", "COMMAND"]]
-    for reading in readings:
-        device = devices[reading.index]
-        gpus.append(
-            [
-                str(reading.index),
-                safe(device.name),
-                format_short(reading.used),
-                format_short(reading.free),
-                format_short(device.total),
-                _figure(reading.utilisation, "%"),
-                _figure(reading.bandwidth, "%"),
-                _figure(reading.power_w, "W"),
-                _figure(reading.temperature_c, "°C"),
-            ]
-        )
-        for share in reading.processes:
-            process, figure = processes.get(share.pid), figures.get(share.pid)
-            rows.append(
-                [
-                    str(reading.index),
-                    str(share.pid),
-                    safe(process.user) if process else UNKNOWN,
-                    format_short(share.used),
-                    _figure(share.sm),
-                    _figure(share.bandwidth),
-                    _figure(figure.cpu if figure else None),
-                    format_short(figure.rss if figure else None),
-                    safe(shlex.join(process.command)) if process else UNKNOWN,
-                ]
-            )
-    yield from _aligned(gpus, left={1})
+    found = list(events)
+    readings, pools = _of(DeviceReading, found), _of(Allocator, found)
+    yield from _aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
     yield ""
-    yield from _aligned(rows, left={2, 8})
+    yield from _aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
     if pools:
         yield ""
         yield from _aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
+
+
+def _of(kind: type[E], events: Sequence[Event]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+_GPU_HEADINGS = ["GPU", "NAME", "USED", "FREE", "TOTAL", "UTIL", "MEM-BW", "POWER", "TEMP"]
+
+
+def _gpus(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterator[list[str]]:
+    devices = {device.index: device for device in _of(Device, events)}
+    for reading in readings:
+        device = devices[reading.index]
+        yield [
+            str(reading.index),
+            safe(device.name),
+            format_short(reading.used),
+            format_short(reading.free),
+            format_short(device.total),
+            _figure(reading.utilisation, "%"),
+            _figure(reading.bandwidth, "%"),
+            _figure(reading.power_w, "W"),
+            _figure(reading.temperature_c, "°C"),
+        ]
+
+
+_PROCESS_HEADINGS = ["GPU", "PID", "USER", "GPU-MEM", "%SM", "%GMBW", "%CPU", "HOST-MEM", "COMMAND"]
+
+
+def _processes(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterator[list[str]]:
+    processes = {process.pid: process for process in _of(Process, events)}
+    figures = {figure.pid: figure for sweep in _of(ProcessReadings, events) for figure in sweep.processes}
+    for reading in readings:
+        for share in reading.processes:
+            process, figure = processes.get(share.pid), figures.get(share.pid)
+            yield [
+                str(reading.index),
+                str(share.pid),
+                safe(process.user) if process else UNKNOWN,
+                format_short(share.used),
+                _figure(share.sm),
+                _figure(share.bandwidth),
+                _figure(figure.cpu if figure else None),
+                format_short(figure.rss if figure else None),
+                safe(shlex.join(process.command)) if process else UNKNOWN,
+            ]
 
 
 _POOL_HEADINGS = ["PID", "POOL OF", "TF-USE", "PEAK", "TF-POOL", "LIMIT", "ALLOCS", "READ"]

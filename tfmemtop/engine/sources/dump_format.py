@@ -73,9 +73,6 @@ def condense(
     largest = max((piece.size for piece in pieces if not piece.in_use), default=0)
     listed = regions[:REGIONS]
     counts = _deal([(region[0].address, sum(piece.size for piece in region)) for region in listed], pool, only)
-    sizes = [0] * (max((piece.size.bit_length() for piece in used), default=0))
-    for piece in used:
-        sizes[piece.size.bit_length() - 1] += 1
     return MemoryMap(
         t=t,
         pid=pid,
@@ -87,29 +84,46 @@ def condense(
         chunks=len(pieces),
         chunks_in_use=len(used),
         largest_free=largest,
-        fragmentation=round((pool - in_use - largest) / (pool - in_use), 6) if pool > in_use else 0.0,
+        fragmentation=_fragmentation(pool - in_use, largest),
         regions_found=len(regions),
         cells=b"".join(_cells(region, count) for region, count in zip(listed, counts, strict=True)),
-        regions=[
-            Region(
-                address=region[0].address,
-                size=sum(piece.size for piece in region),
-                in_use=sum(piece.size for piece in region if piece.in_use),
-                chunks=len(region),
-                chunks_in_use=sum(piece.in_use for piece in region),
-                cells=count,
-            )
-            for region, count in zip(listed, counts, strict=True)
-        ],
+        regions=[_region(region, count) for region, count in zip(listed, counts, strict=True)],
         bins=_bins(pieces),
-        sizes=sizes,
-        biggest=[
-            Chunk(piece.address, piece.size, piece.requested)
-            for piece in heapq.nlargest(BIGGEST, used, key=lambda piece: piece.size)
-        ],
+        sizes=_sizes(used),
+        biggest=_biggest(used),
         cost_us=cost_us,
         pace_s=pace_s,
     )
+
+
+def _fragmentation(free: int, largest: int) -> float:
+    """Return the share, from 0 to 1, of the *free* bytes that are not in the largest free chunk."""
+    return round((free - largest) / free, 6) if free > 0 else 0.0
+
+
+def _region(pieces: list[Piece], cells: int) -> Region:
+    """Return the figures of the region of *pieces*, which has so many *cells*."""
+    return Region(
+        address=pieces[0].address,
+        size=sum(piece.size for piece in pieces),
+        in_use=sum(piece.size for piece in pieces if piece.in_use),
+        chunks=len(pieces),
+        chunks_in_use=sum(piece.in_use for piece in pieces),
+        cells=cells,
+    )
+
+
+def _sizes(used: list[Piece]) -> list[int]:
+    """Return how many chunks are in use, by the power of two that their size reaches."""
+    sizes = [0] * max((piece.size.bit_length() for piece in used), default=0)
+    for piece in used:
+        sizes[piece.size.bit_length() - 1] += 1
+    return sizes
+
+
+def _biggest(used: list[Piece]) -> list[Chunk]:
+    found = heapq.nlargest(BIGGEST, used, key=lambda piece: piece.size)
+    return [Chunk(piece.address, piece.size, piece.requested) for piece in found]
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
