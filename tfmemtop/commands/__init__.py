@@ -10,6 +10,9 @@ To add a command, write its file and add its name to :data:`NAMES`.
 DEFAULT = "live"
 """The command that runs if none is named: ``tfmemtop -- COMMAND…`` and ``tfmemtop``."""
 
+ONCE = "--once"
+"""The command ``once`` as the user types it."""
+
 NAMES = (
     DEFAULT,
     "demo",
@@ -31,4 +34,4 @@ NAMES = (
     "completion",
     "help",
 )
-"""The commands in the order of the help. The user types ``once`` as ``--once``."""
+"""The commands in the order of the help."""

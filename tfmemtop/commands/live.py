@@ -80,6 +80,7 @@ _NEED_COMMAND = {
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
     parser.arguments = Arguments
+    parser.title = "tfmemtop"
     parser.trailing = Trailing.ALLOWED
     parser.instead = {"--json": ("tfmemtop --once --json",)}
     add_run_options(parser)

@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import json
 
-from tfmemtop.commands import values
+from tfmemtop.commands import ONCE, values
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
@@ -61,6 +61,7 @@ class Arguments(Parsed):
 def declare(parser: Parser) -> None:
     """Declare the form of the output, and whether readings are printed repeatedly."""
     parser.arguments = Arguments
+    parser.title = ONCE
     add_json_option(parser).add_argument(
         "--loop",
         metavar="SECONDS",

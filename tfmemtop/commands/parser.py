@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from tfmemtop import __version__
-from tfmemtop.commands import DEFAULT, NAMES, configuration
+from tfmemtop.commands import DEFAULT, NAMES, ONCE, configuration
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell
 from tfmemtop.words import command_line
@@ -107,6 +107,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, name: str, docstring: str) -> None:
         self.name, self.page = name, Page.of(docstring)
+        self.title = name
+        """What the user types for the command. A command that is not typed by its name declares something else."""
         self.arguments: type[Arguments] = Arguments
         self.trailing = Trailing.NONE
         self.instead: dict[str, tuple[str, ...]] = {}
@@ -122,11 +124,6 @@ class Parser(argparse.ArgumentParser):
         )
 
     @property
-    def title(self) -> str:
-        """The name of the command in messages."""
-        return {DEFAULT: "tfmemtop", "once": "--once"}.get(self.name, self.name)
-
-    @property
     def flags(self) -> dict[str, bool]:
         """Each option of the command, and whether it takes a value."""
         return {flag: action.nargs != 0 for action in self._actions for flag in action.option_strings}
@@ -138,7 +135,7 @@ class Parser(argparse.ArgumentParser):
         other.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
 
     def format_help(self) -> str:
-        if self.name == DEFAULT:  # the help of all
+        if self.name == DEFAULT:  # the help of all commands
             self.description = f"{command_line.OPENING}\n\n{_overview()}"
             self.epilog = f"example: {self.page.example}\n\n{command_line.CLOSING}"
         return super().format_help()
@@ -148,7 +145,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def _help(self) -> str:
-        return "tfmemtop --help" if self.name in (DEFAULT, "once") else f"tfmemtop {self.name} --help"
+        return f"tfmemtop {self.name} --help" if self.title == self.name else "tfmemtop --help"
 
     def read(self, head: Sequence[str], dashes: bool, command: tuple[str, ...]) -> Arguments:
         """Parse and check the words in *head*; *command* is what follows ``--``. *dashes*: there was a ``--``.
@@ -244,20 +241,20 @@ def _choose(head: list[str], dashes: bool) -> tuple[str, list[str]]:
     Raises:
         Refusal: the first word is not a command, or stands beside ``--once``.
     """
-    if "--once" in head:
-        without = [word for word in head if word != "--once"]
+    if ONCE in head:
+        without = [word for word in head if word != ONCE]
         place = next(_words(without), None)
-        if place is not None and without[place] == "cluster":
-            return "cluster", [word for word in head if word != "cluster"]
-        head = without
-        if place is not None:
-            raise Refusal(command_line.once_alone(head[place]))
-        return "once", head
+        if place is None:
+            return ONCE.removeprefix("--"), without
+        name = without[place]
+        if name in NAMES and ONCE in parser_of(name).flags:  # the command has an option of that name
+            return name, [word for word in head if word != name]
+        raise Refusal(command_line.once_alone(name))
     place = next(_words(head), None)
     if place is None:
         return DEFAULT, head
     name = head[place]
-    if name in NAMES and name not in (DEFAULT, "once"):
+    if name in NAMES and parser_of(name).title == name:
         return name, head[:place] + head[place + 1 :]
     if not dashes:
         program = shlex.join(["tfmemtop", *head[:place], "--", *head[place:]])
