@@ -28,6 +28,11 @@ class Key:
     replay: bool = False  # in replays only
 
     @property
+    def name(self) -> str:
+        """Textual's name for the key, not for an alternative."""
+        return self.keys.partition(",")[0]
+
+    @property
     def needs_run(self) -> bool:
         """Whether the key has no effect before a script runs or a process is read from outside."""
         return self.of_run or self.group == "run"

@@ -1,6 +1,5 @@
 """The last line of a screen: the keys. A click on a key presses it."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
@@ -11,7 +10,7 @@ from textual.widget import Widget
 
 from tfmemtop.ui.draw.lines import Line, Panel, width_of
 from tfmemtop.ui.draw.palette import KEY, Glyphs
-from tfmemtop.ui.keys import Key
+from tfmemtop.ui.keys import KEYS, WATCHING, Key
 
 Hints = Sequence[tuple[str, str]]
 """Keys and what they do."""
@@ -68,7 +67,7 @@ class KeyBar(Panel):
                 if key.action:
                     self.post_message(self.Pressed(key.action))
                 else:
-                    _press(self, key.shown)  # the panel with the focus handles this key
+                    _press(self, key.name)  # the panel with the focus handles this key
 
 
 class HintLine(Panel):
@@ -102,9 +101,10 @@ _NAMES = {
     **{"Esc": "escape", "Enter": "enter", "Space": "space", "Tab": "tab", "Home": "home", "End": "end"},
     **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1"},
 }
-"""Textual's names of keys, by their names on the screen. Letters and digits have the same name in both."""
+"""Textual's names of the keys in hints, by what is shown. Letters and digits have the same name in both."""
 
-_BRACKETED = re.compile(r"\[(.{1,6})\]")
+_BRACKETED = {f"[{key.shown}]": key for key in (*KEYS, *WATCHING)}
+"""The keys that a remedy can name, as it shows them."""
 
 
 def press_hint(widget: Widget, hints: Hints, x: int) -> None:
@@ -113,19 +113,23 @@ def press_hint(widget: Widget, hints: Hints, x: int) -> None:
     for key, word in hints:
         end = start + cell_len(key) + 1 + cell_len(word)
         first = key.partition(" ")[0]
-        if start <= x < end:
-            _press(widget, first)
+        if start <= x < end and (name := _name(first)):
+            _press(widget, name)
         start = end + 2
 
 
 def press_bracketed(panel: Panel, click: textual_events.Click) -> bool:
     """Press the key in brackets where *panel* was clicked, as in ``[L] set a limit``; return False if there is none."""
-    found = _BRACKETED.fullmatch(panel.text_at(click.x, click.y).strip())
-    return found is not None and _press(panel, found[1])
+    key = _BRACKETED.get(panel.text_at(click.x, click.y).strip())
+    if key is not None:
+        _press(panel, key.name)
+    return key is not None
 
 
-def _press(widget: Widget, shown: str) -> bool:
-    name = _NAMES.get(shown) or (shown if len(shown) == 1 and shown.isalnum() and shown.isascii() else None)
-    if name:
-        widget.app.post_message(textual_events.Key(name, name if len(name) == 1 else None))
-    return name is not None
+def _name(shown: str) -> str | None:
+    return _NAMES.get(shown) or (shown if len(shown) == 1 and shown.isalnum() and shown.isascii() else None)
+
+
+def _press(widget: Widget, name: str) -> None:
+    """Press the key that has this *name* in Textual."""
+    widget.app.post_message(textual_events.Key(name, name if len(name) == 1 else None))
