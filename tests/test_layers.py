@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suggested": {"settings", "units"},
     "placement": {"bounds"},
     "filenames": {"placement"},
-    "events": {"ending", "settings", "bounds", "placement"},
+    "events": {"ending", "limits", "settings", "bounds", "placement"},  # limits: what sets the limit of host memory
     "options": set(),
     "recording": {"tensorflow_text", "events", "settings", "units"},
     "reports": {"cluster", "events", "words", "state", "rules", "units"},
@@ -103,7 +103,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # answers of Prometheus: rows of an overview, and events of one GPU
     "cluster": {"events", "rules", "settings", "state"},
-    "doctor": {"engine", "events", "probe", "charset", "agent"},
+    "doctor": {"engine", "events", "limits", "probe", "charset", "agent"},
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),

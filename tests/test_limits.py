@@ -2,14 +2,14 @@
 
 import pytest
 
-from tfmemtop.limits import Machine, TooMuch, check, needs_gpus, parse_limit
+from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import Settings
 from tfmemtop.words.unusable import unusable
 
 GIB = 1 << 30
 TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
 ONE_UNKNOWN = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, None], host_memory=64 * GIB)
-CONTAINER = Machine(host_memory=16 * GIB, host_memory_of="container")
+CONTAINER = Machine(host_memory=16 * GIB, host_memory_of=HostOwner.CONTAINER)
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ CONTAINER = Machine(host_memory=16 * GIB, host_memory_of="container")
         (TWO_GPUS, (7,), (None, None)),
         (ONE_UNKNOWN, None, (80 * GIB, 0)),
         (ONE_UNKNOWN, (1,), (None, None)),
-        (CONTAINER, None, (16 * GIB, "container")),
-        (Machine(), None, (None, "machine")),
+        (CONTAINER, None, (16 * GIB, HostOwner.CONTAINER)),
+        (Machine(), None, (None, HostOwner.MACHINE)),
     ],
 )
 def test_a_share_is_one_of_the_smallest_gpu_that_the_run_sees(
-    machine: Machine, gpus: tuple[int, ...] | None, whole: tuple[int | None, str | int | None]
+    machine: Machine, gpus: tuple[int, ...] | None, whole: tuple[int | None, HostOwner | int | None]
 ) -> None:
     assert machine.whole(Settings(gpus=gpus)) == whole
 

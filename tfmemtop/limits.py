@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from enum import Enum
+from typing import NamedTuple
 
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB, parse_size
 
-HostOwner = Literal["machine", "container", "job", "cgroup"]
-"""What sets the limit of the host memory: the machine itself, or the cgroup of a container, a job or something else."""
+
+class HostOwner(Enum):
+    """What sets the limit of the host memory."""
+
+    MACHINE = "machine"  # its own size: no cgroup sets a limit
+    CONTAINER = "container"
+    JOB = "job"
+    CGROUP = "cgroup"  # a cgroup of something else
 
 
 class Whole(NamedTuple):
@@ -54,7 +61,7 @@ class Machine:
     uuids: Sequence[str] = ()
     totals: Sequence[int | None] = ()
     host_memory: int | None = None
-    host_memory_of: HostOwner = "machine"
+    host_memory_of: HostOwner = HostOwner.MACHINE
     trouble: str = ""
 
     @property

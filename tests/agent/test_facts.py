@@ -7,10 +7,25 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
-from tfmemtop.events import Fault, HookPart, Mapless, Unbuildable, Unreplayed, Unseen, Windowless
+from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
+from tfmemtop.events import (
+    Fault,
+    HookEnding,
+    HookPart,
+    InjectionState,
+    Mapless,
+    MapMoment,
+    ProbeState,
+    Unbuildable,
+    Unreplayed,
+    Unseen,
+    Windowless,
+)
+from tfmemtop.probe.build import Built
 
 PACKAGE = Path(__file__).parents[2] / "tfmemtop"
 
@@ -70,3 +85,27 @@ def test_what_is_sent_is_in_the_vocabulary_and_nothing_there_is_never_sent(kind:
     told = {text for of, text in FOUND if of is kind}
     assert told <= known
     assert known - ELSEWHERE <= told
+
+
+STATES: dict[tuple[str, str], type[Enum]] = {
+    ("probe", "state"): ProbeState,
+    ("hook_end", "reason"): HookEnding,
+    ("injection", "state"): InjectionState,
+}
+"""The enum to which a state belongs, by the type of the event and the name of the field."""
+
+
+def test_the_states_that_the_agent_sends_are_values_of_their_enums() -> None:
+    found = set()
+    for path in sorted((PACKAGE / "agent").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "send" and node.args:
+                for keyword in node.keywords:
+                    if kind := STATES.get((constant(node.args[0]), keyword.arg or "")):
+                        found.add(kind(constant(keyword.value)))
+    assert {type(one) for one in found} == set(STATES.values())
+    assert {LIVE, OUT_OF_MEMORY} == {one.value for one in MapMoment}
+
+
+def test_the_states_of_a_build_are_states_of_the_probe() -> None:
+    assert set(get_args(get_type_hints(Built)["state"])) < {one.value for one in ProbeState}

@@ -50,7 +50,7 @@ def _second(machine: Machine, second: int) -> Iterator[events.Event]:
     elif age >= CHILD_LIVES_S and child in machine.pids:
         machine.pids.remove(child)
         machine.hooked.remove(child)
-        yield events.HookEnd(t=second, pid=child, reason="exit")
+        yield events.HookEnd(t=second, pid=child, reason=events.HookEnding.EXIT)
     for tenth in range(10):
         yield from machine.allocators(second + tenth / 10)
     yield from machine.readings(second + 0.95)

@@ -128,7 +128,7 @@ def test_the_summary_tells_how_it_went() -> None:
         allocator(2, 100 << 20, 300 << 20),
         allocator(3, 200 << 20, 300 << 20),
         ev.OutOfMemory(t=4, pid=10, message="no room"),
-        ev.HookEnd(t=5, pid=10, reason="exit", dropped=3),
+        ev.HookEnd(t=5, pid=10, reason=ev.HookEnding.EXIT, dropped=3),
         ev.RunEnd(t=64, run=1, exit_code=1, signal=None),
         ev.Notice(t=99, key="late", level=ev.Level.INFO, kind=None),
     ]

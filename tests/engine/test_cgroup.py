@@ -10,6 +10,7 @@ import pytest
 
 from tfmemtop.engine.sources.cgroup import available, hierarchies, host_memory, limits, machine_memory
 from tfmemtop.engine.sources.kernel_kills import OomCounter
+from tfmemtop.limits import HostOwner
 
 GIB = 1 << 30
 HOST = 64 * GIB
@@ -148,7 +149,7 @@ def test_the_smallest_limit_holds(tmp_path: Path, name: str, monkeypatch: pytest
     monkeypatch.setattr("tfmemtop.engine.sources.cgroup.machine_memory", lambda: HOST)
     cgroup, mountinfo, files, size, owner = LAYOUTS[name]
     memory = host_memory(lay_out(tmp_path, cgroup, mountinfo, files))
-    assert memory == (HOST if size is None else size, owner, HOST)
+    assert memory == (HOST if size is None else size, HostOwner(owner), HOST)
 
 
 def test_what_is_free_is_what_the_tightest_cgroup_leaves(tmp_path: Path) -> None:
@@ -190,7 +191,8 @@ import os, pathlib, sys
 pathlib.Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
 os.execvp("tfmemtop", ["tfmemtop", *sys.argv[2:]]) if len(sys.argv) > 2 else None
 from tfmemtop.engine.sources.cgroup import host_memory
-print(*host_memory())
+found = host_memory()
+print(found.total, found.owner.value, found.machine)
 """
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Chunks, Damage, Event, HookEnd, MemoryMap
+from tfmemtop.events import Chunks, Damage, Event, HookEnd, HookEnding, MapMoment, MemoryMap
 from tfmemtop.words.damage import damage_text
 from tfmemtop.words.no_map import refusal_text
 
@@ -58,7 +58,7 @@ class Desk:
 
     def ends(self) -> None:
         """Publish that the process has ended."""
-        self._publish(HookEnd(t=0.0, pid=7, reason="lost"))
+        self._publish(HookEnd(t=0.0, pid=7, reason=HookEnding.LOST))
         self.maps.drain()
 
 
@@ -70,8 +70,8 @@ async def desk(tmp_path: Path) -> Desk:
 async def test_chunks_become_the_maps_that_were_wanted(desk: Desk) -> None:
     whole, zoomed = desk.told(TOLD)
     assert [(one.region, one.pace_s, one.cost_us, one.moment) for one in (whole, zoomed)] == [
-        (None, 1.0, 5, "live"),
-        (BASE + 1024, 0.5, 5, "live"),
+        (None, 1.0, 5, MapMoment.LIVE),
+        (BASE + 1024, 0.5, 5, MapMoment.LIVE),
     ]
     assert [(one.address, one.size, one.in_use, one.chunks) for one in whole.regions] == [
         (BASE, 1024, 512, 2),

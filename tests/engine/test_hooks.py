@@ -26,10 +26,12 @@ from tfmemtop.events import (
     Hook,
     HookAbsence,
     HookEnd,
+    HookEnding,
     HookError,
     Input,
     Notice,
     Probe,
+    ProbeState,
     Process,
     RunEnd,
 )
@@ -59,18 +61,18 @@ async def test_readings_arrive_with_the_pid_the_kernel_knows(engines: Engines) -
     (goodbye,) = screen.all(HookEnd)
     assert reading.pid == hook.pid == goodbye.pid != 1
     assert hook.t <= reading.t <= goodbye.t <= end.t < 90
-    assert (reading.in_use, reading.peak, reading.pool, goodbye.reason) == (10, 20, None, "exit")
+    assert (reading.in_use, reading.peak, reading.pool, goodbye.reason) == (10, 20, None, HookEnding.EXIT)
 
 
 async def test_a_hook_that_goes_without_a_word_is_lost(engines: Engines) -> None:
     screen = await engines.python(SPEAK + "os._exit(3)")
-    assert (await screen.until(HookEnd)).reason == "lost"
+    assert (await screen.until(HookEnd)).reason is HookEnding.LOST
 
 
 async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(engines: Engines) -> None:
     program = SPEAK + "s.set_inheritable(True)\nif os.fork() == 0:\n input()\nos._exit(0)"
     screen = await engines.python(program)
-    assert (await screen.until(HookEnd)).reason == "lost"
+    assert (await screen.until(HookEnd)).reason is HookEnding.LOST
 
 
 async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_p
         hook.send(b'{"type":"probe","state":"loading"}')
     hooks.drain()
     hooks.close()
-    assert [event.state for event in told if isinstance(event, Probe)] == ["loading"]
+    assert [event.state for event in told if isinstance(event, Probe)] == [ProbeState.LOADING]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from tfmemtop.events import (
     Outside,
     OutsideState,
     Probe,
+    ProbeState,
     Requested,
     RunEnd,
 )
@@ -233,8 +234,10 @@ async def test_what_was_made_before_is_known_and_figures_are_the_script_s_own(en
         look = await screen.until(Census, lambda one: bool(one.tensors))
         assert ("tensors", 360_000) in {(one.kind, one.bytes) for one in look.largest}
 
-        probe = await screen.until(Probe, lambda one: one.state in ("loaded", "unavailable", "failed"))
-        if probe.state != "loaded":
+        probe = await screen.until(
+            Probe, lambda one: one.state in (ProbeState.LOADED, ProbeState.UNAVAILABLE, ProbeState.FAILED)
+        )
+        if probe.state is not ProbeState.LOADED:
             pytest.skip(f"windows need the probe: {probe.text}")
         await screen.client.send(HoldersNow(pid=target.pid))
         window = asyncio.ensure_future(screen.until(Holders))

@@ -320,7 +320,7 @@ def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
     clock.now = 5.0
     assert listed(row(4001, 2 * GIB)) == {17: 2 * GIB}
     assert listed(row(4001, 2 * GIB), row(4002, 9 * GIB)) == {17: 2 * GIB}
-    foreign.take(events.HookEnd(t=9, pid=17, reason="exit"))
+    foreign.take(events.HookEnd(t=9, pid=17, reason=events.HookEnding.EXIT))
     assert listed(row(4001, 2 * GIB)) == {}
 
 

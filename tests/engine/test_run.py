@@ -11,7 +11,20 @@ import pytest
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.procfs import read_stat
-from tfmemtop.events import Input, Notice, Output, Process, Relaunch, Resize, Run, RunEnd, Session, Stop, Stopping
+from tfmemtop.events import (
+    Input,
+    Notice,
+    Output,
+    Process,
+    Relaunch,
+    Resize,
+    Run,
+    RunEnd,
+    Session,
+    Stop,
+    Stopping,
+    StoppingPhase,
+)
 from tfmemtop.events import Signal as SendSignal
 from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
@@ -153,7 +166,7 @@ async def test_stop_ends_group_daemons_and_grandchildren(engines: Engines) -> No
     for name in ("301", "302", "303", "304"):
         await screen.until(Process, partial(_is_sleep, name))
     await screen.client.send(Stop(grace_s=5.0))
-    await screen.until(Stopping, lambda stopping: stopping.phase == "released")
+    await screen.until(Stopping, lambda stopping: stopping.phase is StoppingPhase.RELEASED)
     assert (await screen.until(RunEnd)).signal == signal.SIGTERM
     for process in screen.all(Process):
         stat = read_stat(process.pid)
@@ -165,10 +178,10 @@ async def test_one_that_ignores_term_is_killed_after_the_grace(engines: Engines)
     await screen.until_shown("up")
     await screen.client.send(Stop(grace_s=0.3))
     end = await screen.until(RunEnd)
-    await screen.until(Stopping, lambda stopping: stopping.phase == "released")
+    await screen.until(Stopping, lambda stopping: stopping.phase is StoppingPhase.RELEASED)
     phases = [stopping.phase for stopping in screen.all(Stopping)]
     assert (end.signal, end.oom_killed) == (signal.SIGKILL, False)
-    assert phases == ["term", "kill", "released"]
+    assert phases == [StoppingPhase.TERM, StoppingPhase.KILL, StoppingPhase.RELEASED]
     told = screen.all(Stopping)[0]
     assert told.deadline == pytest.approx(told.t + 0.3, abs=0.1)
 
@@ -201,7 +214,7 @@ async def test_relaunch_ends_the_run_and_starts_the_next_with_its_settings(engin
     await screen.until_shown("second true")
     first, second = screen.all(Run)
     (end,) = screen.all(RunEnd)
-    released = next(s for s in screen.all(Stopping) if s.phase == "released")
+    released = next(s for s in screen.all(Stopping) if s.phase is StoppingPhase.RELEASED)
     assert (first.run, end.run, second.run, second.settings) == (1, 1, 2, settings)
     assert end.t <= released.t <= second.t
     assert {event.run for event in screen.all(Output) if "second" in event.text} == {2}
@@ -232,7 +245,7 @@ async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines) -> Non
     await screen.until_shown("up")
     await screen.client.send(Relaunch(argv=["echo", "taken back"], settings=Settings(gpus=())))
     await screen.client.send(Stop())
-    await screen.until(Stopping, lambda stopping: stopping.phase == "released")
+    await screen.until(Stopping, lambda stopping: stopping.phase is StoppingPhase.RELEASED)
     await screen.client.send(Relaunch(argv=["echo", "the next"], settings=Settings()))
     await screen.until_shown("the next")
     assert [run.argv[-1] for run in screen.all(Run)][1:] == ["the next"]

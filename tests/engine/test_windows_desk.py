@@ -27,6 +27,7 @@ from tfmemtop.events import (
     Event,
     Holders,
     HookEnd,
+    HookEnding,
     HookError,
     Opened,
     Trace,
@@ -117,13 +118,13 @@ async def test_a_process_that_ends_within_a_window_tells_what_is_there(desk: Des
     data = a_window()
     desk.put(data + bytes(100), last=False, closed=None, bytes=len(data), opened=Opened.START)
     assert desk.told() == []
-    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason=HookEnding.LOST))
     holders, trace = desk.told()
     assert isinstance(holders, Holders) and (holders.closed, holders.is_missing) == (Closed.EXIT, False)
     assert isinstance(trace, Trace) and not trace.whole and trace.last
     (desk.folder / "7.9.window").write_bytes(b"left behind")
     (desk.folder / "8.1.window").write_bytes(b"another's")
-    desk.stream.publish(HookEnd(t=0.0, pid=7, reason="lost"))
+    desk.stream.publish(HookEnd(t=0.0, pid=7, reason=HookEnding.LOST))
     desk.told()
     assert desk.files() == ["8.1.window"]
 

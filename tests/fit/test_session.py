@@ -55,8 +55,8 @@ class Session:
         self.asked = []
         self.limits.append(relaunch.settings.memory_limit)
         self.t += 1.0
-        self.give(ev.Stopping(t=self.t, run=self.run, phase="releasing"))
-        self.give(ev.Stopping(t=self.t, run=self.run, phase="released"))
+        self.give(ev.Stopping(t=self.t, run=self.run, phase=ev.StoppingPhase.RELEASING))
+        self.give(ev.Stopping(t=self.t, run=self.run, phase=ev.StoppingPhase.RELEASED))
         self.run += 1
         pid = 1000 + self.run
         self.give(s.run(t=self.t, number=self.run, pid=pid, settings=relaunch.settings))
@@ -79,7 +79,7 @@ class Session:
         (stop,) = self.asked
         assert isinstance(stop, ev.Stop) and not stop.quit
         self.asked = []
-        self.give(ev.Stopping(t=self.t, run=self.run, phase="term", deadline=self.t + 5.0))
+        self.give(ev.Stopping(t=self.t, run=self.run, phase=ev.StoppingPhase.TERM, deadline=self.t + 5.0))
         self.give(ev.RunEnd(t=self.t + 0.1, run=self.run, exit_code=None, signal=15))
 
 
@@ -152,7 +152,7 @@ def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
     ("event", "why"),
     [
         (s.run(t=150.0, number=5, pid=5), "another run was started meanwhile"),
-        (ev.Stopping(t=150.0, run=4, phase="term", deadline=160.0), "the run was ended by hand"),
+        (ev.Stopping(t=150.0, run=4, phase=ev.StoppingPhase.TERM, deadline=160.0), "the run was ended by hand"),
     ],
 )
 def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str) -> None:
@@ -169,7 +169,7 @@ def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str
     [
         (NOT_RELAUNCHED, "not relaunched: gone"),
         (
-            ev.Stopping(t=101.0, run=3, phase="held", held=ev.Held(ev.Leftover.LISTED, 0, GIB, [7])),
+            ev.Stopping(t=101.0, run=3, phase=ev.StoppingPhase.HELD, held=ev.Held(ev.Leftover.LISTED, 0, GIB, [7])),
             "the next try would not have had all the memory: GPU 0 still lists process 7, 1.0 GiB",
         ),
         (s.run(t=101.0, number=4, settings=Settings(growth="off")), "another run was started meanwhile"),

@@ -55,7 +55,7 @@ def test_the_seconds_count_from_tensorflows_first_use_of_memory() -> None:
     going = watch(*steadily(20.0, 50.0))
     assert not going.over(49.9)
     assert going.over(50.6)
-    going.take(ev.Stopping(t=50.2, run=1, phase="term", deadline=55.0))
+    going.take(ev.Stopping(t=50.2, run=1, phase=ev.StoppingPhase.TERM, deadline=55.0))
     going.take(ended(50.5, signal=15))
     told = going.outcome(512 * MIB, 51.0, complained=False, interrupted=False)
     assert (told.passed, outcome(told.how), told.duration_s) == (True, "passed", 50.2)
@@ -93,13 +93,13 @@ def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() ->
 
 def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes_on() -> None:
     busy = watch(*steadily(0.0, 29.0))
-    busy.take(ev.MemoryMap(t=29.1, pid=100, device="GPU:0", moment="out_of_memory"))
+    busy.take(ev.MemoryMap(t=29.1, pid=100, device="GPU:0", moment=ev.MapMoment.OUT_OF_MEMORY))
     for event in steadily(29.2, 41.0):
         busy.take(event)
     assert not busy.over(41.0)
     assert busy.over(41.2)
     for n in range(10):
-        busy.take(ev.MemoryMap(t=41.0 + n * 2, pid=100, device="GPU:0", moment="out_of_memory"))
+        busy.take(ev.MemoryMap(t=41.0 + n * 2, pid=100, device="GPU:0", moment=ev.MapMoment.OUT_OF_MEMORY))
     assert busy.over(60.1)  # it does not wait for ever
 
 

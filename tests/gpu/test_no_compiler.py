@@ -134,7 +134,8 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
     probes = [event.state for event in stream if isinstance(event, events.Probe)]
     asynchronous = name == "cuda_malloc_async"
     # If TensorFlow has made a pinned pool, that one is always a BFC pool.
-    assert probes == ["unavailable", "direct"] or (asynchronous and probes == ["unavailable"])
+    unavailable, direct = events.ProbeState.UNAVAILABLE, events.ProbeState.DIRECT
+    assert probes == [unavailable, direct] or (asynchronous and probes == [unavailable])
     assert not [event for event in stream if isinstance(event, events.HookError)]
     session = stream[0]
     assert isinstance(session, events.Session)

@@ -141,7 +141,7 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
 def check(said: dict[str, Any], stream: list[events.Event]) -> None:
     """Check that all readings equal the script's own figures, exact to the byte, and that maps add up to them."""
     probes = [event for event in stream if isinstance(event, events.Probe)]
-    assert probes and probes[-1].state == "loaded", probes
+    assert probes and probes[-1].state is events.ProbeState.LOADED, probes
     session = stream[0]
     assert isinstance(session, events.Session)
     still = [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]

@@ -15,6 +15,8 @@ from tfmemtop.words.findings import say
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
+OUT_OF_MEMORY = events.MapMoment.OUT_OF_MEMORY
+
 BEFORE = """
 import sys
 import tensorflow as tf
@@ -73,7 +75,7 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         assert phrase in told.text, told.text
     assert "Out of memory: " in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
     error = next(event for event in stream if isinstance(event, events.OutOfMemory))
-    moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
+    moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment is OUT_OF_MEMORY]
     if name != "cuda-malloc-async":
         # TensorFlow tries for ten seconds; the map of that moment is recorded long before they end.
         assert moments and moments[0].t < error.t - 5
@@ -121,7 +123,7 @@ print(float(tf.reduce_sum(out)) * 0)
     line = "there could be performance gains if more memory were available"
     assert line in stderr, "no scratch allocation failed: the test needs another limit"
     # TensorFlow did not wait. Under the screen its line in the log is read; `record` leaves the terminal to the script.
-    assert not [event for event in stream if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory"]
+    assert not [event for event in stream if isinstance(event, events.MemoryMap) and event.moment is OUT_OF_MEMORY]
     assert not [event for event in stream if isinstance(event, events.OutOfMemory)]
     told = {type(held.finding) for held in seen.held}
     assert AllocationFailed not in told and NoRoom not in told

@@ -7,7 +7,7 @@ import pytest
 from tests.metrics.scraping import RECORDINGS, events_until
 from tests.streams import GIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
-from tfmemtop.events import HookEnd
+from tfmemtop.events import HookEnd, HookEnding
 from tfmemtop.metrics.families import LABELS, Family, Kind, families, key_of, snake
 from tfmemtop.metrics.watched import Watched
 from tfmemtop.rules import findings
@@ -124,7 +124,7 @@ def test_the_last_figures_are_not_those_of_processes_that_came_one_after_the_oth
 ) -> None:
     state = two_processes(first_until)
     for pid in (100, 101):
-        apply(state, HookEnd(t=21.0, pid=pid, reason="exit"))
+        apply(state, HookEnd(t=21.0, pid=pid, reason=HookEnding.EXIT))
     assert "in_use_bytes" not in {family.name for family in families(state, {})}
     last = {family.name: family for family in families(state, {}, last=True)}
     assert by(last["in_use_bytes"], "uuid") == {("GPU-0",): together * GIB}

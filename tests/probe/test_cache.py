@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 from tests.probe.cached import TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
-from tfmemtop.events import Allocator, Probe
+from tfmemtop.events import Allocator, Probe, ProbeState
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import describe
 from tfmemtop.words.probe import probe_remedy, probe_text
@@ -59,12 +59,12 @@ def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
     nothing = tmp_path / "file"
     nothing.touch()
     without = Recorded(tmp_path / "run", *speaker(tensorflow, UNTIL_TOLD_TO_END), XDG_CACHE_HOME=str(nothing))
-    run.until(lambda event: isinstance(event, Probe) and event.state == "loaded")
+    run.until(lambda event: isinstance(event, Probe) and event.state is ProbeState.LOADED)
     run.until(lambda event: isinstance(event, Allocator) and bool(event.pool))
     assert run.end() == ("trained\n", "3 None")
-    assert run.probes()[-1].state == "loaded"
+    assert run.probes()[-1].state is ProbeState.LOADED
     assert compiler.built == 2 and compiler.kept() == ["so"]
-    without.until(lambda event: isinstance(event, Probe) and event.state == "failed")
+    without.until(lambda event: isinstance(event, Probe) and event.state is ProbeState.FAILED)
     assert without.end() == ("told []\n", "3 None")
     told = without.probes()[-1]
     assert "Not a directory" in probe_text(told) and "XDG_CACHE_HOME" in probe_remedy(told)

@@ -9,7 +9,7 @@ import pytest
 from tests.hooked import PYTHON
 from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.test_build import command
-from tfmemtop.events import Probe
+from tfmemtop.events import Probe, ProbeState
 from tfmemtop.words.probe import probe_remedy, probe_text
 
 # It works in a trial and crashes every script, like a library that fits one process and not another.
@@ -45,7 +45,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     assert "SIGSEGV" in probe_text(first.probes()[-1]) and compiler.kept() == ["refused"]
 
     second = Recorded(tmp_path / "second", *speaker(tensorflow, UNTIL_TOLD_TO_END), **compiler.variables)
-    second.until(lambda event: isinstance(event, Probe) and event.state == "failed")
+    second.until(lambda event: isinstance(event, Probe) and event.state is ProbeState.FAILED)
     assert second.end() == ("told []\n", "3 None"), "it is not told to load anything"
     told = second.probes()[-1]
     (mark,) = compiler.cache.glob("*.refused")

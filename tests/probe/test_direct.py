@@ -22,7 +22,18 @@ from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.engine.sources.dump_format import condense
-from tfmemtop.events import Allocator, Chunks, Effective, HookError, Input, MemoryMap, PoolGrowth, Probe, RunEnd
+from tfmemtop.events import (
+    Allocator,
+    Chunks,
+    Effective,
+    HookError,
+    Input,
+    MemoryMap,
+    PoolGrowth,
+    Probe,
+    ProbeState,
+    RunEnd,
+)
 from tfmemtop.probe.cache import checksum_of
 from tfmemtop.words.probe import LAYOUTS as KNOWN
 from tfmemtop.words.probe import probe_text
@@ -41,7 +52,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
             patch.setenv(name, alone[name])
         screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
         # On a busy machine, the first event reports that the library is being built.
-        told = await screen.until(Probe, lambda probe: probe.of_library and probe.state != "building")
+        told = await screen.until(Probe, lambda probe: probe.of_library and probe.state is not ProbeState.BUILDING)
         assert "no C++ compiler" in probe_text(told)
     devices = await screen.until(Effective)
     # The first map may be of a pool that is still empty; the next follows a second later.
@@ -49,7 +60,10 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     assert found.t - devices.t < 2.0 and found.cells and found.missing is None
     first = await screen.until(Allocator, lambda reading: bool(reading.pool))
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
-    assert [probe.state for probe in screen.all(Probe) if probe.state != "building"] == ["unavailable", "direct"]
+    assert [probe.state for probe in screen.all(Probe) if probe.state is not ProbeState.BUILDING] == [
+        ProbeState.UNAVAILABLE,
+        ProbeState.DIRECT,
+    ]
 
     late = await engines.look(own_sessions()[0].socket)
     for probe in screen.all(Probe):

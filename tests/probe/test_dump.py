@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.dump_format import Piece, condense, read_dump
-from tfmemtop.events import Allocator, Input, MapWanted, MemoryMap, OutOfMemory, Probe, Stop, Waiting
+from tfmemtop.events import (
+    Allocator,
+    Input,
+    MapMoment,
+    MapWanted,
+    MemoryMap,
+    OutOfMemory,
+    Probe,
+    ProbeState,
+    Stop,
+    Waiting,
+)
 from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
@@ -33,16 +44,16 @@ tf.zeros([1 << 26])
 async def test_the_map_comes_before_the_error(engines: Engines, script: Script, library: Path) -> None:
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL})
     await screen.until_shown("None")  # the script does not see the variable that we set
-    probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
+    probe = await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
     await screen.client.send(MapWanted(pid=probe.pid, device="CPU:0", pace_s=0.1))
     await screen.until(MemoryMap, lambda found: found.chunks_in_use >= 200)
     await screen.client.send(Input(text="\n"))
-    dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    dumped = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
     where = await screen.until(Waiting)
     assert (where.operation, Path(where.file).name, where.code) == ("Fill", "train.py", "tf.zeros([1 << 26])")
     assert not screen.all(OutOfMemory)
     # While TensorFlow waits, nothing changes.
-    live = await screen.until(MemoryMap, lambda found: found.moment == "live" and found.t > dumped.t)
+    live = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.LIVE and found.t > dumped.t)
 
     # The map that we read from TensorFlow's structures and the library's map agree in every part.
     def parts(found: MemoryMap) -> list[object]:
@@ -57,7 +68,7 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     engine = own_sessions()[0]
     folder = Path(engine.socket).parent / "dumps"
     late = await engines.look(engine.socket)
-    assert (await late.until(MemoryMap, lambda found: found.moment == "out_of_memory")).pool == dumped.pool
+    assert (await late.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)).pool == dumped.pool
     await screen.client.send(Stop(quit=True))
     await ended(engine.pid)
     assert not folder.exists()
@@ -71,7 +82,7 @@ async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script:
     )
     await screen.until_shown(mine)
     await screen.client.send(Input(text="\n"))
-    told = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    told = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
     await screen.until(OutOfMemory)
     name, pieces = read_dump(next((tmp_path / "mine").iterdir()).read_bytes())
     assert name == "bfc_cpu_allocator_for_gpu" and len(pieces) > 200
@@ -86,10 +97,10 @@ async def test_where_nobody_may_look_tensorflow_writes_the_map_itself(engines: E
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment=environment, probe=False)
     await screen.until_shown("None")
     probe = await screen.until(Probe)
-    assert probe.state == "unavailable" and "--no-probe" in probe_text(probe)
+    assert probe.state is ProbeState.UNAVAILABLE and "--no-probe" in probe_text(probe)
     assert (await screen.until(Allocator)).pool is None
     await screen.client.send(Input(text="\n"))
-    dumped = await screen.until(MemoryMap, lambda found: found.moment == "out_of_memory")
+    dumped = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
     assert dumped.device == "CPU:0" and dumped.chunks_in_use >= 200 and dumped.cells
     assert (await screen.until(Waiting)).operation == "Fill"
 

@@ -18,6 +18,7 @@ from tfmemtop.events import (
     MemoryMap,
     PoolGrowth,
     Probe,
+    ProbeState,
     Process,
     RunEnd,
     Stop,
@@ -45,7 +46,7 @@ async def test_a_run_has_its_pools_looked_into(engines: Engines, script: Script,
     screen = await engines.run(
         sys.executable, script(TRAINING), environment={**os.environ, **POOL}, record=str(recording)
     )
-    probe = await screen.until(Probe, lambda probe: probe.state == "loaded")
+    probe = await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
     # The devices, and with them the pool, exist before the first tensor.
     reading = await screen.until(Allocator, lambda reading: reading.t > probe.t and bool(reading.allocations))
     assert reading.limit == 512 * MIB and reading.high is not None
@@ -108,7 +109,7 @@ cp {shlex.quote(str(library))} "$2"
     await screen.client.send(Input(text="\n"))
     await screen.until_shown("grown")
     gate.write_text("on\n")
-    await screen.until(Probe, lambda probe: probe.state == "loaded")
-    await other.until(Probe, lambda probe: probe.state == "loaded")
+    await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
+    await other.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0

@@ -76,8 +76,8 @@ def test_without_a_compiler_it_names_that_and_what_helps(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unbuilt = events.Unbuilt(why=events.Unbuildable.NO_COMPILER, detail="apt-get install g++")
-    probe = events.Probe(t=1.2, pid=100, state="unavailable", unbuilt=unbuilt)
-    direct = events.Probe(t=1.3, pid=100, state="direct")
+    probe = events.Probe(t=1.2, pid=100, state=events.ProbeState.UNAVAILABLE, unbuilt=unbuilt)
+    direct = events.Probe(t=1.3, pid=100, state=events.ProbeState.DIRECT)
     assert main([command, recording(tmp_path, probe, direct)]) == 2
     assert "there is no C++ compiler; apt-get install g++" in capsys.readouterr().err
 

@@ -113,7 +113,7 @@ def test_of_a_process_that_the_hook_was_put_into_it_is_said_what_is_still_unknow
     assert hook_put_in(state) and waiting(state) is None and state.run is not None and state.run.hooked == 2.0
 
     # The hook has been lost, and the process is read from outside again.
-    apply(state, events.HookEnd(t=3.0, pid=100, reason="lost"))
+    apply(state, events.HookEnd(t=3.0, pid=100, reason=events.HookEnding.LOST))
     apply(state, told(3.1, OutsideState.READING))
     assert not hook_put_in(state)
 

@@ -93,7 +93,7 @@ def test_what_is_idle_now_and_was_needed_is_no_reason_for_a_lower_limit() -> Non
     stream = [*begin(), effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]
     stream += steady(20.0, 140 * MIB, 908 * MIB, 1026 * MIB, since=13.0)
     assert actions(found(stream)[CachedButIdle]) == [Action.SEPARATE_PROCESS]
-    assert found(stream, events.HookEnd(t=21.0, pid=100, reason="exit"))[CachedButIdle].ended
+    assert found(stream, events.HookEnd(t=21.0, pid=100, reason=events.HookEnding.EXIT))[CachedButIdle].ended
 
 
 def twin(command: str) -> list[events.Event]:
@@ -254,7 +254,7 @@ def test_kernels_that_are_all_loaded_at_once_are_named() -> None:
 def test_what_a_process_had_that_has_ended_is_told_no_more_while_others_go_on() -> None:
     trained = [*begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE)]
     trained += [events.Functions(t=4.0, pid=100, functions=[events.Traced("step", 9, 9, "train.py", 12)])]
-    gone = events.HookEnd(t=5.0, pid=100, reason="exit")
+    gone = events.HookEnd(t=5.0, pid=100, reason=events.HookEnding.EXIT)
     assert WholeCard in found(trained, gone) and Retraced in found(trained, gone)
     after: list[events.Event] = [
         s.process(6.0, 200),

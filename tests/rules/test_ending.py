@@ -1,13 +1,13 @@
 """The finding about a run's end, and the processes that the state keeps after it."""
 
 import signal
-from typing import Literal
 
 from tests import streams as s
 from tests.rules.situations import begin, effective, found, reading
 from tests.rules.test_exhausted import error
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.events import StoppingPhase
 from tfmemtop.rules.ending import RunEnded
 from tfmemtop.rules.finding import Severity
 from tfmemtop.rules.memory import AllocationFailed
@@ -18,16 +18,18 @@ def ended(number: int | None = None, code: int | None = None) -> events.RunEnd:
     return events.RunEnd(t=12.4, run=1, exit_code=code, signal=number)
 
 
-def stopping(phase: Literal["term", "kill", "released"]) -> events.Stopping:
+def stopping(phase: StoppingPhase) -> events.Stopping:
     return events.Stopping(t=12.0, run=1, phase=phase)
 
 
 def test_what_tfmemtop_ended_itself_is_no_alarm() -> None:
-    ours = found(begin(), stopping("term"), ended(signal.SIGTERM), stopping("released"))[RunEnded]
+    ours = found(begin(), stopping(StoppingPhase.TERM), ended(signal.SIGTERM), stopping(StoppingPhase.RELEASED))[
+        RunEnded
+    ]
     assert ours.severity is Severity.INFO and say(ours).headline == "tfmemtop ended run 1 after 12 s."
-    others = found(begin(), ended(signal.SIGTERM), stopping("released"))[RunEnded]
+    others = found(begin(), ended(signal.SIGTERM), stopping(StoppingPhase.RELEASED))[RunEnded]
     assert others.severity is Severity.WARNING and say(others).headline == "Run 1 ended by SIGTERM after 12 s."
-    crashed = found(begin(), stopping("term"), ended(signal.SIGSEGV))[RunEnded]
+    crashed = found(begin(), stopping(StoppingPhase.TERM), ended(signal.SIGSEGV))[RunEnded]
     assert crashed.severity is Severity.WARNING and "SIGSEGV" in say(crashed).headline
 
 

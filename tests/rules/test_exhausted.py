@@ -59,7 +59,7 @@ def moment(
         t=t,
         pid=100,
         device=name,
-        moment="out_of_memory" if out_of_memory else "live",
+        moment=events.MapMoment.OUT_OF_MEMORY if out_of_memory else events.MapMoment.LIVE,
         pool=pool,
         in_use=in_use,
         largest_free=largest_free,
@@ -319,7 +319,7 @@ def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
 def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:
     """The run's limit was too small, even if a user asked the run to stop before it crashed, or after."""
     crash = died(signal.SIGSEGV)
-    quit_by_user = [events.Stopping(t=t, run=1, phase="term") for t in (5.5, 6.5)]
+    quit_by_user = [events.Stopping(t=t, run=1, phase=events.StoppingPhase.TERM) for t in (5.5, 6.5)]
     for end in ([crash], [quit_by_user[0], crash], [crash, quit_by_user[1]]):
         assert suggested_limit(s.fold([*on_cpu(300 * MIB, 299 * MIB), *end])) is None
     # A run that was stopped far from its limit shows what it needed so far.
@@ -329,7 +329,7 @@ def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:
 
 def test_a_run_that_failed_by_itself_was_not_cut_short() -> None:
     """tfmemtop reports that memory is free again, even if it did not ask the run to end."""
-    failed, released = died(None, 1), events.Stopping(t=6.5, run=1, phase="released")
+    failed, released = died(None, 1), events.Stopping(t=6.5, run=1, phase=events.StoppingPhase.RELEASED)
     assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed])) is None
     assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed, released])) is None
 

@@ -87,8 +87,8 @@ def test_how_sure_it_is_depends_on_how_the_run_ended() -> None:
     assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=15)) is Basis.POOL_SO_FAR
     assert how(events.RunEnd(t=30.0, run=1, exit_code=130, signal=None)) is Basis.POOL_SO_FAR
     # A process that ends at once, for example by os._exit, sends no last reading.
-    assert how(events.HookEnd(t=29.9, pid=100, reason="lost"), GOOD) is Basis.POOL_SO_FAR
-    assert how(events.HookEnd(t=29.9, pid=100, reason="exit"), GOOD) is Basis.POOL_REACHED
+    assert how(events.HookEnd(t=29.9, pid=100, reason=events.HookEnding.LOST), GOOD) is Basis.POOL_SO_FAR
+    assert how(events.HookEnd(t=29.9, pid=100, reason=events.HookEnding.EXIT), GOOD) is Basis.POOL_REACHED
     # The run failed, for whatever reason: how much it needs is not known.
     assert how(events.RunEnd(t=30.0, run=1, exit_code=1, signal=None)) is None
     assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=11)) is None

@@ -97,7 +97,13 @@ def failure(requested: int = 250 * MIB) -> events.OutOfMemory:
 def full_map(size: int, count: int) -> events.MemoryMap:
     sizes = [0] * (size.bit_length() - 1) + [count]
     return events.MemoryMap(
-        t=33.5, pid=100, device="GPU:0", moment="out_of_memory", pool=2 * GIB, in_use=1990 * MIB, sizes=sizes
+        t=33.5,
+        pid=100,
+        device="GPU:0",
+        moment=events.MapMoment.OUT_OF_MEMORY,
+        pool=2 * GIB,
+        in_use=1990 * MIB,
+        sizes=sizes,
     )
 
 

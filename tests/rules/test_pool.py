@@ -149,7 +149,7 @@ def test_a_leak_has_a_slope_and_an_end() -> None:
 
 
 def test_a_leak_of_a_run_that_has_ended_is_told_with_its_end_too() -> None:
-    ended = events.HookEnd(t=310.0, pid=100, reason="exit")
+    ended = events.HookEnd(t=310.0, pid=100, reason=events.HookEnding.EXIT)
     finding = found(begin(), effective(True), rising(60 * GIB, MIB, 300), ended)[Leak]
     assert finding.ended and 240 <= finding.span_s < 300
     assert finding.left_s is not None and 3600 <= finding.left_s < 4200

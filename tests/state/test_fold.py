@@ -144,7 +144,7 @@ any_event = st.sampled_from(
         s.alive(3.0, 100),
         s.run(4.0, 2, 200),
         events.RunEnd(t=4.0, run=1, exit_code=0, signal=None),
-        events.HookEnd(t=4.0, pid=100, reason="exit"),
+        events.HookEnd(t=4.0, pid=100, reason=events.HookEnding.EXIT),
         events.OutOfMemory(t=4.0, pid=100, message="OOM"),
         s.device_reading(5.0, {100: None}),
         s.allocator(5.0, 100, in_use=0, name="CPU:0"),
@@ -205,13 +205,13 @@ def test_the_newest_map_of_each_sort_is_kept() -> None:
             memory_map(3.0, chunks=1),
             memory_map(4.0, chunks=2, region=4096),
             memory_map(5.0, chunks=3),
-            memory_map(6.0, chunks=4, moment="out_of_memory"),
-            events.Probe(t=7.0, pid=100, state="loaded"),
-            events.Probe(t=7.0, pid=101, state="loaded"),
+            memory_map(6.0, chunks=4, moment=events.MapMoment.OUT_OF_MEMORY),
+            events.Probe(t=7.0, pid=100, state=events.ProbeState.LOADED),
+            events.Probe(t=7.0, pid=101, state=events.ProbeState.LOADED),
         ]
     )
     hooked = state.processes[100].hooked
-    assert hooked is not None and hooked.probe is not None and hooked.probe.state == "loaded"
+    assert hooked is not None and hooked.probe is not None and hooked.probe.state is events.ProbeState.LOADED
     pool = hooked.pools["GPU:0"]
     assert pool.map and pool.zoom and pool.exhausted and list(pool.growths) == [growth]
     assert (pool.map.chunks, pool.zoom.chunks, pool.exhausted.chunks) == (3, 2, 4)

@@ -4,13 +4,14 @@ import msgspec
 
 from tests import streams as s
 from tfmemtop.events import Event
+from tfmemtop.limits import HostOwner
 from tfmemtop.state.views import host_memory, panels
 from tfmemtop.words.devices import activity, limited_memory
 from tfmemtop.words.dialogs import limit_suggestions
 
 
 def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
-    session = msgspec.structs.replace(s.session(), host_memory=16 * s.GIB, host_memory_of="container")
+    session = msgspec.structs.replace(s.session(), host_memory=16 * s.GIB, host_memory_of=HostOwner.CONTAINER)
     told: list[Event] = [
         s.run(),
         s.process(0.2, 100),

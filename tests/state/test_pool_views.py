@@ -9,6 +9,7 @@ from tests import pools
 from tests import streams as s
 from tests.pools import MIB
 from tfmemtop import events
+from tfmemtop.events import ProbeState
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map, why_no_map
 from tfmemtop.state.pool_views import pools as known_pools
 from tfmemtop.words.no_map import remedy_text, why_text
@@ -91,7 +92,7 @@ def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:
 
 def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
-    gone: list[events.Event] = [events.HookEnd(t=41.0, pid=100, reason="lost"), s.alive(42.0, 7)]
+    gone: list[events.Event] = [events.HookEnd(t=41.0, pid=100, reason=events.HookEnding.LOST), s.alive(42.0, 7)]
     stream = [*pools.watched(CUTS), full, *gone]
     assert view(stream, out_of_memory=True).in_use == 2 * MIB and view(stream).pool == 14 * MIB
     state = s.fold([*stream, s.run(50.0, number=2, pid=200)])
@@ -102,11 +103,15 @@ def test_why_there_is_no_map() -> None:
     stream = pools.watched(CUTS)[:-1]
     asynchronous = events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody")
     assert "cuda_malloc_async" in why_text(why_no_map(s.fold([*stream, asynchronous]), KEY))
-    lacking = events.Probe(t=9.0, pid=100, state="unavailable", text="there is no compiler", remedy="apt install g++")
+    lacking = events.Probe(
+        t=9.0, pid=100, state=ProbeState.UNAVAILABLE, text="there is no compiler", remedy="apt install g++"
+    )
     reason = why_no_map(s.fold([*stream, lacking]), KEY)
     assert (why_text(reason), remedy_text(reason)) == ("there is no compiler", "apt install g++")
-    assert "being built" in why_text(why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state="building")]), KEY))
-    public = events.Probe(t=9.1, pid=100, state="public", text="TensorFlow 2.99 is not known")
+    assert "being built" in why_text(
+        why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state=ProbeState.BUILDING)]), KEY)
+    )
+    public = events.Probe(t=9.1, pid=100, state=ProbeState.PUBLIC, text="TensorFlow 2.99 is not known")
     both = why_no_map(s.fold([*stream, public, lacking]), KEY)
     assert both == why_no_map(s.fold([*stream, lacking, public]), KEY)
     assert (why_text(both), remedy_text(both)) == (
@@ -114,7 +119,7 @@ def test_why_there_is_no_map() -> None:
         "apt install g++",
     )
     # Pools are read in place: the missing compiler is not the reason.
-    direct = events.Probe(t=9.1, pid=100, state="direct")
+    direct = events.Probe(t=9.1, pid=100, state=ProbeState.DIRECT)
     assert "no map has been read yet" in why_text(why_no_map(s.fold([*stream, direct, lacking]), KEY))
     assert "process 7" in why_text(why_no_map(s.fold(stream), (7, "GPU:0")))
 
@@ -125,7 +130,7 @@ def test_pools_of_the_living_come_first() -> None:
         s.allocator(2.0, 90, in_use=1, name="CPU:0"),
         s.allocator(2.0, 90, in_use=1),
     ]
-    state = s.fold([*pools.watched(CUTS), *other, events.HookEnd(t=31.0, pid=90, reason="exit")])
+    state = s.fold([*pools.watched(CUTS), *other, events.HookEnd(t=31.0, pid=90, reason=events.HookEnding.EXIT)])
     assert known_pools(state) == [(100, "GPU:0"), (90, "GPU:0"), (90, "CPU:0")]
     assert choose(state) == (100, "GPU:0") and choose(state, 90) == (90, "GPU:0")
 
@@ -138,7 +143,7 @@ anything = st.builds(
     t=st.just(30.0),
     pid=st.just(100),
     device=st.just("GPU:0"),
-    moment=st.sampled_from(["live", "out_of_memory"]),
+    moment=st.sampled_from(events.MapMoment),
     region=st.none() | numbers,
     pool=numbers,
     in_use=numbers,

@@ -32,7 +32,7 @@ STREAMS = st.lists(
         st.builds(effective, st.sampled_from(PIDS), st.sampled_from([0, 1, None])),
         st.builds(lambda pid, run: s.process(0.0, pid, run), st.sampled_from(PIDS), st.sampled_from([1, 2, None])),
         st.builds(lambda pid: s.hook(0.0, pid), st.sampled_from(PIDS)),
-        st.builds(lambda pid: events.HookEnd(t=0.0, pid=pid, reason="exit"), st.sampled_from(PIDS)),
+        st.builds(lambda pid: events.HookEnd(t=0.0, pid=pid, reason=events.HookEnding.EXIT), st.sampled_from(PIDS)),
         st.builds(lambda pids: s.alive(0.0, *pids), st.sets(st.sampled_from(PIDS))),
         st.builds(lambda number: s.run(0.0, number), st.sampled_from([1, 2])),
         st.builds(

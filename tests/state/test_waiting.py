@@ -66,7 +66,7 @@ def test_beside_a_gpu_there_is_no_haste_to_say_that_there_is_no_pool() -> None:
     assert found is not None and found.stage is Stage.MADE
     found = waiting(run(s.device(), s.hook(1.0, 100), made(), s.alive(9.0, 100)))
     assert found is not None and found.stage is Stage.NO_POOL
-    building = events.Probe(t=2.5, pid=100, state="building")
+    building = events.Probe(t=2.5, pid=100, state=events.ProbeState.BUILDING)
     found = waiting(run(s.device(), s.hook(1.0, 100), made(), building, s.alive(9.0, 100)))
     assert found is not None and found.stage is Stage.MADE
 
@@ -84,6 +84,6 @@ def test_what_keeps_it_from_coming() -> None:
 
 
 def test_of_several_processes_those_that_go_on_count() -> None:
-    ended = events.HookEnd(t=3.0, pid=100, reason="exit")
+    ended = events.HookEnd(t=3.0, pid=100, reason=events.HookEnding.EXIT)
     found = waiting(run(s.hook(1.0, 100), made(), ended, s.process(3.5, 101), s.hook(4.0, 101, tensorflow=None)))
     assert found is not None and found.stage is Stage.IMPORTING

@@ -85,7 +85,7 @@ def trained(gpus: int = 1, seconds: int = 280, scale: int = 1, limit: int | None
     for second in range(8, seconds):
         second_run = second > seconds * 2 // 3
         if second == seconds * 2 // 3:
-            apply(state, events.HookEnd(t=float(second), pid=100, reason="exit"))
+            apply(state, events.HookEnd(t=float(second), pid=100, reason=events.HookEnding.EXIT))
             apply(state, events.RunEnd(t=float(second), run=1, exit_code=0, signal=None))
         if second == seconds * 2 // 3 + 6:
             start_run(state, 2, float(second), pid=200)

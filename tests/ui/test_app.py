@@ -170,7 +170,7 @@ async def test_stopping_it_waits_for_its_end_and_gives_its_exit_code() -> None:
         assert isinstance(stop, events.Stop) and stop.quit
         assert shown.is_running
         gone: asyncio.Queue[list[events.Event] | None] = source_of(shown).more
-        await gone.put([events.Stopping(t=3.0, run=1, phase="term", deadline=13.0)])
+        await gone.put([events.Stopping(t=3.0, run=1, phase=events.StoppingPhase.TERM, deadline=13.0)])
         assert "killed in 10 s" in text_of(await drawn(pilot))
         await gone.put([events.RunEnd(t=4.0, run=1, exit_code=None, signal=15)])
         await gone.put(None)

@@ -79,7 +79,7 @@ def started(t: float, number: int, limit: int | None) -> list[events.Event]:
 
 def ended(t: float, run: int) -> list[events.Event]:
     return [
-        events.Stopping(t=t, run=run, phase="term", deadline=t + 5),
+        events.Stopping(t=t, run=run, phase=events.StoppingPhase.TERM, deadline=t + 5),
         events.RunEnd(t=t + 0.1, run=run, exit_code=None, signal=15),
     ]
 

@@ -18,6 +18,7 @@ from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
+from tfmemtop.events import ProbeState
 from tfmemtop.options import UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.holders import By
@@ -146,7 +147,7 @@ async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
         shown = await drawn(pilot)
         assert "read-only" in await press(pilot, "B", "n")
         assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
-    ended = [*held.training(), events.HookEnd(t=31.0, pid=100, reason="exit")]
+    ended = [*held.training(), events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)]
     async with app(ended).run_test(size=(160, 48), notifications=True) as pilot:
         shown = await drawn(pilot)
         assert "This process has ended" in await press(pilot, "B", "n")
@@ -175,7 +176,7 @@ ASYNC = [
     for event in pools.watched([[(pools.MIB, True)]])
 ]
 NONE = [event for event in pools.watched([[(pools.MIB, True)]]) if not isinstance(event, events.Probe)]
-UNAVAILABLE = events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++")
+UNAVAILABLE = events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, text="no compiler", remedy="apt install g++")
 NOT_ASKED = [
     msgspec.structs.replace(event, holders_interval_s=0.0) if isinstance(event, events.Session) else event
     for event in NONE
@@ -192,14 +193,14 @@ PROFILED = msgspec.structs.replace(REFUSED, missing=None, windowless=events.Wind
     [
         (ASYNC, "cuda_malloc_async does not tell who holds its memory"),
         ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
-        ([*NONE, events.Probe(t=9.0, pid=100, state="building")], "being built or loaded"),
+        ([*NONE, events.Probe(t=9.0, pid=100, state=ProbeState.BUILDING)], "being built or loaded"),
         ([*NONE, REFUSED], "There is no window: the file is damaged."),
         ([*NONE, PROFILED], "There is no window: the script's own profiler is on."),
         (NOT_ASKED, "No window is opened automatically: the session was started with --holders-interval 0."),
         (NOT_ASKED, "[n] asks for a window now."),
-        ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason="exit")], "before a window was asked for"),
+        ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)], "before a window was asked for"),
         (pools.watched([[(pools.MIB, True)]]), "No window has been recorded yet"),
-        ([*NONE, events.HookEnd(t=31.0, pid=100, reason="exit")], "ended before a window was recorded"),
+        ([*NONE, events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)], "ended before a window was recorded"),
         ([s.session(), s.run()], "No pool is known"),
     ],
 )

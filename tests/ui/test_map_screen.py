@@ -16,6 +16,7 @@ from tests.ui.recorded import Recorded, screen, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
+from tfmemtop.events import ProbeState
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
@@ -80,7 +81,7 @@ async def test_only_what_is_looked_at_is_read() -> None:
 
 
 async def test_a_process_that_has_ended_is_not_asked() -> None:
-    ended = [*pools.watched(CUTS), events.HookEnd(t=31.0, pid=100, reason="exit")]
+    ended = [*pools.watched(CUTS), events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)]
     async with app(ended).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
         assert "as it was last, at 00:29" in await press(pilot, "M")
@@ -123,10 +124,13 @@ async def test_tab_goes_to_the_next_pool() -> None:
             "no map could be made of it: its end is missing",
         ),
         (
-            events.Probe(t=9.0, pid=100, state="unavailable", text="no compiler", remedy="apt install g++"),
+            events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, text="no compiler", remedy="apt install g++"),
             "install g++",
         ),
-        (events.Probe(t=9.0, pid=100, state="failed", text="its figures cannot be"), "its figures cannot be"),
+        (
+            events.Probe(t=9.0, pid=100, state=ProbeState.FAILED, text="its figures cannot be"),
+            "its figures cannot be",
+        ),
     ],
 )
 async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events.Event, told: str) -> None:
@@ -147,7 +151,7 @@ async def test_the_map_of_the_failure_is_one_key_away() -> None:
 
 async def test_of_a_process_that_has_gone_the_failure_is_shown_first() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
-    gone = events.HookEnd(t=41.0, pid=100, reason="lost")
+    gone = events.HookEnd(t=41.0, pid=100, reason=events.HookEnding.LOST)
     async with app([*pools.watched(CUTS), full, gone]).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
         assert "when an allocation failed, 00:39" in await press(pilot, "M")

@@ -63,7 +63,7 @@ def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> No
     width=st.integers(20, 240),
     branches=st.sampled_from(["", "│  ├─ ", "│  " * 60]),
     cut=st.sampled_from([0, 1, 5, 500]),
-    cursor=st.sampled_from(["none", "here", "elsewhere"]),
+    cursor=st.sampled_from(Cursor),
     glyphs=st.sampled_from([UNICODE, ASCII]),
 )
 def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
@@ -78,7 +78,7 @@ def test_figures_stand_under_their_names() -> None:
     layout = lay_out(160)
     head = text(header(layout, 160, Order(), 0))
     row = next(row for row in SMALL if row.pid == 100 and row.gpu == 0)
-    line = text(row_line(Placed(row), layout, UNICODE, cursor="none", tagged=False, cut=0))
+    line = text(row_line(Placed(row), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
     for name, value in {
         "GPU": "0",
         "PID": "100",
@@ -100,14 +100,16 @@ def test_figures_stand_under_their_names() -> None:
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
-    unknown = text(row_line(Placed(a_row(7)), layout, UNICODE, cursor="none", tagged=False, cut=0))
+    unknown = text(row_line(Placed(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
     nothing = [session(), device(0), hook(1.0, 7), reading(0, {7: 0}), effective(2.0, 7), allocator(2.0, 7, 0, 0, None)]
     (zeros,) = processes(fold(nothing))
-    assert text(row_line(Placed(zeros), layout, UNICODE, cursor="none", tagged=False, cut=0)).split().count("0B") == 3
+    assert (
+        text(row_line(Placed(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0)).split().count("0B") == 3
+    )
 
 
-@pytest.mark.parametrize("cursor", ["none", "here"])
+@pytest.mark.parametrize("cursor", [Cursor.NONE, Cursor.HERE])
 def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
     shown = {
         row.pid: text(row_line(Placed(row), lay_out(160), UNICODE, cursor=cursor, tagged=True, cut=0)) for row in CROWD

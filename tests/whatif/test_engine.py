@@ -13,7 +13,7 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Allocator, Event, HookEnd, Initialised, Replayed, Trace
+from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.predicted import predicted
@@ -66,7 +66,7 @@ async def test_what_cannot_be_replayed_says_why(events: list[Event], monkeypatch
 
 async def test_of_a_script_that_has_ended_what_is_read_later_is_replayed(events: list[Event]) -> None:
     place = next(number for number, event in enumerate(events) if isinstance(event, Trace))
-    told = await replayed([*events[:place], HookEnd(t=2.1, pid=100, reason="exit"), *events[place:]])
+    told = await replayed([*events[:place], HookEnd(t=2.1, pid=100, reason=HookEnding.EXIT), *events[place:]])
     assert not told.is_missing and told.present is not None and told.present.limit == 4096 << 20
 
 
@@ -77,13 +77,13 @@ async def test_a_process_is_kept_while_its_trace_waits_and_no_longer(events: lis
     made = Initialised(t=1.0, pid=100, file="train.py", line=3, variables=variables)
     others: list[Event] = []
     for pid in range(200, 220):
-        others += streams.hook(3.0, pid), HookEnd(t=3.1, pid=pid, reason="exit")
+        others += streams.hook(3.0, pid), HookEnd(t=3.1, pid=pid, reason=HookEnding.EXIT)
     stream, answers = Stream(), asyncio.Queue[Replayed]()
     replays = Replays(stream)
     replays.begin()
     stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
     try:
-        ended = HookEnd(t=2.1, pid=100, reason="exit")
+        ended = HookEnd(t=2.1, pid=100, reason=HookEnding.EXIT)
         for event in [*known[: -len(trace)], made, streams.effective(1.0, 100), *trace, ended, *others]:
             stream.publish(event)
         told = await asyncio.wait_for(answers.get(), PATIENCE_S)

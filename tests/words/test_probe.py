@@ -13,6 +13,7 @@ from tfmemtop.events import (
     MemoryMap,
     Probe,
     ProbeNote,
+    ProbeState,
     Replayed,
     Unbuildable,
     Unbuilt,
@@ -32,7 +33,9 @@ from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 @pytest.mark.parametrize("note", ProbeNote)
 def test_every_note_has_words(note: ProbeNote) -> None:
-    told = Probe(t=1.0, pid=7, state="failed", note=note, detail="DETAIL", file="/x.refused", signal=11, count=400)
+    told = Probe(
+        t=1.0, pid=7, state=ProbeState.FAILED, note=note, detail="DETAIL", file="/x.refused", signal=11, count=400
+    )
     text, remedy = probe_text(told), probe_remedy(told)
     assert text and "None" not in text and "{" not in text
     assert ("SIGSEGV" in text) == ("ended_process" in note.value)
@@ -43,7 +46,7 @@ def test_every_note_has_words(note: ProbeNote) -> None:
 def test_every_failed_build_has_words(why: Unbuildable) -> None:
     trial = Distrust(Fault.MISCOUNTED, figures=[2000, 1, 0])
     unbuilt = Unbuilt(why, detail="{DETAIL}", file="/x", count=11, trial=trial)
-    told = Probe(t=1.0, pid=7, state="failed", unbuilt=unbuilt)
+    told = Probe(t=1.0, pid=7, state=ProbeState.FAILED, unbuilt=unbuilt)
     text, remedy = probe_text(told), probe_remedy(told)
     assert text and "None" not in text and "{" not in (text + remedy).replace("{DETAIL}", "")
     assert ("SIGSEGV" in text) == (why is Unbuildable.TRIAL_KILLED) and ("2,000" in text) == (why.value == "distrusted")
@@ -52,7 +55,7 @@ def test_every_failed_build_has_words(why: Unbuildable) -> None:
 @pytest.mark.parametrize("fault", Fault)
 def test_every_fault_has_words_with_or_without_figures(fault: Fault) -> None:
     for figures in ([], [1, None, 3, 4, 5]):
-        told = Probe(t=1.0, pid=7, state="public", distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
+        told = Probe(t=1.0, pid=7, state=ProbeState.PUBLIC, distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
         text = probe_text(told)
         assert text.startswith("without the probe the pools are not known here: GPU:0: ")
         assert "None" not in text and "{" not in text

@@ -268,7 +268,7 @@ class OneGpu:
         for process in self._processes.values():
             if process.alive and t - process.seen > _LAID_BACK * self._step_s:
                 process.alive = False
-                made.append(events.HookEnd(t=now, pid=process.pid, reason="exit"))
+                made.append(events.HookEnd(t=now, pid=process.pid, reason=events.HookEnding.EXIT))
                 if not self._running():
                     made.append(events.RunEnd(t=now, run=self._run, exit_code=None, signal=None))
         return made

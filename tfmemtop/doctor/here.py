@@ -12,6 +12,7 @@ from tfmemtop.engine.sources.nvml import Nvml, Reading
 from tfmemtop.engine.sources.place import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
+from tfmemtop.limits import HostOwner
 
 _NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # PCI classes: graphics cards with and without a display output
@@ -66,9 +67,9 @@ def sockets() -> Check:
 def memory(root: Path = Path("/")) -> Check:
     """Return how much host memory a share such as ``50%`` refers to: the machine's, or a cgroup's limit."""
     found = host_memory(root)
-    if found.owner == "machine":
+    if found.owner is HostOwner.MACHINE:
         return ok("cgroup", Fact.MEMORY_WHOLE, machine=found.machine)
-    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner, total=found.total, machine=found.machine)
+    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner.value, total=found.total, machine=found.machine)
 
 
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:

@@ -1,7 +1,7 @@
 """Events that the hooks send from inside the script's processes."""
 
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -27,14 +27,21 @@ class Hook(Event, tag="hook", frozen=True):
     tensorflow_path: Text | None = None  # folder of the package
 
 
+class HookEnding(Enum):
+    """How the agent's connection ended."""
+
+    EXIT = "exit"  # the agent announced its end
+    LOST = "lost"  # it did not
+
+
 class HookEnd(Event, tag="hook_end", frozen=True):
-    """The agent's connection has ended: with ``exit`` the agent announced its end, with ``lost`` it did not."""
+    """The agent's connection has ended."""
 
     origin = Origin.HOOK
     keep = Latest("pid")
 
     pid: Number
-    reason: Literal["exit", "lost"]
+    reason: HookEnding
     dropped: Size = 0  # readings the agent could not send
 
 

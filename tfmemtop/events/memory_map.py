@@ -1,7 +1,7 @@
 """The map of a whole pool: its regions, its chunks, and where they lie."""
 
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -51,15 +51,21 @@ class Mapless(Enum):
     NO_ROOM = "no_room"  # there is no room to write it to a file (detail: the error)
 
 
+class MapMoment(Enum):
+    """When the map was made."""
+
+    LIVE = "live"
+    OUT_OF_MEMORY = "out_of_memory"  # an allocation failed; TensorFlow wrote the map, or the hook copied the pool
+
+
 class MemoryMap(Event, tag="memory_map", frozen=True):
     """How a pool's address space is used.
 
     ``cells`` has one byte for each cell, region after region: the share in use, from 0 (nothing) to 255 (all).
     With ``region``, a region's address, all cells show that region. ``sizes[i]`` is the number of chunks in use that
-    have at least 2**i bytes and less than twice that. ``moment`` is ``out_of_memory`` for a map that TensorFlow wrote
-    when an allocation failed. ``mapless``, with ``count`` and ``detail``, is the reason why the hook sends no map.
-    ``damage``, with ``detail``, is what was wrong with a map. ``missing`` is a sentence of an older recording. With
-    ``of_copy`` the pool was read without the probe.
+    have at least 2**i bytes and less than twice that. ``mapless``, with ``count`` and ``detail``, is the reason why
+    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. ``missing`` is a sentence of an
+    older recording. With ``of_copy`` the pool was read without the probe.
     """
 
     origin = Origin.HOOK
@@ -68,7 +74,7 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
 
     pid: Number
     device: Name
-    moment: Literal["live", "out_of_memory"] = "live"
+    moment: MapMoment = MapMoment.LIVE
     region: Size | None = None
     pool: Size = 0
     in_use: Size = 0
@@ -116,7 +122,7 @@ class Chunks(msgspec.Struct, tag_field="type", tag="chunks", frozen=True, kw_onl
 
     pid: Number
     device: Name
-    moment: Literal["live", "out_of_memory"] = "live"
+    moment: MapMoment = MapMoment.LIVE
     pool: Size
     in_use: Size
     regions: tuple[Size, Size, Size, Size]

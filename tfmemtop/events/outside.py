@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -25,6 +25,7 @@ from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Curve, Latest, Nothing, Tail
 from tfmemtop.events.secrets import without_secrets
+from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
 from tfmemtop.settings import Settings
 
@@ -46,7 +47,7 @@ class Session(Event, tag="session", frozen=True):
     interval_s: Seconds  # between two readings of the hook
     command: Words  # empty when only watching
     output_path: Text | None = None  # the file that keeps the script's output
-    host_memory_of: Literal["machine", "container", "job", "cgroup"] = "machine"  # what sets `host_memory`
+    host_memory_of: HostOwner = HostOwner.MACHINE  # what sets `host_memory`
     holders_interval_s: Seconds | None = None  # between two windows of allocations; 0: only windows on request
     placement: Placement | None = None  # the place in a job of several processes
 
@@ -144,21 +145,24 @@ class Held(msgspec.Struct, frozen=True):
     pids: Annotated[list[Number], Many] = []
 
 
-class Stopping(Event, tag="stopping", frozen=True):
-    """How far the ending of a run has come.
+class StoppingPhase(Enum):
+    """How far the ending of a run has come; in brackets, which fields of :class:`Stopping` belong to it."""
 
-    ``term``: the run received SIGTERM, and will be killed at ``deadline`` (in session seconds).
-    ``kill``: the run was killed.
-    ``releasing``: the run has ended, and its GPU memory is not yet free.
-    ``released``: all memory is free again.
-    ``held``: the engine no longer waits, although ``held`` is not free.
-    """
+    TERM = "term"  # the run received SIGTERM, and will be killed (deadline: in session seconds)
+    KILL = "kill"  # the run was killed
+    RELEASING = "releasing"  # the run has ended, and its GPU memory is not yet free
+    RELEASED = "released"  # all memory is free again
+    HELD = "held"  # the engine no longer waits, although memory or processes are left (held)
+
+
+class Stopping(Event, tag="stopping", frozen=True):
+    """The ending of a run has come to ``phase``."""
 
     keep = Latest()
     urgent = True
 
     run: Number
-    phase: Literal["term", "kill", "releasing", "released", "held"]
+    phase: StoppingPhase
     deadline: Seconds | None = None
     held: Held | None = None
 

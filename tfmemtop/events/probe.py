@@ -4,7 +4,7 @@ The hook and the build send these values. ``words/probe.py`` has the texts for t
 """
 
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -99,14 +99,28 @@ class ProbeNote(Enum):
     NOT_BUILT = "not_built"  # (detail: the last line that the build printed, if any)
 
 
-class Probe(Event, tag="probe", frozen=True):
-    """How the pools of one process are read.
+class ProbeState(Enum):
+    """How far the probe is, the native library that reads pools, or how pools are read without it."""
 
-    These states are of the probe, the native library that reads pools: ``building``, ``built`` (it waits for
-    TensorFlow's devices), ``loading`` (if the process ends now, the probe ended it), ``loaded`` (checked, and in use),
-    ``unavailable`` (something is missing that could be installed), ``failed``.
-    Two further states, in events of their own, are of the reading without the probe: ``direct`` (pools are read in
-    place) and ``public`` (only in use and peak are known, from TensorFlow's public API).
+    BUILDING = "building"
+    BUILT = "built"  # it waits for TensorFlow's devices
+    LOADING = "loading"  # if the process ends now, the probe ended it
+    LOADED = "loaded"  # checked, and in use
+    UNAVAILABLE = "unavailable"  # something is missing that could be installed
+    FAILED = "failed"
+
+    DIRECT = "direct"  # without the probe: pools are read in place
+    PUBLIC = "public"  # without the probe: only in use and peak are known, from TensorFlow's public API
+
+    @property
+    def coming(self) -> bool:
+        """Whether the probe may still be loaded."""
+        return self in (ProbeState.BUILDING, ProbeState.BUILT, ProbeState.LOADING)
+
+
+class Probe(Event, tag="probe", frozen=True):
+    """How the pools of one process are read. The states of reading without the probe have events of their own.
+
     ``note`` is the engine's remark, ``unbuilt`` the reason why the probe could not be built, and ``distrust`` what of
     it the hook does not trust. ``text`` and ``remedy`` are sentences of older recordings in place of these three.
     """
@@ -115,7 +129,7 @@ class Probe(Event, tag="probe", frozen=True):
     keep = Latest("pid", "of_library")
 
     pid: Number
-    state: Literal["building", "built", "loading", "loaded", "unavailable", "failed", "direct", "public"]
+    state: ProbeState
     text: Text = ""
     remedy: Text = ""
     note: ProbeNote | None = None
@@ -129,4 +143,4 @@ class Probe(Event, tag="probe", frozen=True):
     @property
     def of_library(self) -> bool:
         """Whether the event is about the native library."""
-        return self.state not in ("direct", "public")
+        return self.state not in (ProbeState.DIRECT, ProbeState.PUBLIC)

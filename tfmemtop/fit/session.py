@@ -20,6 +20,7 @@ from tfmemtop.events import (
     RunEnd,
     Stop,
     Stopping,
+    StoppingPhase,
     Trace,
 )
 from tfmemtop.events.device_names import is_pinned
@@ -127,7 +128,7 @@ class SessionTries(ABC):
             return self._follow(event)
         elif self.phase is Phase.ENDING:
             self._see(event)
-            ended = isinstance(event, Stopping) and event.phase in ("released", "held")
+            ended = isinstance(event, Stopping) and event.phase in (StoppingPhase.RELEASED, StoppingPhase.HELD)
             if isinstance(event, RunEnd) or ended:
                 return self._over()
         elif self.phase in (Phase.REPLAYING, Phase.PREDICTING):
@@ -152,7 +153,7 @@ class SessionTries(ABC):
                 self._watch.take(event)
             case Run():
                 self.stop(Why.OTHER_RUN)
-            case Stopping(phase="held"):
+            case Stopping(phase=StoppingPhase.HELD):
                 self.stop(Why.MEMORY_HELD, held=event.held)
             case Notice(kind=NoticeKind.NOT_RELAUNCHED):
                 self.stop(Why.NOT_STARTED, event.detail)
@@ -164,7 +165,7 @@ class SessionTries(ABC):
             case Run():
                 self.stop(Why.OTHER_RUN)
                 return []
-            case Stopping(phase="term" | "kill"):
+            case Stopping(phase=StoppingPhase.TERM | StoppingPhase.KILL):
                 self.stop(Why.RUN_ENDED)
                 return []
         self._see(event)

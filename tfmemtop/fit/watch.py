@@ -12,6 +12,7 @@ from tfmemtop.events import (
     Held,
     Hook,
     HookAbsence,
+    MapMoment,
     MemoryMap,
     OutOfMemory,
     Process,
@@ -19,6 +20,7 @@ from tfmemtop.events import (
     Run,
     RunEnd,
     Stopping,
+    StoppingPhase,
 )
 from tfmemtop.fit.search import Outcome, Result, Tried
 from tfmemtop.units import MIB
@@ -145,9 +147,9 @@ class Watch:
             case RunEnd():
                 self._end = event
                 self._ended_at = self._ended_at or event.t
-            case Stopping(phase="term" | "kill"):
+            case Stopping(phase=StoppingPhase.TERM | StoppingPhase.KILL):
                 self._ended_at = self._ended_at or event.t
-            case Stopping(phase="held"):
+            case Stopping(phase=StoppingPhase.HELD):
                 self.held = event.held
             case Hook():
                 self._pids.add(event.pid)
@@ -162,16 +164,20 @@ class Watch:
                 self._stepped.add(event.t, self._steps)
                 if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
                     self._stepped_enough = event.t
-            case MemoryMap(moment="out_of_memory") if event.pid in self._pids and event.device.startswith(self._kind):
+            case MemoryMap(moment=MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
                 self._unmet = event.t
-            case Replayed() if event.device.startswith(self._kind) and event.pid in self._pids:
+            case Replayed() if self._is_limited(event.pid, event.device):
                 self._replayed[event.pid, event.device] = event
-            case Effective() if event.device.startswith(self._kind) and event.pid in self._pids:
+            case Effective() if self._is_limited(event.pid, event.device):
                 self._effective[event.pid, event.device] = event.limit
-            case Allocator() if event.device.startswith(self._kind) and event.pid in self._pids:
+            case Allocator() if self._is_limited(event.pid, event.device):
                 self._read(event)
             case _:
                 pass
+
+    def _is_limited(self, pid: int, device: str) -> bool:
+        """Return whether the limit of the try is a limit of this pool."""
+        return pid in self._pids and device.startswith(self._kind)
 
     def over(self, now: float) -> bool:
         """Return whether the try can end *now*, in seconds of the session."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.ending import Ending
-from tfmemtop.events import Held
+from tfmemtop.events import Held, StoppingPhase
 from tfmemtop.rules.finding import Finding, Severity
 from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.state import State
@@ -60,7 +60,7 @@ def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHe
     if run is None or run.ended is None or run.ending is None:
         return
     stopping = run.stopping
-    if stopping and stopping.phase == "releasing":
+    if stopping and stopping.phase is StoppingPhase.RELEASING:
         yield MemoryReleasing(run.run)
         return
     if stopping and stopping.held:

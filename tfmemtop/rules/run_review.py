@@ -85,7 +85,7 @@ def review(stream: Iterable[events.Event], run: int | None = None, look_s: float
         apply(state, event)
         if isinstance(event, events.DeviceReading):
             _read(seen, event)
-        if isinstance(event, events.MemoryMap) and event.moment == "out_of_memory":
+        if isinstance(event, events.MemoryMap) and event.moment is events.MapMoment.OUT_OF_MEMORY:
             _look(seen, by_key)  # a finding of this moment may be over before the next look
         if state.now >= next_look:
             looks += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.limits import Machine, parse_limit
+from tfmemtop.limits import HostOwner, Machine, parse_limit
 from tfmemtop.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
@@ -132,5 +132,5 @@ def _machine(state: State) -> Machine:
         uuids=[device.info.uuid if device else "" for device in devices],
         totals=[device.info.total if device else None for device in devices],
         host_memory=state.session.host_memory if state.session else None,
-        host_memory_of=state.session.host_memory_of if state.session else "machine",
+        host_memory_of=state.session.host_memory_of if state.session else HostOwner.MACHINE,
     )

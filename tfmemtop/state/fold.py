@@ -131,7 +131,7 @@ def _terminal_read(state: State, event: events.TerminalRead) -> None:
 def _stopping(state: State, event: events.Stopping) -> None:
     if run := _run_of(state, event.run):
         run.stopping = event
-        run.stopped |= event.phase in ("term", "kill")
+        run.stopped |= event.phase in (events.StoppingPhase.TERM, events.StoppingPhase.KILL)
 
 
 @folds(events.Device)
@@ -270,7 +270,8 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
         if state.run and of_run(state, event.pid):
             state.run.dropped += event.dropped
             # Only a hook that announces its end sends a last reading.
-            state.run.unread = state.run.unread or (event.reason == "lost" and bool(hooked.allocators))
+            lost = event.reason is events.HookEnding.LOST
+            state.run.unread = state.run.unread or (lost and bool(hooked.allocators))
 
 
 _HOOK_NOTICES = {

@@ -107,7 +107,7 @@ def _pool_growth(state: State, event: events.PoolGrowth) -> None:
 @folds(events.MemoryMap)
 def _memory_map(state: State, event: events.MemoryMap) -> None:
     if pool := _pool(state, event):
-        if event.moment == "out_of_memory":
+        if event.moment is events.MapMoment.OUT_OF_MEMORY:
             pool.exhausted = event
         elif event.region is not None:
             pool.zoom = event

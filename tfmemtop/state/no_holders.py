@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tfmemtop.events import Holders, Probe
+from tfmemtop.events import Holders, Probe, ProbeState
 from tfmemtop.state.holder_views import hooked_at, missing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey
 
-_COMING = ("building", "built", "loading")
-_UNUSED = ("unavailable", "failed")
+_UNUSED = (ProbeState.UNAVAILABLE, ProbeState.FAILED)
 
 
 class Lacking(Enum):
@@ -52,7 +51,7 @@ def why_none(state: State, key: PoolKey | None) -> NoHolders:
         return NoHolders(Lacking.NO_PROBE, probe=library)
     if hooked.ended:
         return NoHolders(Lacking.ENDED_NOT_ASKED if only_asked(state) else Lacking.ENDED)
-    if library is not None and library.state in _COMING:
+    if library is not None and library.state.coming:
         return NoHolders(Lacking.PROBE_COMING)
     if library is None and hooked.without_probe is not None:
         return NoHolders(Lacking.NO_PROBE)

@@ -231,13 +231,15 @@ def _not_read(hooked: Hooked) -> Missing:
         return Missing.NOT_READ_YET
     if hooked.without_probe is None:
         return Missing.NOT_STARTED
-    return Missing.PUBLIC_FIGURES_ONLY if hooked.without_probe.state == "public" else Missing.NOT_READ_YET
+    public = hooked.without_probe.state is events.ProbeState.PUBLIC
+    return Missing.PUBLIC_FIGURES_ONLY if public else Missing.NOT_READ_YET
 
 
 def without_library(pid: int, hooked: Hooked) -> NoMap | None:
     """Return why the pools of this process cannot be read; ``None`` if nothing prevents it."""
     library, without = hooked.probe, hooked.without_probe
-    if library is None or library.state == "loaded" or (without is not None and without.state == "direct"):
+    direct = without is not None and without.state is events.ProbeState.DIRECT
+    if library is None or library.state is events.ProbeState.LOADED or direct:
         return None
     return NoMap(Missing.NO_LIBRARY, pid, library=library, without=without)
 

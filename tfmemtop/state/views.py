@@ -290,7 +290,7 @@ def host_memory(state: State) -> HostMemory:
         cpu=state.host_cpu,
         used=state.host_used,
         total=session.host_memory if session else None,
-        owner=session.host_memory_of if session else "machine",
+        owner=session.host_memory_of if session else HostOwner.MACHINE,
     )
 
 
@@ -332,10 +332,10 @@ def run_status(state: State) -> RunStatus | None:
         return None
     stopping = run.stopping
     phase, kill_in_s = (RunPhase.RUNNING, None) if run.going else (RunPhase.ENDED, None)
-    if stopping and stopping.phase in ("term", "kill") and run.going:
+    if stopping and stopping.phase in (events.StoppingPhase.TERM, events.StoppingPhase.KILL) and run.going:
         phase = RunPhase.STOPPING
         kill_in_s = None if stopping.deadline is None else max(0.0, stopping.deadline - state.now)
-    elif stopping and stopping.phase == "releasing":
+    elif stopping and stopping.phase is events.StoppingPhase.RELEASING:
         phase = RunPhase.RELEASING
     elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
     return RunStatus(

@@ -95,7 +95,7 @@ def _stage(state: State, hooked: Hooked) -> Stage:
 
 
 def _should_be_known(state: State, hooked: Hooked, made: events.Initialised) -> bool:
-    going_on = hooked.probe is not None and hooked.probe.state in ("building", "built", "loading")
+    going_on = hooked.probe is not None and hooked.probe.state.coming
     return not going_on and state.now >= made.t + SETTLED_S
 
 

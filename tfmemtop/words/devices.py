@@ -2,6 +2,7 @@
 
 from tfmemtop import events
 from tfmemtop.events import SharesMissing, WhyLacking
+from tfmemtop.limits import HostOwner
 from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
 from tfmemtop.units import format_bytes
 
@@ -109,9 +110,9 @@ def _lacking(lacking: events.Lacking) -> str:
 
 def limited_memory(host: HostMemory) -> str | None:
     """Return whose the host memory is, and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
-    if host.owner == "machine":
+    if host.owner is HostOwner.MACHINE:
         return None
-    owner = "control group" if host.owner == "cgroup" else host.owner
+    owner = "control group" if host.owner is HostOwner.CGROUP else host.owner.value
     return f"the {owner}'s {format_bytes(host.total)}"
 
 

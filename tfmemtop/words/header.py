@@ -1,5 +1,6 @@
 """The text of the screen's first line, apart from names, settings and times. Pure."""
 
+from tfmemtop.state.views import RunPhase
 from tfmemtop.words.panels import WAITS
 
 EVERY_PROCESS = "every process on the GPUs"
@@ -11,8 +12,13 @@ FROZEN = "FROZEN: Z resumes"
 WAITS_FOR_INPUT = WAITS
 ENGINE_GONE = "ENGINE GONE"
 
-PHASES = {"running": "running", "stopping": "stopping", "releasing": "waiting for its memory", "ended": "ended"}
-"""The text for each phase of a run, by the phase's name."""
+PHASES = {
+    RunPhase.RUNNING: "running",
+    RunPhase.STOPPING: "stopping",
+    RunPhase.RELEASING: "waiting for its memory",
+    RunPhase.ENDED: "ended",
+}
+"""The text for each phase of a run."""
 
 
 def from_outside(*, hook: bool) -> str:

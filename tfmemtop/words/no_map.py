@@ -1,6 +1,6 @@
 """The text about why a pool has no map, and what helps to get one."""
 
-from tfmemtop.events import Mapless, MemoryMap
+from tfmemtop.events import Mapless, MemoryMap, ProbeState
 from tfmemtop.state.pool_views import Missing, NoMap
 from tfmemtop.units import format_count
 from tfmemtop.words.damage import damage_text
@@ -9,11 +9,11 @@ from tfmemtop.words.probe import probe_remedy, probe_text
 _LIBRARY = "the probe, which reads pools from inside,"
 
 _STATES = {
-    "building": f"{_LIBRARY} is being built",
-    "built": "the probe waits for TensorFlow's devices",
-    "loading": f"{_LIBRARY} is being loaded",
-    "unavailable": f"{_LIBRARY} cannot be built here",
-    "failed": f"{_LIBRARY} failed",
+    ProbeState.BUILDING: f"{_LIBRARY} is being built",
+    ProbeState.BUILT: "the probe waits for TensorFlow's devices",
+    ProbeState.LOADING: f"{_LIBRARY} is being loaded",
+    ProbeState.UNAVAILABLE: f"{_LIBRARY} cannot be built here",
+    ProbeState.FAILED: f"{_LIBRARY} failed",
 }
 
 

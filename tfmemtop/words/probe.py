@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfmemtop.events import Distrust, Fault, Probe, ProbeNote, Unbuildable, Unbuilt
+from tfmemtop.events import Distrust, Fault, Probe, ProbeNote, ProbeState, Unbuildable, Unbuilt
 from tfmemtop.units import UNKNOWN, format_count
 from tfmemtop.words.signals import signal_name
 
@@ -21,9 +21,9 @@ _NOTES = {
     ProbeNote.NOT_BUILT: "the probe could not be built: {detail}",
 }
 _STATES = {
-    "direct": "pools are read in place, without the probe",
-    "public": "without the probe the pools are not known here",
-    "failed": "the probe is not used in this process",
+    ProbeState.DIRECT: "pools are read in place, without the probe",
+    ProbeState.PUBLIC: "without the probe the pools are not known here",
+    ProbeState.FAILED: "the probe is not used in this process",
 }
 _NOT_KNOWN = "how is not known"
 
@@ -97,8 +97,8 @@ def probe_text(told: Probe) -> str:
     if told.unbuilt is not None:
         return unbuilt_text(told.unbuilt, "the probe")
     if told.distrust is not None:
-        return f"{_STATES.get(told.state, told.state)}: {distrust_text(told.distrust)}"
-    return told.text or (_STATES["direct"] if told.state == "direct" else "")
+        return f"{_STATES.get(told.state, told.state.value)}: {distrust_text(told.distrust)}"
+    return told.text or (_STATES[told.state] if told.state is ProbeState.DIRECT else "")
 
 
 def probe_remedy(told: Probe) -> str:

@@ -1,6 +1,6 @@
 """The error texts for sizes, settings and recording files that cannot be used, in one sentence. Pure."""
 
-from tfmemtop.limits import TooLittle, TooMuch, Whole
+from tfmemtop.limits import HostOwner, TooLittle, TooMuch, Whole
 from tfmemtop.recording.errors import RecordingError
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.units import NotASize, SizeFault, format_bytes
@@ -39,6 +39,6 @@ def _owner(whole: Whole) -> str:
             return "the GPU"
         case int():
             return f"GPU {whole.owner}"
-        case "cgroup":
+        case HostOwner.CGROUP:
             return "this control group"
-    return f"this {whole.owner}"
+    return f"this {whole.owner.value}"

@@ -4,15 +4,12 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Set
-from typing import Literal
 
 from tfmemtop.engine.process.footprint import Footprint
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import DeviceReading, Held, Leftover, Stopping
-
-_Phase = Literal["term", "kill", "releasing", "released", "held"]
+from tfmemtop.events import DeviceReading, Held, Leftover, Stopping, StoppingPhase
 
 _LOOK_S = 0.1
 _KILL_WAIT_S = 5.0
@@ -52,7 +49,7 @@ class Ending:
         deadline = self._stream.now() + max(0.0, grace_s)
         if deadline < self._deadline:
             self._deadline = deadline
-            self._say("term", deadline)
+            self._say(StoppingPhase.TERM, deadline)
 
     async def end(self, grace_s: float) -> None:
         """Send SIGTERM to all processes and, after *grace_s* seconds, SIGKILL to the rest; then wait for GPU memory.
@@ -65,7 +62,7 @@ class Ending:
         if alive:
             self._runs.will_be_ended()
             self._deadline = self._stream.now() + max(0.0, grace_s)
-            self._say("term", self._deadline)
+            self._say(StoppingPhase.TERM, self._deadline)
             for pid in alive:
                 _send(pid, signal.SIGTERM)
             for pid in alive:
@@ -74,7 +71,7 @@ class Ending:
                 ours |= alive
                 await asyncio.sleep(min(_LOOK_S, max(0.01, self._deadline - self._stream.now())))
         if alive:
-            self._say("kill")
+            self._say(StoppingPhase.KILL)
             give_up = self._stream.now() + _KILL_WAIT_S
             while (alive := self._victims()) and self._stream.now() < give_up:
                 ours |= alive
@@ -82,7 +79,7 @@ class Ending:
                     _send(pid, signal.SIGKILL)
                 await asyncio.sleep(_LOOK_S / 4)
         if alive:
-            self._say("held", held=Held(Leftover.PROCESSES, pids=sorted(alive)))
+            self._say(StoppingPhase.HELD, held=Held(Leftover.PROCESSES, pids=sorted(alive)))
             return
         await self._release(ours)
 
@@ -91,13 +88,13 @@ class Ending:
         waiting = False
         while held := await self._look(ours):
             if self._stream.now() > give_up:
-                self._say("held", held=held)
+                self._say(StoppingPhase.HELD, held=held)
                 return
             if not waiting:
                 waiting = True
-                self._say("releasing")
+                self._say(StoppingPhase.RELEASING)
             await asyncio.sleep(_RELEASE_LOOK_S)
-        self._say("released")
+        self._say(StoppingPhase.RELEASED)
 
     async def _look(self, ours: set[int]) -> Held | None:
         try:
@@ -117,7 +114,7 @@ class Ending:
             alive.add(self._runs.pid)
         return alive
 
-    def _say(self, phase: _Phase, deadline: float | None = None, held: Held | None = None) -> None:
+    def _say(self, phase: StoppingPhase, deadline: float | None = None, held: Held | None = None) -> None:
         run, now = self._runs.number, self._stream.now()
         self._stream.publish(Stopping(t=now, run=run, phase=phase, deadline=deadline, held=held))
 

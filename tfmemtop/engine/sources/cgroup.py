@@ -46,7 +46,7 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
     """Return the host memory of which shares are computed. The files of the kernel are read below *root*."""
     machine = machine_memory()
     smallest = min(limits(machine, hierarchies(root)), key=lambda limit: limit.size, default=None)
-    return HostMemory(machine, "machine", machine) if smallest is None else HostMemory(*smallest[::2], machine)
+    return HostMemory(machine, HostOwner.MACHINE, machine) if smallest is None else HostMemory(*smallest[::2], machine)
 
 
 def machine_memory() -> int:
@@ -143,10 +143,10 @@ def _mounts(root: Path) -> Iterator[tuple[str, str, str]]:
 def _owner(folder: Path, hierarchy: Hierarchy) -> HostOwner:
     path = f"{folder.relative_to(hierarchy.folders[-1])}{hierarchy.own}".lower()
     if any(word in path for word in _JOBS):
-        return "job"
+        return HostOwner.JOB
     if hierarchy.contained or any(word in path for word in _CONTAINERS) or _is_namespace_root(hierarchy):
-        return "container"
-    return "cgroup"
+        return HostOwner.CONTAINER
+    return HostOwner.CGROUP
 
 
 def _is_namespace_root(hierarchy: Hierarchy) -> bool:

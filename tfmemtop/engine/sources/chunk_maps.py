@@ -12,7 +12,7 @@ from pathlib import Path
 from tfmemtop.engine.sources.careful import read_beginning
 from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Chunks, Damage, Event, HookEnd, MemoryMap, PutDown
+from tfmemtop.events import Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, PutDown
 from tfmemtop.events.damage import Damaged, damage_of
 
 SUFFIX = ".chunks"
@@ -24,7 +24,7 @@ _FAILURES = 20
 """After this many unusable copies in a row, the map is reported as missing."""
 
 
-_Key = tuple[int, str, str]
+_Key = tuple[int, str, MapMoment]
 
 
 class ChunkMaps:
@@ -122,7 +122,7 @@ def _maps(folder: Path, chunks: Chunks, t: float) -> list[MemoryMap] | tuple[Dam
                 only=region,
                 moment=chunks.moment,
                 cost_us=chunks.cost_us,
-                pace_s=pace_s if chunks.moment == "live" else None,
+                pace_s=pace_s if chunks.moment is MapMoment.LIVE else None,
                 t=t,
             )
             for region, pace_s in chunks.wanted[:_WANTED]
@@ -146,7 +146,9 @@ def read_chunks(folder: Path, chunks: Chunks) -> tuple[list[Piece], list[int]]:
     of_regions = _form(region_size, [(region_address, "Q"), (region_bytes, "Q")])
     of_chunks = _form(size, [(length, "Q"), (requested, "Q"), (id_, "q"), (address, "Q"), (bin_, "i")])
     regions_size, chunks_size = count_of_regions * region_size, count * size
-    data = read_beginning(folder, f"{chunks.pid}.{chunks.device}.{chunks.moment}{SUFFIX}", regions_size + chunks_size)
+    data = read_beginning(
+        folder, f"{chunks.pid}.{chunks.device}.{chunks.moment.value}{SUFFIX}", regions_size + chunks_size
+    )
     regions = sorted(of_regions.iter_unpack(data[:regions_size]))
     pieces = [
         Piece(at, whole, asked, number != _NONE)

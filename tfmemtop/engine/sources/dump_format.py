@@ -7,9 +7,9 @@ format that this message uses is implemented here.
 import heapq
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from tfmemtop.events import Bin, Chunk, Damage, MemoryMap, Region
+from tfmemtop.events import Bin, Chunk, Damage, MapMoment, MemoryMap, Region
 from tfmemtop.events.damage import Damaged
 
 CELLS = 2048
@@ -55,7 +55,7 @@ def condense(
     pieces: list[Piece],
     starts: Collection[int],
     *,
-    moment: Literal["live", "out_of_memory"] = "out_of_memory",
+    moment: MapMoment = MapMoment.OUT_OF_MEMORY,
     only: int | None = None,
     cost_us: int | None = None,
     pace_s: float | None = None,

@@ -18,7 +18,7 @@ from tfmemtop.engine.sources import chunk_maps, window_file
 from tfmemtop.engine.sources.dump_format import condense, read_dump
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Damage, Event, MemoryMap, NoticeKind
+from tfmemtop.events import Damage, Event, MapMoment, MemoryMap, NoticeKind
 from tfmemtop.events.damage import Damaged, damage_of
 
 PACE_S = 0.5
@@ -77,7 +77,7 @@ class Dumps:
         self._publish(self._look(self._starts))
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, MemoryMap) and event.moment == "live" and event.regions:
+        if isinstance(event, MemoryMap) and event.moment is MapMoment.LIVE and event.regions:
             self._starts[event.pid, event.device] = [region.address for region in event.regions]
 
     async def _watch(self) -> None:

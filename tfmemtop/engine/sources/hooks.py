@@ -15,6 +15,7 @@ from tfmemtop.events import (
     Event,
     Hook,
     HookEnd,
+    HookEnding,
     HookError,
     HookTrouble,
     NoticeKind,
@@ -232,4 +233,4 @@ class Hooks:
         self._connections.pop(connection.sock.fileno(), None)
         connection.sock.close()
         if connection.introduced and not connection.goodbye:
-            self._stream.publish(HookEnd(t=self._stream.now(), pid=connection.pid, reason="lost"))
+            self._stream.publish(HookEnd(t=self._stream.now(), pid=connection.pid, reason=HookEnding.LOST))

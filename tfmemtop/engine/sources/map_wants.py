@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, MapWanted, Probe
+from tfmemtop.events import Event, MapWanted, Probe, ProbeState
 
 RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0
 """Seconds between two maps: for a recording that the user requested, and for one that tfmemtop keeps by itself."""
@@ -46,7 +46,7 @@ class Maps:
             self._tell(pid)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Probe) and event.state in ("direct", "loaded"):
+        if isinstance(event, Probe) and event.state in (ProbeState.DIRECT, ProbeState.LOADED):
             self._tell(event.pid)
 
     def _tell(self, pid: int) -> None:

@@ -5,7 +5,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,13 +13,12 @@ from tfmemtop import boot
 from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, HookEnd, Probe, ProbeNote, Run, RunEnd, Unbuilt
+from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
 from tfmemtop.probe.build import Built
 from tfmemtop.probe.cache import refuse, whole
 
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
-_State = Literal["building", "built", "unavailable", "failed"]
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 """The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
@@ -66,7 +65,7 @@ class Probes:
 
     def _provide(self, pid: int, tensorflow: tuple[str, str]) -> None:
         if not self._enabled:
-            self._publish(pid, "unavailable", ProbeNote.LEFT_OUT)
+            self._publish(pid, ProbeState.UNAVAILABLE, ProbeNote.LEFT_OUT)
             return
         self._waiting[pid] = tensorflow
         build = self._builds.get(tensorflow)
@@ -80,24 +79,26 @@ class Probes:
 
     def _say_building(self, pid: int, tensorflow: tuple[str, str]) -> None:
         if self._waiting.get(pid) == tensorflow:
-            self._publish(pid, "building", ProbeNote.BEING_BUILT, detail=tensorflow[1])
+            self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT, detail=tensorflow[1])
 
     def _deliver(self, tensorflow: tuple[str, str], outcome: "_Outcome") -> None:
         built = outcome.built
         for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
             del self._waiting[pid]
             if built.digest in self._unfit:
-                self._publish(pid, "failed", ProbeNote.NOT_AGAIN)
-            elif built.state == "built":
+                self._publish(pid, ProbeState.FAILED, ProbeNote.NOT_AGAIN)
+            elif outcome.state is ProbeState.BUILT:
                 self._loads.handed(pid, built)
                 self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
-                self._publish(pid, "built", ProbeNote.TO_BE_LOADED)
+                self._publish(pid, ProbeState.BUILT, ProbeNote.TO_BE_LOADED)
             elif outcome.note is not None:
-                self._publish(pid, built.state, outcome.note, detail=outcome.detail, count=outcome.seconds)
+                self._publish(pid, outcome.state, outcome.note, detail=outcome.detail, count=outcome.seconds)
             else:
-                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=built.state, unbuilt=outcome.unbuilt))
+                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=outcome.state, unbuilt=outcome.unbuilt))
 
-    def _publish(self, pid: int, state: _State, note: ProbeNote, *, detail: str = "", count: int | None = None) -> None:
+    def _publish(
+        self, pid: int, state: ProbeState, note: ProbeNote, *, detail: str = "", count: int | None = None
+    ) -> None:
         self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail, count=count))
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
@@ -108,7 +109,8 @@ class Probes:
             file = str(refuse(Path(built.path), number))
         except OSError as error:
             note, detail = ProbeNote.ENDED_PROCESS_UNMARKED, str(error)
-        told = Probe(t=self._stream.now(), pid=pid, state="failed", note=note, file=file, detail=detail, signal=number)
+        t, state = self._stream.now(), ProbeState.FAILED
+        told = Probe(t=t, pid=pid, state=state, note=note, file=file, detail=detail, signal=number)
         self._loop.call_soon(self._stream.publish, told)
 
 
@@ -137,15 +139,16 @@ class _Loads:
         if isinstance(event, Run):
             self._main = event.pid
         elif isinstance(event, Probe) and event.pid in self._handed:
-            if event.state == "loading":
+            if event.state is ProbeState.LOADING:
                 self._loading.add(event.pid)
-            elif event.state == "loaded":
+            elif event.state is ProbeState.LOADED:
                 self._proven.add(self._handed[event.pid].digest)
-            if event.state in ("loaded", "failed"):
+            if event.state in (ProbeState.LOADED, ProbeState.FAILED):
                 self._loading.discard(event.pid)
         elif isinstance(event, HookEnd):
             built = self._handed.pop(event.pid, None)
-            if built and event.pid in self._loading and event.reason == "lost" and _has_gone(event.pid):
+            lost = event.reason is HookEnding.LOST
+            if built and event.pid in self._loading and lost and _has_gone(event.pid):
                 self._lost(event.pid, built)
             self._loading.discard(event.pid)
         elif isinstance(event, RunEnd):
@@ -174,6 +177,11 @@ class _Outcome(NamedTuple):
     detail: str = ""
     seconds: int | None = None
 
+    @property
+    def state(self) -> ProbeState:
+        """The state that ``built`` names. The building process imports no events."""
+        return ProbeState(self.built.state)
+
 
 class _Build:
     """A process that builds a library, and its result."""
@@ -193,8 +201,9 @@ class _Build:
     @property
     def outdated(self) -> bool:
         """Whether the library that was built has been deleted or changed since."""
-        built = self.outcome.built if self.outcome else None
-        return built is not None and built.state == "built" and not whole(Path(built.path), built.digest)
+        if self.outcome is None or self.outcome.state is not ProbeState.BUILT:
+            return False
+        return not whole(Path(self.outcome.built.path), self.outcome.built.digest)
 
     def let_go(self) -> None:
         """Stop waiting for the process. It goes on by itself, and its library is used the next time."""
@@ -210,7 +219,8 @@ def _parse(output: bytes) -> _Outcome:
     last = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
         built = Built(**json.loads(last))
-        return _Outcome(built, None if built.state == "built" else msgspec.convert(built.unbuilt, Unbuilt))
+        made = ProbeState(built.state) is ProbeState.BUILT
+        return _Outcome(built, None if made else msgspec.convert(built.unbuilt, Unbuilt))
     except (ValueError, TypeError):
         return _Outcome(Built("failed"), note=ProbeNote.NOT_BUILT, detail=last)
 

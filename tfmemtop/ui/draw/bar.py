@@ -6,7 +6,7 @@ from itertools import accumulate
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel
+from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
@@ -14,7 +14,7 @@ from tfmemtop.words.devices import layer_name, note
 
 EIGHTHS = "▏▎▍▌▋▊▉"
 _LIMIT_MARK = LIMIT + Style(bold=True)
-_DROPPED_FIRST = ("free", "others", "rest")
+_DROPPED_FIRST = (LayerKind.FREE, LayerKind.OTHERS, LayerKind.REST)
 _GAP = "  "
 
 
@@ -53,13 +53,13 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
         return [Segment(" " * max(0, width))] if width > 0 else []
     sizes = [max(0, layer.size) for layer in panel.layers]
     total = max(panel.capacity or 0, sum(sizes))
-    kinds = [layer.kind for layer in panel.layers] + [""]
+    kinds: list[str] = [*(layer.kind for layer in panel.layers), ""]
     rest = total - sum(sizes)
-    if rest * inner < total and kinds[-2:-1] == ["free"]:
+    if rest * inner < total and kinds[-2:-1] == [LayerKind.FREE]:
         sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: otherwise every bar would end with a gap
     sizes.append(rest)
     # Only the solid layer, in use, can end within a cell. That cell belongs to it.
-    eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] == "in_use" and not glyphs.ascii else 0
+    eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] is LayerKind.IN_USE and not glyphs.ascii else 0
     cells = apportion(sizes, inner, first=-(-eighths // 8))
     texts = [glyphs.fill.get(kind, " ") * count for kind, count in zip(kinds, cells, strict=True)]
     if eighths % 8 and len(texts[0]) > eighths // 8:
@@ -107,13 +107,14 @@ def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Li
     this order: the bar and the total already show them.
     """
     looks = _looks(panel)
-    items: dict[str, Line] = {
+    items: dict[LayerKind, Line] = {
         layer.kind: _item(layer.kind, layer_name(layer), layer.size, looks, glyphs) for layer in panel.layers
     }
     marks: Line = []
-    if "in_use" in items:
-        if "cached" not in items:
-            items = {"in_use": items["in_use"], "cached": _item("cached", "cached", None, looks, glyphs), **items}
+    if LayerKind.IN_USE in items:
+        if LayerKind.CACHED not in items:
+            cached = _item(LayerKind.CACHED, "cached", None, looks, glyphs)
+            items = {LayerKind.IN_USE: items[LayerKind.IN_USE], LayerKind.CACHED: cached, **items}
         marks = segments(
             [
                 *_of_limit(panel),
@@ -138,7 +139,7 @@ def _is_nearly_full(panel: DevicePanel) -> bool:
 
 def _looks(panel: DevicePanel) -> dict[str, Style]:
     """Return the layers' styles. The style of in use changes once the limit is nearly reached."""
-    return LAYER | {"in_use": NEARLY_FULL} if _is_nearly_full(panel) else LAYER
+    return LAYER | {LayerKind.IN_USE: NEARLY_FULL} if _is_nearly_full(panel) else LAYER
 
 
 def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
@@ -148,10 +149,16 @@ def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
 
 def shared_legend(glyphs: Glyphs, width: int) -> Line:
     """Return a legend for several bars: the layers' names without sizes."""
-    names = {"in_use": "in use", "cached": "cached", "rest": "context+outside", "others": "others", "free": "free"}
+    names = {
+        LayerKind.IN_USE: "in use",
+        LayerKind.CACHED: "cached",
+        LayerKind.REST: "context+outside",
+        LayerKind.OTHERS: "others",
+        LayerKind.FREE: "free",
+    }
+    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in names.items()]
     line: Line = [Segment(" ")]
-    for kind, name in [*names.items(), ("limit", "limit")]:
-        glyph, style = (glyphs.limit, LIMIT) if kind == "limit" else (glyphs.fill[kind], LAYER[kind])
+    for name, glyph, style in [*looks, ("limit", glyphs.limit, LIMIT)]:
         item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]
         if width_of(line) + width_of(item) > width:
             break
@@ -164,10 +171,10 @@ def note_line(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
     return [Segment(fit(f" {note(panel)}", width, glyphs), DIM)]
 
 
-def _item(kind: str, label: str, size: int | None, looks: dict[str, Style], glyphs: Glyphs) -> Line:
+def _item(kind: LayerKind, label: str, size: int | None, looks: dict[str, Style], glyphs: Glyphs) -> Line:
     # Sizes keep their width, so that nothing moves sideways while they change.
     figure = f" {format_short(size):<6}"
-    emphasis = {"in_use": BOLD, "free": DIM}.get(kind, PLAIN)
+    emphasis = {LayerKind.IN_USE: BOLD, LayerKind.FREE: DIM}.get(kind, PLAIN)
     return [Segment(glyphs.fill[kind], looks[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
 
 

@@ -10,7 +10,7 @@ from rich.style import Style
 from tfmemtop.placement import Placement
 from tfmemtop.session.session import Session
 from tfmemtop.state.lookup import hook_put_in
-from tfmemtop.state.views import RunStatus, run_status
+from tfmemtop.state.views import RunPhase, RunStatus, run_status
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
@@ -21,7 +21,12 @@ from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import changes, in_effect
 from tfmemtop.words.waiting import in_short
 
-_PHASES: dict[str, Style] = {"running": GOOD, "stopping": WARNING, "releasing": WARNING, "ended": DIM}
+_PHASES = {
+    RunPhase.RUNNING: GOOD,
+    RunPhase.STOPPING: WARNING,
+    RunPhase.RELEASING: WARNING,
+    RunPhase.ENDED: DIM,
+}
 
 _PROGRAM_CELLS = 30
 """Cells kept for the program's name and arguments, as long as other parts can be left out."""
@@ -99,8 +104,8 @@ class Header(Panel):
 
     def _run(self, status: RunStatus, short: bool = False) -> Line:
         word, style = words.PHASES[status.phase], _PHASES[status.phase]
-        glyph = self.glyphs.ended if status.phase == "ended" else self.glyphs.running
-        if status.phase == "ended" and (run := self.state.run) and (run.exit_code or run.signal is not None):
+        glyph = self.glyphs.ended if status.phase is RunPhase.ENDED else self.glyphs.running
+        if status.phase is RunPhase.ENDED and (run := self.state.run) and (run.exit_code or run.signal is not None):
             style = ERROR
         line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
         if status.kill_in_s is not None:
@@ -113,7 +118,7 @@ class Header(Panel):
             waits = waiting(self.state)
             text = in_short(waits) if waits else ""
             return [Segment(f" {self.glyphs.dot} {text}", DIM)] if text else []
-        rate = status.pace.whole if status.phase == "ended" else status.pace.recent
+        rate = status.pace.whole if status.phase is RunPhase.ENDED else status.pace.recent
         return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {status.pace.unit}/s", PLAIN)] if rate else []
 
     def _line(self, parts: Sequence[str], style: Style, before: str = "  ") -> Line:

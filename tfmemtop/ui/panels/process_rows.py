@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -225,8 +226,12 @@ def header(layout: Layout, width: int, order: Order, cut: int) -> Line:
     return line
 
 
-Cursor = Literal["none", "here", "elsewhere"]
-"""Where the cursor is: not on the row, on it with the focus on the table, or on it with the focus elsewhere."""
+class Cursor(Enum):
+    """Where the cursor is."""
+
+    NONE = auto()  # not on the row
+    HERE = auto()  # on the row, with the focus on the table
+    ELSEWHERE = auto()  # on the row, with the focus elsewhere
 
 
 def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int) -> Line:
@@ -251,8 +256,8 @@ def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, 
             text = text.ljust(room) if column.left else text.rjust(room)
         parts.append((text + " ", style))
     over = None
-    if cursor != "none":
-        over = CHOSEN if cursor == "here" else _CHOSEN_ELSEWHERE
+    if cursor is not Cursor.NONE:
+        over = CHOSEN if cursor is Cursor.HERE else _CHOSEN_ELSEWHERE
     elif row.gone:
         over = DIM
     return _merged(parts, over)

@@ -135,7 +135,8 @@ class ProcessTable(RowTable[Order]):
         lines = [self._title(width, len(placed)), header(self._layout, width, self.order, self._cut)]
         for index in range(self._top, min(len(placed), self._top + room)):
             item = placed[index]
-            cursor: Cursor = "none" if index != self._index else "here" if self.has_focus else "elsewhere"
+            on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
+            cursor = on_it if index == self._index else Cursor.NONE
             tagged = item.row.pid in self.tagged
             lines.append(row_line(item, self._layout, self.glyphs, cursor=cursor, tagged=tagged, cut=self._cut))
         if not placed:

@@ -25,11 +25,13 @@ from tfmemtop.events import (
     Event,
     Hook,
     HookEnd,
+    HookEnding,
     InjectionState,
     MemoryMap,
     OutsideState,
     PoolGrowth,
     Probe,
+    ProbeState,
     PutDown,
     Run,
     RunEnd,
@@ -186,7 +188,7 @@ class FromOutside:
                 self._held = sorted({*self._held} ^ {event.index})
         elif isinstance(event, Hook | HookEnd) and self._look is not None and event.pid == self._look.pid:
             # A hook that reported its exit ends with its process. If the hook was lost, its process may go on.
-            self._hooked = isinstance(event, Hook) or event.reason == "exit"
+            self._hooked = isinstance(event, Hook) or event.reason is HookEnding.EXIT
         elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
             self._injection.answered = True
             self._injection.clear()  # the file has been run, or never will be
@@ -240,7 +242,7 @@ class FromOutside:
             # Pools are read in place, as a hook does without a compiler. So maps can be requested.
             self._effective.clear()
             self._last.clear()
-            self._stream.publish(Probe(t=now, pid=look.pid, state="direct"))
+            self._stream.publish(Probe(t=now, pid=look.pid, state=ProbeState.DIRECT))
         if about.state is OutsideState.GONE:
             self._ended = True
             if self._injection is not None:
