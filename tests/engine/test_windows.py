@@ -297,7 +297,7 @@ def test_times_that_no_clock_gave_are_rounded_until_there_is_room() -> None:
     course = Course(0, [], sorted(chance.randrange(2**62) for _ in range(50_000)), [0] * 50_000)
     window = told(b"")
     found = holders_of(
-        window, "GPU:0", course, (0, 50_000), steps=0, lost=0, began=0, clock=lambda _: 0.0, breathe=lambda: None
+        window, "GPU:0", course, (0, 50_000), steps=0, lost=0, began=0, clock=lambda _: 0.0, breathe=lambda: None, t=9.0
     )
     assert len(found.times) <= 2**17
     times = list(accumulate(numbers(found.times)))

@@ -34,10 +34,10 @@ class _Lived:
         return self.begin <= event and (self.end == FOREVER or self.end > event)
 
 
-def missing(window: Window, device: str, why: Windowless | Damage, detail: str = "") -> Holders:
+def missing(window: Window, device: str, why: Windowless | Damage, detail: str = "", *, t: float) -> Holders:
     """Return an event that reports why nothing is known of a window."""
     return Holders(
-        t=0.0,
+        t=t,
         pid=window.pid,
         device=device,
         window=window.window,
@@ -65,12 +65,13 @@ def holders_of(
     began: int,
     clock: Callable[[int], float],
     breathe: Callable[[], None],
+    t: float,
 ) -> Holders:
     """Return the event for one part of *course*: from the event with *part*'s first number to before its second.
 
     *steps* is the number of whole steps in the part. *lost* is the number of events that are known to be lost, of all
     pools. *began* is the time from which the course counts, in ns of CLOCK_REALTIME. *clock* converts such a time to
-    session seconds. *breathe* is called now and then, to let other threads run.
+    session seconds. *breathe* is called now and then, to let other threads run. *t* is the time of the event.
     """
     first, last = part
     times, in_use = course.at_ns[first:last], course.in_use[first:last]
@@ -84,7 +85,7 @@ def holders_of(
     ended = times[-1] if times else began
     since = max(0.0, clock(began))
     return Holders(
-        t=0.0,
+        t=t,
         pid=window.pid,
         device=device,
         window=window.window,

@@ -36,12 +36,13 @@ def trace_of(
     lost: int,
     whole: bool,
     breathe: Callable[[], None],
+    t: float,
 ) -> Iterator[Trace]:
     """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
 
     *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to let
-    other threads run. The free of something unknown is left out. An allocation that must have been freed, although no
-    free was recorded, is freed where something else was allocated in its place.
+    other threads run. *t* is the time of the parts. The free of something unknown is left out. An allocation that must
+    have been freed, although no free was recorded, is freed where something else was allocated in its place.
     """
     told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, breathe)
     begins = [places[step] if step < len(places) else len(told) for step in steps]
@@ -54,7 +55,7 @@ def trace_of(
         last = end >= len(told)
         first_step, end_step = bisect_left(begins, at), len(begins) if last else bisect_left(begins, end)
         yield Trace(
-            t=0.0,
+            t=t,
             pid=pid,
             device=device,
             part=part,

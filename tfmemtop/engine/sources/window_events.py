@@ -52,12 +52,18 @@ class Known:
 
 
 def events_of(
-    window: Window, file: WindowFile, known: Known, since_start: Callable[[float], float], breathe: Callable[[], None]
+    window: Window,
+    file: WindowFile,
+    known: Known,
+    since_start: Callable[[float], float],
+    breathe: Callable[[], None],
+    *,
+    t: float,
 ) -> Iterator[Holders | Trace]:
     """Yield the events of each pool, one pool after the other.
 
     *since_start* converts seconds of the machine's monotonic clock to session seconds. *breathe* is called every few
-    milliseconds, to let other threads run.
+    milliseconds, to let other threads run. *t* is the time of the events.
 
     Raises:
         Damaged: *file* has more pools than *window* names.
@@ -88,11 +94,13 @@ def events_of(
             began=_began(file, course, first, steps),
             clock=lambda at_ns: since_start(file.monotonic(at_ns)),
             breathe=breathe,
+            t=t,
         )
         if window.opened is Opened.START:
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
-            yield from trace_of(window.pid, device, course, begins, lost=file.lost, whole=whole, breathe=breathe)
+            lost = file.lost
+            yield from trace_of(window.pid, device, course, begins, lost=lost, whole=whole, breathe=breathe, t=t)
 
 
 def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, list[Record]]:
@@ -113,9 +121,9 @@ def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, li
     return found
 
 
-def nothing_of(window: Window, why: Windowless | Damage, detail: str = "") -> list[Holders]:
+def nothing_of(window: Window, why: Windowless | Damage, detail: str = "", *, t: float) -> list[Holders]:
     """Return an event for each pool of *window* that reports why its file cannot be read, or why there is no window."""
-    return [missing(window, device, why, detail) for device in window.pools]
+    return [missing(window, device, why, detail, t=t) for device in window.pools]
 
 
 class _Namer:

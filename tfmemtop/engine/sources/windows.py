@@ -143,10 +143,10 @@ class Windows:
             self._publish_nothing(window, *damage_of(error))
 
     def _publish_nothing(self, window: Window, why: Windowless | Damage, detail: str = "") -> None:
-        for event in nothing_of(window, why, detail):
-            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
+        now, kind = self._stream.now(), HookTrouble.NO_WINDOW
+        for event in nothing_of(window, why, detail, t=now):
+            self._stream.publish(event)
         if not window.pools:
-            now, kind = self._stream.now(), HookTrouble.NO_WINDOW
             self._stream.publish(HookError(t=now, pid=window.pid, text=detail, kind=kind, of=why.value))
 
     def _publish(self, window: Window, made: _Made) -> None:
@@ -154,7 +154,7 @@ class Windows:
             self._publish_nothing(window, *made.unread)
             return
         for event in made.events:
-            self._stream.publish(msgspec.structs.replace(event, t=self._stream.now()))
+            self._stream.publish(event)
         self._ask_for_lines(window.pid, made.operations)
 
     def _ask_for_lines(self, pid: int, operations: Sequence[str]) -> None:
@@ -196,7 +196,8 @@ class Windows:
         try:
             file = read_window(self._folder, name, window.bytes, self._breath)
             known = self._known.setdefault(window.pid, Known())
-            events = [*events_of(window, file, known, self._stream.since_start, self._breath)]
+            now = self._stream.now()
+            events = [*events_of(window, file, known, self._stream.since_start, self._breath, t=now)]
             return _Made(events, _largest_operations(events, self._breath))
         except (OSError, Damaged) as error:
             return _Made((), unread=damage_of(error))
