@@ -11,7 +11,7 @@ is as exact as the others, and wrong for a moment if a pool has grown since NVML
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.state.lookup import device_of
+from tfmemtop.state.lookup import cached_of, device_of
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.units import MIB
 
@@ -86,7 +86,7 @@ def _pools(state: State, pid: int, hooked: Hooked, index: int) -> Iterator[PoolP
         if device is None or device.info.index != index or reading.in_use is None:
             continue
         effective = hooked.effective.get(name)
-        cached = None if reading.pool is None else max(0, reading.pool - reading.in_use)
+        cached = cached_of(reading.pool, reading.in_use)
         limit = reading.limit if reading.limit is not None else effective.limit if effective else None
         yield PoolPart(name, reading.in_use, cached, reading.peak, limit, effective.allocator if effective else None)
 

@@ -8,7 +8,7 @@ from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.likely import likely
-from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, surroundings
+from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
@@ -75,7 +75,7 @@ class Anatomy:
 
     @property
     def cached(self) -> int | None:
-        return None if self.pool is None or self.in_use is None else max(0, self.pool - self.in_use)
+        return cached_of(self.pool, self.in_use)
 
     @property
     def on_cpu(self) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.holdings import Holdings, holdings
+from tfmemtop.state.lookup import cached_of
 from tfmemtop.state.model import State
 
 
@@ -100,8 +101,8 @@ def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[B
             continue
         held = (found[name],) if name in found else ()
         slices = [*in_use_slices(reading.in_use, held)]
-        if reading.pool is not None:
-            slices.append(Slice(Part.CACHED, max(0, reading.pool - reading.in_use)))
+        if (cached := cached_of(reading.pool, reading.in_use)) is not None:
+            slices.append(Slice(Part.CACHED, cached))
         yield Breakdown(None, tuple(slices), None, held, reading.peak, reading.limit)
 
 

@@ -137,6 +137,11 @@ def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
     return in_use, None if None in pools else sum(pool for pool in pools if pool is not None)
 
 
+def cached_of(pool: int | None, in_use: int | None) -> int | None:
+    """Return the bytes of a pool that are not in use; ``None`` where either size is not known."""
+    return None if pool is None or in_use is None else max(0, pool - in_use)
+
+
 def cpu_pool_readings(state: State) -> list[events.Allocator]:
     """Return the newest readings of the CPU pools of all living processes; if there are none, of all that ended."""
     readings = [

@@ -1,7 +1,7 @@
 """Views of the inside of one pool: its map, together with what is known of its growth."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tfmemtop import events
@@ -295,26 +295,10 @@ def _zoomed(
         coarse = {region.address: region.cells for region in regions if region.cells}
         if not coarse.get(zoom) and whole is not None and not whole.is_missing:
             coarse = {region.address: region.cells for region in _regions(whole, {}, 0.0)}
-    shown = []
-    for region in regions:
-        cells = b""
-        if region.address == zoom:
-            cells = coarse.get(zoom, b"") or region.cells
-        shown.append(
-            RegionView(
-                number=region.number,
-                address=region.address,
-                offset=region.offset,
-                size=region.size,
-                in_use=region.in_use,
-                chunks=region.chunks,
-                chunks_in_use=region.chunks_in_use,
-                cells=cells,
-                taken_s=region.taken_s,
-                sure=region.sure,
-            )
-        )
-    return shown
+    return [
+        replace(region, cells=(coarse.get(zoom, b"") or region.cells) if region.address == zoom else b"")
+        for region in regions
+    ]
 
 
 def _taken(regions: Iterable[events.Region], growths: Iterable[events.PoolGrowth]) -> "dict[int, tuple[float, bool]]":
