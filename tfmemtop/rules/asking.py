@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tfmemtop.events import Event
+from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.rules import follow_rule
 from tfmemtop.rules.finding import Finding, Place
 from tfmemtop.rules.leaks import Leak, leak
@@ -27,7 +28,7 @@ def windows_wanted(state: State, found: Iterable[Finding]) -> list[int]:
     """
     oldest = {finding.place: AGAIN_S for finding in found if isinstance(finding, Leak) and _unexplained(finding)}
     oldest |= {finding.place: _OLD_S for finding in found if isinstance(finding, FragmentedPool)} | oldest
-    devices = [*run_devices(state), *run_devices(state, "CPU")]
+    devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
     wanted = {device.pid: None for device in devices if device.place in oldest and _lacks(state, device, oldest)}
     return list(wanted)
 

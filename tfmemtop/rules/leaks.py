@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from tfmemtop.events import Alike
+from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.rules.causes import Cause
 from tfmemtop.rules.finding import DeviceFinding, Question
 from tfmemtop.rules.remedy import Action, Remedy
@@ -126,7 +127,7 @@ class Leaked(Cause):
 def leak(state: State) -> Iterator[Leak]:
     """Find devices whose memory in use keeps rising, at its low points and at its high ones."""
     full = _filled(state)
-    for device in [*run_devices(state), *run_devices(state, "CPU")]:
+    for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:
         found = None if (device.pid, device.name) in full else _rising(state, device)
         if found is not None:
             yield found

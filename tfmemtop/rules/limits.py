@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.device_names import DeviceKind, is_gpu
 from tfmemtop.rules.finding import DeviceFinding, Question, Severity
 from tfmemtop.rules.remedy import Action, Remedy, raise_limit
 from tfmemtop.rules.run_devices import RunDevice, run_devices
@@ -48,7 +48,7 @@ class LooseLimit(DeviceFinding):
 def limit_and_peak(state: State) -> Iterator[TightLimit | LooseLimit]:
     """Find devices where a limit that the user or the script set lies far above the peak, or hardly above it."""
     run = state.run
-    for device in [*run_devices(state), *run_devices(state, "CPU")]:
+    for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:
         limit, peak = device.asked_limit, device.peak
         if run is None or limit is None or not peak or device.asynchronous or device.hooked.out_of_memory:
             continue

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop import events
+from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.rules.finding import DeviceFinding, Question, Severity
 from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.run_devices import RunDevice, run_devices
@@ -213,7 +214,7 @@ class FragmentedPool(DeviceFinding):
 
 def fragmented(state: State) -> Iterator[FragmentedPool]:
     """Find pools that cannot grow, and whose free memory lies in pieces smaller than the script's largest tensor."""
-    for device in [*run_devices(state), *run_devices(state, "CPU")]:
+    for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:
         found = _recent_map(device)
         if found is None or device.limit is None:
             continue

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tfmemtop import events
+from tfmemtop.events.device_names import DeviceKind, kind_of
 from tfmemtop.rules.finding import Place
 from tfmemtop.state import State
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run
@@ -64,34 +65,34 @@ def superseded(state: State, hooked: Hooked) -> bool:
     return any(not other.ended for _, other in hooked_of_run(state))
 
 
-def run_devices(state: State, kind: str = "GPU") -> list[RunDevice]:
-    """Return the run's logical devices of *kind* (``GPU``, ``CPU``); after its end, those of its last processes."""
+def run_devices(state: State, kind: DeviceKind = DeviceKind.GPU) -> list[RunDevice]:
+    """Return the run's logical devices of *kind*; after its end, those of its last processes."""
     return _current(state).get(kind, [])
 
 
 @once_per_revision
-def _current(state: State) -> dict[str, list[RunDevice]]:
+def _current(state: State) -> dict[DeviceKind, list[RunDevice]]:
     return {
         kind: [device for device in devices if not superseded(state, device.hooked)]
         for kind, devices in _all(state).items()
     }
 
 
-def ever_had(state: State, kind: str = "GPU") -> bool:
+def ever_had(state: State, kind: DeviceKind = DeviceKind.GPU) -> bool:
     """Return whether any process of the run had a logical device of *kind* at any time."""
     return kind in _all(state)
 
 
 @once_per_revision
-def _all(state: State) -> dict[str, list[RunDevice]]:
+def _all(state: State) -> dict[DeviceKind, list[RunDevice]]:
     """Return all logical devices of the run, by kind. They are computed once for all rules."""
     several = sum(1 for _, hooked in hooked_of_run(state) if hooked.effective or hooked.allocators) > 1
-    made: dict[str, list[RunDevice]] = {}
+    made: dict[DeviceKind, list[RunDevice]] = {}
     for pid, hooked in hooked_of_run(state):
         cards = {name: device_of(state, pid, name) for name in sorted({*hooked.effective, *hooked.allocators})}
         for name, card in cards.items():
-            kind = name.partition(":")[0]
-            shared = sum(1 for other, its in cards.items() if its is card and other.startswith(kind)) > 1
+            kind = kind_of(name)
+            shared = sum(1 for other, its in cards.items() if its is card and kind_of(other) is kind) > 1
             index = card.info.index if card else None
             place = Place(index, name, card is not None and shared, pid if several else None)
             effective, reading = hooked.effective.get(name), hooked.allocators.get(name)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.events import XlaMissing
+from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.rules.finding import DeviceFinding, Finding, Severity
 from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.run_devices import hooked_of_run, run_devices
@@ -40,7 +41,9 @@ class ReportMissing(Finding):
 
 def nameless(state: State) -> Iterator[Nameless]:
     """Find devices where most of a peak is one allocation without a name."""
-    places = {(one.pid, one.name): one.place for kind in ("GPU", "CPU") for one in run_devices(state, kind)}
+    places = {
+        (one.pid, one.name): one.place for kind in (DeviceKind.GPU, DeviceKind.CPU) for one in run_devices(state, kind)
+    }
     for buffer in nameless_buffers(state):
         if place := places.get((buffer.pid, buffer.device)):
             yield Nameless(place, buffer.bytes, buffer.peak)

@@ -4,6 +4,7 @@ from tfmemtop.cluster.client import NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged, Kind, Wrong
 from tfmemtop.cluster.overview import Row, Silence
 from tfmemtop.cluster.queries import PACE_S, RISE_S
+from tfmemtop.events.device_names import is_cpu
 from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
 from tfmemtop.words.safe import safe
 
@@ -162,7 +163,7 @@ def gpu_name(row: Row) -> str:
         return f"GPU {row.gpu}"
     if row.uuid:
         return row.uuid[:12]
-    return "CPU" if row.device.startswith("CPU") else ""
+    return "CPU" if is_cpu(row.device) else ""
 
 
 _TROUBLES = {
