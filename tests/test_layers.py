@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "suggested",
         "units",
     },
-    "ending": set(),
+    "exit_codes": set(),
+    "ending": {"exit_codes"},
     "units": set(),
     "uncollected": set(),
     "tensorflow_text": set(),
@@ -53,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     # a library is tried as a script's process would use it
-    "probe": {"boot", "agent.native", "agent.native_windows", "agent.trust"},
+    "probe": {"boot", "exit_codes", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
     "notebooks": {"__init__", "boot", "words.magic"},  # the magic's messages, which the kernel itself shows
@@ -78,6 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
     "session": {
         "boot",
+        "exit_codes",
         "whatif",
         "words.replaying",
         "words.failure",  # why the replays of a search failed
@@ -93,6 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
+        "exit_codes",
         "placement",
         "words.failure",  # why the exporter has failed
         "words.unusable",  # why settings cannot be used here
@@ -107,19 +110,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ui": {
         *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
+        "exit_codes",
         "crash",  # after a crash the terminal is restored
         "first.begin",  # the screen replaces its picture
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts of a kernel a choice holds
     },
     "commands": {
+        "exit_codes",
         "tensorflow_text",
         "uncollected",
         *("boot", "crash", "engine", "events", "limits", "settings", "units", "charset", "options", "recording"),
         *("reports", "state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
     },
-    "cli": {"commands", "charset", "words.failure", "words.usage"},
+    "cli": {"commands", "exit_codes", "charset", "words.failure", "words.usage"},
     "boot": {"first.begin"},
     "__main__": {"boot"},
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop

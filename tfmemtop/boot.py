@@ -72,7 +72,9 @@ def main() -> None:
             _begin_picture()
         code = _run()
     except KeyboardInterrupt:
-        code = 128 + signal.SIGINT  # this early, nothing has been started that would have to be ended
+        # This early, nothing has been started that would have to be ended. The code is `exit_codes.INTERRUPTED`, which
+        # cannot be imported here.
+        code = 128 + signal.SIGINT
     finally:
         end_picture()
     sys.exit(code)

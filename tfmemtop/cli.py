@@ -12,10 +12,9 @@ from tfmemtop.charset import fit_streams
 from tfmemtop.commands.parser import parse
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say
+from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
 from tfmemtop.words.failure import describe
 from tfmemtop.words.usage import own_error
-
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         let_go_of_stdout()
-        return 128 + signal.SIGPIPE  # the reader of our output has closed the pipe
+        return SIGNALLED + signal.SIGPIPE  # the reader of our output has closed the pipe
     except OSError as error:
         let_go_of_stdout()
         about = f"{error.filename}: " if error.filename else ""

@@ -5,8 +5,7 @@ from enum import Enum
 
 import msgspec
 
-SHELL_SIGNAL = 128
-"""A shell's exit code for a program that a signal ended is this much above the signal's number."""
+from tfmemtop.exit_codes import SIGNALLED
 
 _BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,8 +40,8 @@ class Ending(msgspec.Struct, frozen=True):
         """
         if self.way is Way.SIGNAL:
             return self.number
-        if self.way is Way.EXIT and self.number is not None and self.number - SHELL_SIGNAL in _SIGNALS:
-            return self.number - SHELL_SIGNAL
+        if self.way is Way.EXIT and self.number is not None and self.number - SIGNALLED in _SIGNALS:
+            return self.number - SIGNALLED
         return None
 
     @property

@@ -30,6 +30,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.engine.tries import open_tries
+from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.not_sought import NotSought
 from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
@@ -42,7 +43,7 @@ from tfmemtop.words.not_sought import not_sought
 from tfmemtop.words.starting import start_text
 from tfmemtop.words.unusable import unusable
 
-_NO_EFFECT, _INTERRUPTED = 3, 130
+_NO_EFFECT = 3
 
 
 class Arguments(RunArguments):
@@ -192,7 +193,7 @@ def run(arguments: Arguments) -> int:
     else:
         _print(search, path, arguments)
     if search.stopped == Stopped(Why.INTERRUPTED):
-        return _INTERRUPTED
+        return INTERRUPTED
     if search.search.unproved is not None:
         return _NO_EFFECT
     return 0 if search.found else 1

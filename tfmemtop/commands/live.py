@@ -37,6 +37,7 @@ from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
@@ -172,7 +173,7 @@ def show(
             if launched.error is None and end is None:
                 _say_it_goes_on(launched)
             if heard:
-                raise SystemExit(128 + heard[0]) from error
+                raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
                 raise Refusal(usage.engine_gone(launched.id, error), 1) from error
             raise
@@ -220,7 +221,7 @@ def _listen_to_step() -> "StepListener":
 
 def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
-    from tfmemtop.commands.staying import SIGNALLED, wait_for_script
+    from tfmemtop.commands.staying import wait_for_script
 
     say(waits_for_script(launched.id))
     try:
@@ -279,7 +280,7 @@ class _Heard(list[int]):
         """Note the signal; raise an error if that is on. This is the signals' handler."""
         self.append(number)
         if self.raises:
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(SIGNALLED + number)
 
     def raise_from_now_on(self) -> None:
         """Raise SystemExit if a signal has been noted, and from now on an error for each signal that arrives."""

@@ -27,6 +27,7 @@ from tfmemtop.commands.saying import say
 from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.summary import summarise
@@ -88,7 +89,7 @@ def run(arguments: Arguments) -> int:
     if done.end.signal is not None:
         if "SLURM_STEP_ID" in os.environ:
             _end_by(done.end.signal)
-        return 128 + done.end.signal
+        return SIGNALLED + done.end.signal
     return done.end.exit_code or 0
 
 

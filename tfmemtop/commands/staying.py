@@ -15,11 +15,11 @@ from types import FrameType
 from tfmemtop.engine.process.group_signal import StepListener
 from tfmemtop.engine.stream.client import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
+from tfmemtop.exit_codes import SIGNALLED
 
 _MEANT = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that the screen itself does not use."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-SIGNALLED = 128
 
 
 def listener() -> StepListener:

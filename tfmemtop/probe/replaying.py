@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tfmemtop.exit_codes import SIGNALLED
+
 _HEAD = struct.Struct("=8s5q")
 _QUESTION = struct.Struct("=4q")
 _MAGIC = b"TFMRPL3\0"
@@ -180,7 +182,7 @@ class Replayer:
         if status == _UNSATISFIED:
             return NotReplayed("refused")
         if status != 0:
-            return NotReplayed("ended", count=status if status > 0 else 128 - status)
+            return NotReplayed("ended", count=status if status > 0 else SIGNALLED - status)
         return NotReplayed("too_few", count=answered)
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from tfmemtop import events
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.plan import Plan, Sought, make_plan
 from tfmemtop.session.fitting import Fitting
@@ -18,9 +19,6 @@ from tfmemtop.state.model import RunState
 
 GRACE_S = 10.0
 """Seconds between the signals TERM and KILL."""
-
-SIGNALLED = 128
-"""As in a shell: a script ended by signal n counts as exit code 128+n."""
 
 
 class Session:

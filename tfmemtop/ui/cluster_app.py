@@ -7,14 +7,13 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop.cluster.watch import Seen, Watch
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import Outcome, UiOptions
 from tfmemtop.ui.cluster_keys import KEYS
 from tfmemtop.ui.panels.cluster_table import ClusterTable
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.cluster_screen import ClusterScreen
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
-
-SIGNALLED = 128
 
 
 class ClusterApp(ScreenApp):

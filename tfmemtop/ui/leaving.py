@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Protocol
 
 from tfmemtop.crash import at_crash
+from tfmemtop.exit_codes import SIGNALLED
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
@@ -49,7 +50,7 @@ def signals_end(app: Ended) -> Iterator[None]:
 
     def last_resort(*_: object) -> None:
         app.give_terminal_back()
-        os._exit(128 + heard[0] if heard else 1)
+        os._exit(SIGNALLED + heard[0] if heard else 1)
 
     # Under nohup a closed terminal sends no signal, and Textual would read the end of its input again and again.
     terminal = select.poll()

@@ -13,6 +13,7 @@ from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
+from tfmemtop.exit_codes import SIGNALLED
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""
@@ -124,7 +125,7 @@ class Alerts:
         self._going.pop(pid).returncode = code
         self._gone.set()
         if code:
-            self._fail(NoticeKind.ALERT_FAILED, line, code if code > 0 else 128 - code)
+            self._fail(NoticeKind.ALERT_FAILED, line, code if code > 0 else SIGNALLED - code)
 
     def _fail(self, kind: NoticeKind, detail: str, about: int | None = None) -> None:
         self.failed.append(Failed(kind, detail, about))

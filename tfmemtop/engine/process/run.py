@@ -24,6 +24,7 @@ from tfmemtop.engine.sources.kernel_kills import OomCounter
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment
 
@@ -191,8 +192,8 @@ class Runs:
         self._process = None
         for drain in self._drains:
             self._attempt(drain)
-        # 137 is how a shell reports that its command was killed.
-        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL) and not self._ending
+        # A shell reports with an exit code that its command was killed.
+        killed = code in (-signal.SIGKILL, SIGNALLED + signal.SIGKILL) and not self._ending
         self.end = RunEnd(
             t=self._stream.now(),
             run=self.number,
