@@ -16,6 +16,9 @@ from tfmemtop.units import MIB
 Growth = Literal["on", "off"]
 AllocatorName = Literal["bfc", "cuda_malloc_async"]
 
+INTERVAL_S = 0.1
+"""Seconds between two readings of the hook, or from outside, unless the user chooses."""
+
 
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 

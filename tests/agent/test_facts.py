@@ -11,7 +11,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from tfmemtop.agent import native
 from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
+from tfmemtop.engine.sources import dump_format
 from tfmemtop.events import (
     Fault,
     HookEnding,
@@ -109,3 +111,7 @@ def test_the_states_that_the_agent_sends_are_values_of_their_enums() -> None:
 
 def test_the_states_of_a_build_are_states_of_the_probe() -> None:
     assert set(get_args(get_type_hints(Built)["state"])) < {one.value for one in ProbeState}
+
+
+def test_a_map_has_as_many_cells_from_the_agent_as_from_the_engine() -> None:
+    assert native.CELLS == dump_format.CELLS

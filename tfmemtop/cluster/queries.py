@@ -5,12 +5,13 @@ import re
 from collections.abc import Collection, Sequence
 from enum import Enum
 
+from tfmemtop.rules.busy import FULL_SHARE
+
 CARD = "host,exported_host,uuid"
 
 STALE_S = 120
 """Figures are old from this age on, in seconds. A target that answers has newer ones: most have an interval of 60 s
 or less."""
-FULL_SHARE = 0.9
 IDLE_SHARE = 0.15
 IDLE_FOR = "2m"
 RISE_AT_LEAST = 32 * 2**20

@@ -10,7 +10,7 @@ from tfmemtop.commands.parser import Arguments, Parser
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.options import UiOptions
-from tfmemtop.settings import AllocatorName, Growth, Settings
+from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
 from tfmemtop.words import command_line
 
 
@@ -31,7 +31,7 @@ class RunArguments(Arguments):
     gpus: tuple[int, ...] | None = None
     cpu_pool: str | None = None
     xla_report: bool = False
-    interval: float = 0.1
+    interval: float = INTERVAL_S
     holders_interval: float = 60.0
     trace: bool = False
     no_probe: bool = False
@@ -101,7 +101,7 @@ def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
         "--interval",
         metavar="SECONDS",
         type=values.seconds(0.02, 60),
-        help="time between two readings, 0.02 to 60 (default 0.1)",
+        help=f"time between two readings, 0.02 to 60 (default {INTERVAL_S})",
     )
     run.add_argument(
         "--holders-interval",

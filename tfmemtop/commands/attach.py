@@ -34,6 +34,7 @@ from tfmemtop.engine.sources.procfs import descendants, read_environment, read_s
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
+from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import format_duration
 from tfmemtop.words import usage
 from tfmemtop.words.injection import refusal
@@ -47,7 +48,7 @@ class Arguments(ScreenArguments):
     inject: bool = False
     record: Path | None = None
     no_record: bool = False
-    interval: float = 0.1
+    interval: float = INTERVAL_S
 
     @property
     def pid(self) -> int | None:
@@ -75,7 +76,7 @@ def declare(parser: Parser) -> None:
         "--interval",
         metavar="SECONDS",
         type=values.seconds(0.05, 60),
-        help="time between two readings, 0.05 to 60 (default 0.1)",
+        help=f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
     )
     add_record_option(parser)
     add_screen_options(parser)

@@ -30,10 +30,11 @@ from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
 from tfmemtop.settings import Settings
+from tfmemtop.units import GIB
 from tfmemtop.words import usage
 
 _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
-_POOL = 2 << 30  # bytes: about three times what the training needs, so that a smaller limit can be tried
+_POOL = 2 * GIB  # bytes: about three times what the training needs, so that a smaller limit can be tried
 
 
 class Arguments(LiveArguments):

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Sink, Stream
 from tfmemtop.engine.watch import Watch, open_watch
@@ -19,7 +20,6 @@ GRACE_S = 5.0
 _LOOK_S = 0.25
 _REPLAY_S = 60.0
 """How long a replay may take after the end of a try, including the build of its program."""
-_DRIVER_WAIT_S = 10.0
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -69,7 +69,7 @@ class Tries:
             # Read what the GPUs hold before the run. Where the driver lists no processes, the run's memory counts as
             # free once the GPUs hold no more than this again.
             with suppress(asyncio.TimeoutError):  # a notice reports that the driver does not answer
-                await asyncio.wait_for(self._watch.readings.devices(), _DRIVER_WAIT_S)
+                await asyncio.wait_for(self._watch.readings.devices(), DRIVER_WAIT_S)
             self._watch.start(run)
             reached = await self._until(over)
             await self._watch.ending.end(GRACE_S)

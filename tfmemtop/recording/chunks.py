@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from tfmemtop.units import MIB
+
 GZIP = b"\x1f\x8b"
 """The first bytes of every gzip file."""
 
@@ -20,7 +22,7 @@ _TIME = struct.Struct("<d")
 _TRAILER = struct.Struct("<II")
 _HEAD_SIZE = len(_BEGINNING) + _TIME.size
 _LEVEL = 9
-_PIECE = 1 << 20  # bytes of the file read at once
+_PIECE = MIB  # bytes of the file read at once
 _AT_ONCE = 64 * 1024  # bytes given to zlib at once
 
 

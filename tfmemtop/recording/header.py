@@ -5,8 +5,9 @@ from typing import Literal
 import msgspec
 
 from tfmemtop.events import Unreadable, decoder
+from tfmemtop.units import MIB
 
-LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_LINE = 16 * MIB
 """Bytes. A longer line is not an event."""
 
 

@@ -19,9 +19,10 @@ from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.lines import BEGINNING, Lines, Place
 from tfmemtop.recording.outline import outlined
 from tfmemtop.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
+from tfmemtop.units import MIB
 
 _PIECE = 64 * 1024  # bytes read at once from the end
-_TAIL = 4 * 2**20  # bytes
+_TAIL = 4 * MIB  # bytes
 _LAST = 1000  # lines; it is certain enough that one of them is not damaged
 _ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}

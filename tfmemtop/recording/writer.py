@@ -14,6 +14,7 @@ from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.outline import Outline
 from tfmemtop.recording.reader import first_line
 from tfmemtop.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat
+from tfmemtop.units import MIB
 
 _MODE = 0o600  # only this user may read the command lines and output
 _FLUSH_AT = 64 * 1024
@@ -21,7 +22,7 @@ _PLAIN_FLUSH_S, _PACKED_FLUSH_S = 0.2, 1.0
 PLAIN = ".jsonl"
 """The ending of the name of a file that is not compressed."""
 
-CHUNK = 8 * 2**20
+CHUNK = 8 * MIB
 """Bytes of text after which a compressed recording begins a new chunk: ten minutes of one script on one GPU."""
 
 _SHARE = 4

@@ -12,6 +12,7 @@ from tfmemtop.state.lookup import process_total
 from tfmemtop.state.model import DeviceState
 
 FULL_SHARE = 0.9
+"""Share of a card. From this on it counts as full."""
 IDLE_PERCENT = 15.0
 WINDOW_S = 30.0
 LEAST_READINGS = 20

@@ -11,9 +11,8 @@ from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.waiting import SETTLED_S
 from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
-
-SETTLED_S = 5.0
 
 
 class WhyNoGpu(Enum):

@@ -30,7 +30,10 @@ EPOCHS = (3, 6)
 epoch."""
 
 LEAK_AT_LEAST = 32 * MIB
+"""Bytes. A smaller rise is not called a leak: it matters little, and may end by itself."""
+
 LEAK_SHARE = 0.003
+"""The same, as a share of what is in use: where much is in use, so small a part of it also varies without a leak."""
 
 FILLED_AT_LEAST = 8 * MIB
 FILLED_SHARE = 0.125

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tfmemtop.rules.busy import FULL_SHARE
 from tfmemtop.rules.finding import DeviceFinding, Place, Question
 from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.run_devices import RunDevice, run_devices
@@ -13,8 +14,6 @@ from tfmemtop.state.model import DeviceState, ProcessState
 
 HELD_SHARE = 0.1
 """Share of a card. Less than this, held by other processes at the start, does not matter."""
-
-FULL_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)

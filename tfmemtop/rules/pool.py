@@ -23,7 +23,7 @@ IDLE_SHARE = 0.4
 UNNEEDED_SHARE = 0.3
 """Share of the pool. A pool that doubled just before it was enough is at worst half empty; a third is common."""
 
-SETTLED_S = 5.0
+FILLING_S = 5.0
 """Seconds after a growth in which the pool is not judged: it may soon be filled."""
 
 FRAGMENTED = 0.5
@@ -164,7 +164,7 @@ def grown_beyond_need(state: State) -> Iterator[GrownBeyondNeed]:
             continue
         surplus = reading.pool - peak
         growth = _last_growth(device)
-        just_grown = growth is not None and reading.t - growth.at < SETTLED_S
+        just_grown = growth is not None and reading.t - growth.at < FILLING_S
         if surplus < max(WORTH_TELLING, reading.pool * UNNEEDED_SHARE) or just_grown:
             continue
         step = growth.after - growth.before if growth else 0

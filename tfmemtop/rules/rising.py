@@ -7,8 +7,13 @@ from itertools import accumulate, pairwise
 from tfmemtop.state.trend import Window
 
 _STEADY = 0.9
+"""The least share of pairs of values in which the later one is higher. A script may pause, as for a validation."""
+
 _JUMP = 0.4
+"""The most of the whole rise that may come from one value to the next. More is a jump, such as a model that is made."""
+
 _LAG = 3
+"""The values of a pair are this many apart. So a use that rises only with every third value is steady too."""
 
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""

@@ -7,6 +7,7 @@ allocators after that still finds nothing but TensorFlow's own scratch, which it
 
 from tfmemtop import events
 from tfmemtop.state.model import Context, Hooked
+from tfmemtop.units import MIB
 
 NOTHING_COMPUTED = 4096
 """Bytes: a peak above this means that an operation has run.
@@ -15,7 +16,7 @@ Once TensorFlow has made its devices, its own scratch is in use: 1792 bytes on a
 load kernels and make cuBLAS allocate its workspace. Both are outside the pool, as the context is.
 """
 
-FIRST_REGION = 2 * 2**20
+FIRST_REGION = 2 * MIB
 """Bytes that a growing pool of BFC takes first, for that scratch. They are known without the probe."""
 
 

@@ -8,7 +8,8 @@ from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked, ProcessState, State
 
 SETTLED_S = 5.0
-"""Seconds after TensorFlow has made its devices. Pools are read within one second; after this time, none will come."""
+"""Seconds after TensorFlow has made its devices. Events of devices and pools arrive within one second; after this time,
+no more will come."""
 
 _BFC_ON_CPU = "TF_CPU_ALLOCATOR_USE_BFC"
 

@@ -1,6 +1,6 @@
 """The app: reads the events of a source, which are folded into the state, and lets the screens draw the state.
 
-The actions of most keys are in the mixins beside this file (``…_actions.py``, ``pool_screens.py``), one for each subject.
+The actions of most keys are in the mixins beside this file (``…_actions.py``, ``pool_screens.py``): one file a subject.
 
 Events are folded as they arrive. Screens are drawn at their own pace, so that the cost of drawing does not
 depend on how fast readings arrive. What a user waits for (a run that starts or ends, output, the

@@ -7,7 +7,7 @@ from tfmemtop.events import Probe, SettingReplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together
-from tfmemtop.units import MIB, UNKNOWN, format_bytes, format_count, format_short
+from tfmemtop.units import GIB, MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
 from tfmemtop.words.holders import operation
 from tfmemtop.words.limits import typed
@@ -307,7 +307,7 @@ def _collecting(collects: bool) -> str:
 
 
 def _limit(limit: int) -> str:
-    return typed(limit) if limit % MIB == 0 and limit < 10 << 30 else format_short(limit)
+    return typed(limit) if limit % MIB == 0 and limit < 10 * GIB else format_short(limit)
 
 
 def _percent(share: float) -> str:

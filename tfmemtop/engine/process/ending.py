@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Set
 from tfmemtop.engine.process.footprint import Footprint
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
+from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import DeviceReading, Held, Leftover, Stopping, StoppingPhase
 
@@ -15,7 +16,6 @@ _LOOK_S = 0.1
 _KILL_WAIT_S = 5.0
 _RELEASE_WAIT_S = 20.0
 _RELEASE_LOOK_S = 0.25
-_DRIVER_WAIT_S = 10.0
 
 
 class Ending:
@@ -98,7 +98,7 @@ class Ending:
 
     async def _look(self, ours: set[int]) -> Held | None:
         try:
-            readings = await asyncio.wait_for(self._read_devices(), _DRIVER_WAIT_S)
+            readings = await asyncio.wait_for(self._read_devices(), DRIVER_WAIT_S)
         except asyncio.TimeoutError:
             return Held(Leftover.DRIVER_SILENT)
         return self._footprint.held(readings, ours)

@@ -6,8 +6,9 @@ So the end of the run can wait until all of that is free.
 from collections.abc import Iterable, Set
 
 from tfmemtop.events import DeviceReading, Event, Held, Leftover, Process, ProcessReadings, Run
+from tfmemtop.units import MIB
 
-_NEAR = 64 * 1024 * 1024
+_NEAR = 64 * MIB
 
 
 class Footprint:

@@ -13,16 +13,18 @@ import fcntl
 import os
 import time
 
-HEAD = 16 << 20
+from tfmemtop.units import MIB
+
+HEAD = 16 * MIB
 """Bytes kept of the beginning; whole pages, so that a killed writer does not leave the line after them half written."""
-TAIL = 16 << 20
+TAIL = 16 * MIB
 """Bytes kept of the end, at least; there may be twice as many."""
 
 _BEGIN, _MIDDLE, _END = b"\n[tfmemtop: ", b" bytes left out here", b"]\n"
 _UP_TO = b", up to byte %015d of this file"
 _DIGITS = 15
 _LENGTH = len(_BEGIN) + _DIGITS + len(_MIDDLE) + len(_UP_TO % 0) + len(_END)
-_PIECE = 1 << 20
+_PIECE = MIB
 _LONGEST_LINE = 64 * 1024
 _RETRY_S = 1.0
 

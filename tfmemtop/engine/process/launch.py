@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from tfmemtop.engine.process.unstarted import Unstarted
-from tfmemtop.settings import Settings
+from tfmemtop.settings import INTERVAL_S, Settings
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     environment: dict[str, str]  # the user's own, pristine
     settings: Settings = Settings()
-    interval_s: float = 0.1  # between two readings of the hook
+    interval_s: float = INTERVAL_S  # between two readings of the hook
     holders_interval_s: float = 60.0  # between two windows of allocations, 0: none
     trace: bool = False  # record all allocations from the start on, not only those of the first steps
     record: str | None = None  # path of a recording to write

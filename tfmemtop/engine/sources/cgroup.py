@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tfmemtop.limits import HostOwner
+from tfmemtop.units import MIB
 
 _CONTAINERS = ("docker", "kubepods", "libpod", "containerd", "lxc", "crio", "podman", "machine.slice", "garden")
 _JOBS = ("slurm", "job_", "pbs", "lsf", "htcondor")
 _CONTAINER_FILES = (".dockerenv", "run/.containerenv", "run/systemd/container")
-_NEGLIGIBLE = 1024 * 1024
+_NEGLIGIBLE = MIB
 """Bytes. A smaller limit is ignored, since no process of tfmemtop could run under it."""
 
 

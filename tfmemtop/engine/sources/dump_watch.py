@@ -20,10 +20,11 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Damage, Event, MapMoment, MemoryMap, NoticeKind
 from tfmemtop.events.damage import Damaged, damage_of
+from tfmemtop.units import MIB
 
 PACE_S = 0.5
 
-_BIGGEST = 64 * 1024 * 1024  # bytes of a file; a dump takes about 40 bytes for each chunk
+_BIGGEST = 64 * MIB  # bytes of a file; a dump takes about 40 bytes for each chunk
 _ATTEMPTS = 10  # to read a dump that is still being written
 
 _OTHERS = {chunk_maps.SUFFIX, window_file.SUFFIX}

@@ -21,11 +21,12 @@ import msgspec
 
 from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import Allocator, Device, DeviceProcess, DeviceReading, Effective, Event, HookEnd, SharesMissing
+from tfmemtop.units import MIB
 
 _LISTED_AFTER_S = 3.0
 """Seconds after TensorFlow has made its devices. From then on the driver lists the process in every reading."""
 
-_NEGLIGIBLE = 256 * 1024 * 1024  # bytes in use on a card that need not belong to any process
+_NEGLIGIBLE = 256 * MIB  # bytes in use on a card that need not belong to any process
 
 
 @dataclass

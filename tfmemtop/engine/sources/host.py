@@ -12,13 +12,16 @@ from tfmemtop.engine.sources import cgroup, hook_absence
 from tfmemtop.engine.sources.machine import Processors, available_memory, boot_time
 from tfmemtop.engine.sources.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
 from tfmemtop.events import HookAbsence, Process, ProcessReading, ProcessReadings
+from tfmemtop.units import MIB
 
 _YOUNG_S = 5.0
 _FOREIGN_FOR_S = 60.0
 _ABSENT_AFTER_S = 3.0
 _ABSENT_LOOK_S = 4.0
 _ABSENT_LOOK_MOST_S = 60.0
-_ABSENT_SMALLEST = 60 * 1024 * 1024  # bytes of host memory; TensorFlow takes more than twice that
+
+TENSORFLOW_LEAST = 60 * MIB
+"""Bytes of host memory. A process that has less is not checked for TensorFlow, which takes more than twice that."""
 
 
 class Shown(NamedTuple):
@@ -211,7 +214,7 @@ class Host:
         return changed
 
     def _look_for_absence(self, known: _Known, stat: Stat, now: float, hooked: Set[int]) -> bool:
-        if now < known.look_at or stat.rss < _ABSENT_SMALLEST:
+        if now < known.look_at or stat.rss < TENSORFLOW_LEAST:
             return False
         if known.loaded_since is None:
             parent = self._known.get(stat.ppid)

@@ -17,11 +17,12 @@ from tfmemtop.engine.sources.machine import available_memory
 from tfmemtop.engine.sources.place import is_wsl
 from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
 from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
+from tfmemtop.units import MIB
 
 T = TypeVar("T")
 
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
-_UNEXPLAINED = 256 * 1024 * 1024  # bytes that may be in use although the driver lists no process
+_UNEXPLAINED = 256 * MIB  # bytes that may be in use although the driver lists no process
 
 
 class Reading(NamedTuple):

@@ -17,9 +17,11 @@ from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, No
 
 PACE_S = 1.0
 _DRIVER_HANGS_S = 5.0
-_DRIVER_WAIT_S = 10.0
 _STRANGE_AFTER = 3
 _AFTER_FAILURE_S = 5.0
+
+DRIVER_WAIT_S = 10.0
+"""Seconds for which an answer of the driver is waited for."""
 
 
 class Readings:
@@ -97,7 +99,7 @@ class Readings:
         Raises:
             asyncio.TimeoutError: the driver does not answer within 10 seconds.
         """
-        await asyncio.wait_for(self._answered.wait(), _DRIVER_WAIT_S)
+        await asyncio.wait_for(self._answered.wait(), DRIVER_WAIT_S)
         return [self._gpus[index] for index in sorted(self._gpus)]
 
     def close(self) -> None:

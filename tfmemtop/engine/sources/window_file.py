@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeAlias
 from tfmemtop.engine.sources.careful import read_beginning
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
+from tfmemtop.units import MIB
 
 SUFFIX = ".window"
 
-LARGEST = 64 * 2**20
+LARGEST = 64 * MIB
 """The most bytes of a file. The 200 000 events of the longest window take 12 MB."""
 _POOLS, _CHUNKS, _STRINGS, _STEPS = 256, 250_000, 2**18, 2**16  # at most
 _RECORDS = 2**19  # at most; a first window has 200,000 allocations at most, and their frees

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
+from tfmemtop.units import MIB
 
 PACE_S = 0.5
-MOST_BYTES = 512 * 1024 * 1024
+MOST_BYTES = 512 * MIB
 """The most bytes of files in XLA's folders. If there are more, the oldest files are deleted unread."""
 MOST_MODULES = 300
 """The most modules of a process that are read. Later ones are deleted unread."""
@@ -31,7 +32,7 @@ ALL_TOLD, WORTH_TELLING = 32, 0.01
 
 A later cluster is published only if it has at least this share of the largest one's bytes, or its report is missing.
 """
-LARGEST = 128 * 1024 * 1024  # bytes of a file that is read
+LARGEST = 128 * MIB  # bytes of a file that is read
 
 _BESIDE = ("-buffer-assignment-values.txt", "-live-range.txt")
 """Parts of the buffer assignment that XLA from TensorFlow 2.22 on writes into files of their own."""

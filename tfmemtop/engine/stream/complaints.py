@@ -12,7 +12,9 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
-LONGEST = 1 << 20
+from tfmemtop.units import MIB
+
+LONGEST = MIB
 """Bytes above which :func:`shorten` shortens a log."""
 
 _log: Path | None = None

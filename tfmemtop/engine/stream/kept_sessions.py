@@ -11,10 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.engine.stream.folders import output_folder
+from tfmemtop.units import GIB
 
 _ENDING = ".jsonl.gz"
 _KEPT_DAYS = 30
-_KEPT_BYTES = 2**30
+_KEPT_BYTES = GIB
 
 
 def place_for(session: str) -> Path:

@@ -7,8 +7,9 @@ from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import Event, Level, NoticeKind
 from tfmemtop.recording import RecordingError, Trouble, Writer
+from tfmemtop.units import MIB
 
-LEAST_FREE = 128 * 2**20
+LEAST_FREE = 128 * MIB
 """Bytes of the disk that a recording leaves free if the user did not ask for it."""
 
 MOST_CURVES = 48

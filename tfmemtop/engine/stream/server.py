@@ -12,14 +12,15 @@ import msgspec
 from tfmemtop.engine.stream.sockets import peer
 from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.events import CaughtUp, Command, Leave, Level, Notice, NoticeKind, Output, Unreadable, decode_command
+from tfmemtop.units import MIB
 
-QUEUE = 4 * 1024 * 1024
+QUEUE = 4 * MIB
 """Bytes of droppable events that may wait for one reader before its oldest are dropped."""
 OUTPUT_QUEUE = 512 * 1024
 """Bytes of the script's output that may wait for one reader before the oldest output is left out."""
 
-_QUEUE_WHOLE = 64 * 1024 * 1024
-_LINE = 1024 * 1024
+_QUEUE_WHOLE = 64 * MIB
+_LINE = MIB
 _WRITE = 256 * 1024
 _GATHER_S = 0.2
 

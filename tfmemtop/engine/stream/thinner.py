@@ -12,8 +12,9 @@ import msgspec
 
 from tfmemtop.events import Allocator, Event, Output
 from tfmemtop.events.keep import Curve
+from tfmemtop.units import MIB
 
-LIMIT = 64 * 2**20
+LIMIT = 64 * MIB
 """Bytes that a recording may have: more than a day of a script on one GPU with ten readings a second."""
 
 SAME_AGAIN_S = 10.0

@@ -16,6 +16,7 @@ from threading import get_native_id
 from tfmemtop.agent.layouts import Layout
 from tfmemtop.engine.sources.outside.elf import Library
 from tfmemtop.engine.sources.outside.remote import Regions, RemoteMemory
+from tfmemtop.units import MIB
 
 CPU, GPU, PINNED = "CPU:0", "GPU", "HOST:0"
 _CPUS, _GPUS = b"_ZTVN10tensorflow12ProcessStateE", b"_ZTVN10tensorflow15GPUProcessStateE"
@@ -23,9 +24,9 @@ _POOLS = (b"_ZTVN3tsl12BFCAllocatorE", b"_ZTVN10tensorflow15GPUBFCAllocatorE")
 _CLASSES = (b"N3tsl12BFCAllocatorE", b"N10tensorflow15GPUBFCAllocatorE")
 _TABLE = 16  # bytes of a class's table before its first function
 _POINTER, _VECTOR = Struct("<Q"), Struct("<QQQ")
-_MOST_VARIABLES = 8 << 20
+_MOST_VARIABLES = 8 * MIB
 _MOST_GPUS = 64
-_PIECE = 4 << 20
+_PIECE = 4 * MIB
 _SEARCH_S, _LONGEST_S = 2.0, 10.0
 """The most CPU time and the most wall-clock time of a search. On a busy machine a low priority gets CPU time slowly."""
 _NICE = 10

@@ -61,7 +61,7 @@ class FromOutside:
         stream: Stream,
         folder: Path,
         take_file: Callable[[PutDown], None],
-        interval_s: float = 0.1,
+        interval_s: float,
         told: dict[str, str] | None = None,
     ) -> None:
         """*interval_s* is the time between two readings. *told* are the settings for a hook put into the process."""

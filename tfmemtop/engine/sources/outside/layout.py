@@ -8,6 +8,7 @@ from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
+from tfmemtop.units import MIB
 
 MOST_CHUNKS, MOST_REGIONS = 200_000, 10_000
 _SOME_REGIONS = 64
@@ -112,7 +113,7 @@ class Pool:
         """Return whether the pool grows as needed, judging by its regions; ``None`` while they do not show that."""
         (regions, end, _), _, stats = self._vectors()
         figures, count = figures_in(stats, self._form), (end - regions) // self._layout.region_size
-        if not figures.pool or not figures.limit or figures.limit <= 4 << 20:
+        if not figures.pool or not figures.limit or figures.limit <= 4 * MIB:
             return None
         # Without growth TensorFlow takes the whole limit at once, or nine tenths of it if that much is not free.
         whole = figures.pool >= figures.limit - (figures.limit >> 3)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection
 
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
+from tfmemtop.engine.sources.host import TENSORFLOW_LEAST
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.outside.told import allocator_event, outside_event
 from tfmemtop.engine.sources.procfs import all_pids, read_stat
@@ -17,7 +18,6 @@ MOST_S, MOST_WAITED_S = 0.2, 1.0
 On a machine whose processors are busy, the two differ a lot.
 """
 
-_SMALLEST = 60 << 20  # bytes of host memory; TensorFlow takes more than twice that
 _LOOKED_AT = 64  # processes that are checked for TensorFlow, at most
 
 
@@ -62,7 +62,7 @@ class Sweep:
         sizes: dict[int, int] = {}
         for pid in all_pids():
             stat = read_stat(pid)
-            if stat is not None and not stat.zombie and (stat.rss >= _SMALLEST or pid in first):
+            if stat is not None and not stat.zombie and (stat.rss >= TENSORFLOW_LEAST or pid in first):
                 sizes[pid] = stat.rss
         return sorted(sizes, key=lambda pid: (pid not in first, -sizes[pid]))[:_LOOKED_AT]
 

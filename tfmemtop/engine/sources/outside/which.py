@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.engine.sources.outside.remote import Mapping
+from tfmemtop.units import MIB
 
 LIBRARY = "libtensorflow_framework.so"
 """The library that contains the allocators, in all of TensorFlow's own packages."""
@@ -15,7 +16,7 @@ _WITHIN_ANOTHER = ("libtensorflow.so", "libtensorflow_cc.so", "_pywrap_tensorflo
 _DELETED = " (deleted)"
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?[\w.+-]{0,40}")
 _DEFINED = re.compile(r'#define\s+TF_(MAJOR|MINOR|PATCH)_VERSION\s+(\d+)|#define\s+TF_VERSION_SUFFIX\s+"([^"]{0,40})"')
-_LARGEST = 1 << 20  # bytes of a file that may name the version
+_LARGEST = MIB  # bytes of a file that may name the version
 _PACKAGES = 64
 
 
