@@ -69,7 +69,7 @@ def memory(root: Path = Path("/")) -> Check:
     found = host_memory(root)
     if found.owner is HostOwner.MACHINE:
         return ok("cgroup", Fact.MEMORY_WHOLE, machine=found.machine)
-    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner.value, total=found.total, machine=found.machine)
+    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner, total=found.total, machine=found.machine)
 
 
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfmemtop.doctor.check import Check, Fact, Library
+from tfmemtop.limits import HostOwner
 from tfmemtop.units import format_bytes
 from tfmemtop.words import notices
 from tfmemtop.words.counting import counted
@@ -106,7 +107,7 @@ def _memory_whole(values: Values) -> Said:
 
 
 def _memory_limited(values: Values) -> Said:
-    owner = "control group" if values["owner"] == "cgroup" else values["owner"]
+    owner = "control group" if values["owner"] is HostOwner.CGROUP else values["owner"].value
     total, machine = format_bytes(values["total"]), format_bytes(values["machine"])
     return Said(f"the {owner} may have {total} of the machine's {machine}")
 
