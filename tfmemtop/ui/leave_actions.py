@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from tfmemtop import events
-from tfmemtop.options import Outcome
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.options import Outcome
 from tfmemtop.session.session import Session
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen
