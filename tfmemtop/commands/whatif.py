@@ -18,11 +18,12 @@ from tfmemtop.commands.recorded import fold, no_run, numbered
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.reports.whatif import page, to_json
-from tfmemtop.session.whatif import ask, traced
+from tfmemtop.session.whatif import Unanswered, ask, traced
 from tfmemtop.state import State, apply
 from tfmemtop.state.no_holders import unused_probe
 from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
+from tfmemtop.words.replaying import unanswered
 from tfmemtop.words.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace
 
 
@@ -80,5 +81,5 @@ def _replay(state: State) -> None:
             continue
         try:
             apply(state, ask(here))
-        except RuntimeError as error:
-            raise Refusal(str(error)) from error
+        except Unanswered as error:
+            raise Refusal(unanswered(error.last_line)) from error

@@ -21,9 +21,16 @@ from tfmemtop.whatif.expected import LONGEST_S, Expected, answered
 from tfmemtop.whatif.expected import WORKER as EXPECTING
 from tfmemtop.whatif.settings import Present, present
 from tfmemtop.whatif.worker import Asked
-from tfmemtop.words.replaying import NO_ANSWER
 
 _WORKER = "tfmemtop.whatif.worker"
+
+
+class Unanswered(Exception):
+    """The worker gave no answer. ``last_line`` is the last line that it wrote to stderr, or empty."""
+
+    def __init__(self, last_line: str) -> None:
+        super().__init__(last_line)
+        self.last_line = last_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def ask(pool: Traced) -> Replayed:
     """Run the worker for *pool*, wait for it, and return its answer.
 
     Raises:
-        RuntimeError: the worker gave no answer. The message contains the reason.
+        Unanswered: the worker gave no answer.
     """
     done = subprocess.run(_command(), input=request(pool.asked, pool.parts), capture_output=True, check=False)
     return _answer(done.stdout, done.stderr)
@@ -103,7 +110,7 @@ async def ask_later(pool: Traced) -> Replayed:
     """Do the same as :func:`ask`, while other tasks go on. If this task is cancelled, the worker is killed.
 
     Raises:
-        RuntimeError: the worker gave no answer, as in :func:`ask`.
+        Unanswered: the worker gave no answer.
     """
     pipe = asyncio.subprocess.PIPE
     worker = await asyncio.create_subprocess_exec(*_command(), stdin=pipe, stdout=pipe, stderr=pipe)
@@ -166,5 +173,5 @@ def _answer(out: bytes, error: bytes) -> Replayed:
         event = None
     if not isinstance(event, Replayed):
         told = error.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(told[-1] if told else NO_ANSWER)
+        raise Unanswered(told[-1] if told else "")
     return event

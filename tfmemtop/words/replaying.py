@@ -3,8 +3,6 @@
 from tfmemtop.events import Replayed, Unreplayed
 from tfmemtop.words.probe import unbuilt_remedy, unbuilt_text
 
-NO_ANSWER = "the replay gave no answer"
-
 _TEXTS = {
     Unreplayed.UNBUILT: "the replay could not be built",
     Unreplayed.NOT_STARTED: "the replay cannot be started: {detail}",
@@ -14,7 +12,6 @@ _TEXTS = {
     Unreplayed.ENDED: "the replay ended before it had answered: exit code {count}",
     Unreplayed.TOO_FEW: "the replay ended after {count} answers",
     Unreplayed.NOT_UNDERSTOOD: "the replay's answer cannot be read: {detail}",
-    Unreplayed.NO_ANSWER: "the replay gave no answer{detail}",
 }
 
 
@@ -24,10 +21,14 @@ def unreplayed_text(replayed: Replayed) -> str:
         return replayed.missing or ""
     if replayed.unbuilt is not None:
         return unbuilt_text(replayed.unbuilt, "the replay")
-    detail = replayed.detail
     if replayed.unreplayed is Unreplayed.NO_ANSWER:
-        detail = f": {detail}" if detail else ""
-    return _TEXTS[replayed.unreplayed].format(detail=detail, count=replayed.count)
+        return unanswered(replayed.detail)
+    return _TEXTS[replayed.unreplayed].format(detail=replayed.detail, count=replayed.count)
+
+
+def unanswered(last_line: str) -> str:
+    """Return the clause about a replay without an answer; *last_line* is the last that it printed, perhaps empty."""
+    return "the replay gave no answer" + (f": {last_line}" if last_line else "")
 
 
 def unreplayed_remedy(replayed: Replayed) -> str:

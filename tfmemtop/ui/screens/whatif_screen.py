@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop.session.session import Session
-from tfmemtop.session.whatif import replay, still_traced, traced
+from tfmemtop.session.whatif import Unanswered, replay, still_traced, traced
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
@@ -14,6 +14,7 @@ from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.units import format_bytes
 from tfmemtop.words import refusals, whatif_screen
 from tfmemtop.words.failure import describe
+from tfmemtop.words.replaying import unanswered
 from tfmemtop.words.unusable import unusable
 
 
@@ -49,8 +50,10 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         for pool in here:
             try:
                 await replay(state, pool)
-            except (RuntimeError, OSError) as error:
-                self.panel.said = f"{whatif_screen.FAILED}: {describe(error)}"
+            except Unanswered as error:
+                self.panel.said = whatif_screen.failed(unanswered(error.last_line))
+            except OSError as error:
+                self.panel.said = whatif_screen.failed(describe(error))
             self.post_message(Changed())
 
     def hints(self) -> list[tuple[str, str]]:
