@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "notebooks.python",  # why a Python is unfit for kernels
         "session.not_chosen",  # why the user's choice cannot be used
         "recording.errors",  # what is wrong with a recording
+        "failure",  # an unexpected exception
         "filenames",  # what became of the name of a file
         "placement",
         "ending",
@@ -38,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ending": {"exit_codes"},
     "units": set(),
     "uncollected": set(),
+    "failure": set(),
     "tensorflow_text": set(),
     "bounds": set(),
     "charset": set(),
@@ -48,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "filenames": {"placement"},
     "events": {"ending", "limits", "settings", "bounds", "placement"},  # limits: what sets the limit of host memory
     "options": set(),
-    "recording": {"tensorflow_text", "events", "settings", "units"},
+    "recording": {"tensorflow_text", "events", "units"},
     "reports": {"cluster", "events", "words", "state", "rules", "units"},
     "inject": set(),
     "help": set(),
@@ -57,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probe": {"boot", "exit_codes", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
-    "notebooks": {"__init__", "boot", "words.magic"},  # the magic's messages, which the kernel itself shows
+    "notebooks": {"boot", "words.magic"},  # the magic's messages, which the kernel itself shows
     "demo": set(),
     # the first picture, drawn before anything else is loaded: it imports only what it needs to draw
     "first": {"programs", "ui.draw.layout", "units"},
@@ -70,19 +72,18 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tensorflow_text",
         "ending",
         "events",
-        "words.failure",
+        "failure",  # the exception that an event has raised
         "settings",
         "units",
     },
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     # the state as samples for Prometheus, in a separate process
-    "metrics": {"events", "rules", "state", "uncollected", "words.dashboard", "words.failure", "words.metrics"},
+    "metrics": {"events", "rules", "state", "failure", "words.dashboard", "words.metrics"},
     "session": {
         "boot",
         "exit_codes",
         "whatif",
-        "words.replaying",
-        "words.failure",  # why the replays of a search failed
+        "failure",  # why the replays of a search failed
         "events",
         "fit",
         "limits",
@@ -90,17 +91,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings",
         "suggested",
         "state",
-        "units",
     },
     "fit": {"tensorflow_text", "ending", "events", "settings", "suggested", "units"},
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "exit_codes",
         "placement",
-        "words.failure",  # why the exporter has failed
+        "failure",  # why the exporter has failed
         "words.unusable",  # why settings cannot be used here
-        *("probe", "words.starting", "words.keeping", "words.replaying", "xla", "whatif"),
-        *("rules", "state"),  # which find where a window of allocations would show more
+        *("probe", "words.starting", "words.keeping", "xla", "whatif"),
+        "rules",  # which find where a window of allocations would show more
         "metrics",  # the engine starts its process, and sends it the stream
         "agent.layouts",  # the same table is used from inside and from outside
     },
@@ -213,6 +213,17 @@ def test_a_room_imports_only_its_neighbours(module: str) -> None:
             assert within(inner, {room} | MAY_IMPORT[room]), f"{module} must not import {name}"
         elif within(module, STDLIB_ONLY):
             assert top in sys.stdlib_module_names or top == "tfmemtop", f"{module} must not import {name}"
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_no_permission_is_unused(room: str) -> None:
+    known = {name for module in ALL if within(module, {room}) for pair in imported(module) for name in names_in(*pair)}
+    assert [it for it in sorted(MAY_IMPORT[room]) if not any(within(name, {f"tfmemtop.{it}"}) for name in known)] == []
+
+
+def names_in(base: str, name: str) -> tuple[str, str]:
+    """Return the two names that an import of *name* from *base* may mean: a name of a module, or a module itself."""
+    return base, f"{base}.{name}"
 
 
 def modules_imported(module: str) -> Iterator[str]:

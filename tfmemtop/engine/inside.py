@@ -20,7 +20,7 @@ from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Terminal
-from tfmemtop.words.failure import describe as in_words
+from tfmemtop.failure import facts_of
 
 _ENDS_S = 5.0
 """How long the screen's process waits for the engine to end."""
@@ -88,7 +88,7 @@ class EngineInside:
                 complain()
             else:
                 foreseen = isinstance(error, REFUSALS)
-                why = unstarted(error) if foreseen else Unstarted(Why.ENGINE_FAILED, detail=in_words(error))
+                why = unstarted(error) if foreseen else Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))
                 self._answer.set_result(Launched(error=why))
         finally:
             if folder is not None:

@@ -7,11 +7,11 @@ from threading import Thread
 import msgspec
 
 from tfmemtop.events import Event, Unreadable, decode_event
+from tfmemtop.failure import facts_of
 from tfmemtop.metrics.discovery import withdraw
 from tfmemtop.metrics.page import Page, write_file
 from tfmemtop.metrics.signs import ALIVE, BEAT_S, TROUBLE
 from tfmemtop.metrics.watched import WRITE_S, Watched
-from tfmemtop.words.failure import describe
 
 _READ = 256 * 1024
 
@@ -86,7 +86,7 @@ class _Exporter:
         except OSError as error:
             trouble = error.strerror or str(error)
         except Exception as error:
-            trouble = describe(error)
+            trouble = facts_of(error)
         if trouble != self._trouble:
             self._trouble = trouble
             self._say(TROUBLE + trouble.encode(errors="replace"))

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from tfmemtop.events import Command, Event, Run
+from tfmemtop.failure import facts_of
 from tfmemtop.fit.largest import Prediction
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.session import Phase, SessionFit, SessionTries
@@ -16,7 +17,6 @@ from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.whatif import expect
 from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.whatif.expected import Expectations
-from tfmemtop.words.failure import describe
 
 
 class Fitting:
@@ -94,7 +94,7 @@ class Fitting:
         try:
             prediction = await self._prediction(search)
         except Exception as error:  # the search goes on without a prediction, and reports this at its end
-            search.search.trouble = describe(error)
+            search.search.trouble = facts_of(error)
         self._asking = None
         self._send_all(search.predicted(prediction))
         if not search.going and search is self.search:

@@ -101,7 +101,7 @@ async def replay(state: State, pool: Traced) -> None:
     """Have *pool* replayed as by :func:`ask_later`, and fold the worker's answer into *state*.
 
     Raises:
-        RuntimeError: the worker gave no answer, as in :func:`ask`.
+        Unanswered: the worker gave no answer.
     """
     apply(state, await ask_later(pool))
 

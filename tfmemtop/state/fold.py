@@ -5,6 +5,7 @@ from typing import Literal
 from tfmemtop import events
 from tfmemtop.events import HookTrouble, Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.failure import facts_of
 from tfmemtop.state import fold_holders as fold_holders  # imported because it registers handlers
 from tfmemtop.state import fold_memory as fold_memory  # likewise
 from tfmemtop.state.handlers import HANDLERS, folds
@@ -34,7 +35,6 @@ from tfmemtop.state.model import (
 )
 from tfmemtop.state.whereabouts import forget_process, note_all, note_device
 from tfmemtop.tensorflow_text import lines_of_exhaustion
-from tfmemtop.words.failure import describe
 
 # Frequent events that do not change which processes, devices and runs there are; if one does, its handler counts it.
 _READINGS = {
@@ -52,7 +52,7 @@ def apply(state: State, event: events.Event) -> None:
     try:
         HANDLERS[type(event)](state, event)
     except Exception as error:
-        tell(state, "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR, detail=describe(error))
+        tell(state, "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR, detail=facts_of(error))
 
 
 @folds(events.Session)

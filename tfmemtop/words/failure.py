@@ -1,29 +1,12 @@
-"""The text about an unexpected exception in tfmemtop: one line, with the place in the program. Pure."""
+"""The text about an unexpected exception in tfmemtop. Pure."""
 
-import traceback
-from pathlib import PurePath
-
+from tfmemtop.failure import facts_of
 from tfmemtop.words.safe import safe
-
-_LONGEST = 300  # characters of an error's own text
 
 
 def describe(error: BaseException) -> str:
-    """Return the error's type, its text and where in tfmemtop it was raised: ``KeyError: 3 (state/fold.py:90)``."""
-    said = safe(str(error))
-    if len(said) > _LONGEST:
-        said = said[:_LONGEST] + "…"
-    name = type(error).__name__
-    return (f"{name}: {said}" if said else name) + _place(error)
-
-
-def _place(error: BaseException) -> str:
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        parts = PurePath(frame.filename).parts
-        if "tfmemtop" in parts:
-            inside = parts[len(parts) - parts[::-1].index("tfmemtop") :]
-            return f" ({'/'.join(inside)}:{frame.lineno})"
-    return ""
+    """Return the error's type, its text and its place in tfmemtop, as text that can be shown."""
+    return safe(facts_of(error))
 
 
 UNKNOWN_ERROR = "an unknown error"

@@ -23,12 +23,12 @@ from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream, line_of
 from tfmemtop.events import Level, NoticeKind, Session
+from tfmemtop.failure import facts_of
 from tfmemtop.metrics import discovery
 from tfmemtop.metrics.signs import BEAT_S, FAILED, TROUBLE
 from tfmemtop.metrics.whole import can_be_replaced, draft_of, remove, replace
 from tfmemtop.metrics.whose import whose
 from tfmemtop.uncollected import uncollected
-from tfmemtop.words.failure import describe
 
 NAME = "tfmemtop-export"
 
@@ -278,7 +278,7 @@ def _become_it(line: socket.socket, mask: Collection[int], given: Given) -> NoRe
         code = 0
     except Exception as error:
         with suppress(OSError):
-            line.sendall(FAILED + describe(error).encode(errors="replace") + b"\n")
+            line.sendall(FAILED + facts_of(error).encode(errors="replace") + b"\n")
     finally:
         os._exit(code)
 
