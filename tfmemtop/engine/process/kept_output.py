@@ -14,16 +14,14 @@ import os
 import time
 
 from tfmemtop.units import MIB
+from tfmemtop.words.keeping import left_out
 
 HEAD = 16 * MIB
 """Bytes kept of the beginning; whole pages, so that a killed writer does not leave the line after them half written."""
 TAIL = 16 * MIB
 """Bytes kept of the end, at least; there may be twice as many."""
 
-_BEGIN, _MIDDLE, _END = b"\n[tfmemtop: ", b" bytes left out here", b"]\n"
-_UP_TO = b", up to byte %015d of this file"
-_DIGITS = 15
-_LENGTH = len(_BEGIN) + _DIGITS + len(_MIDDLE) + len(_UP_TO % 0) + len(_END)
+_LENGTH = len(f"\n{left_out(0, 1)}\n")
 _PIECE = MIB
 _LONGEST_LINE = 64 * 1024
 _RETRY_S = 1.0
@@ -95,7 +93,7 @@ class KeptOutput:
         file, behind = self._file, self._head + _LENGTH
         self._size = os.fstat(file).st_size  # another program may have emptied the file meanwhile
         known = _read(os.pread(file, _LENGTH, self._head))
-        left_out, start = known or (0, 0)
+        count, start = known or (0, 0)
         begun = behind < start
         if begun_only and not begun:
             return
@@ -103,19 +101,19 @@ class KeptOutput:
             if self._size <= behind + 2 * self._tail:
                 return
             start = self._line_start(self._size - self._tail)
-            left_out += start - (behind if known else self._head)
+            count += start - (behind if known else self._head)
         # With O_APPEND, even a write at an offset goes to the end of the file.
         flags = fcntl.fcntl(file, fcntl.F_GETFL)
         fcntl.fcntl(file, fcntl.F_SETFL, flags & ~os.O_APPEND)
         try:
-            _put(file, _line(left_out, start), self._head)
+            _put(file, _line(count, start), self._head)
             if start < self._size:  # else the killed writer had finished both the move and the cut
                 moved = 0
                 while piece := os.pread(file, min(_PIECE, start - behind), start + moved):
                     _put(file, piece, behind + moved)
                     moved += len(piece)
                 os.ftruncate(file, behind + moved)
-            _put(file, _line(left_out), self._head)
+            _put(file, _line(count), self._head)
         finally:
             fcntl.fcntl(file, fcntl.F_SETFL, flags)
             self._size = os.fstat(file).st_size
@@ -127,13 +125,11 @@ class KeptOutput:
 
 
 def _told(lost: int) -> bytes:
-    return b"%b%015d%b%b" % (_BEGIN, lost, _MIDDLE, _END)
+    return f"\n{left_out(lost)}\n".encode()
 
 
-def _line(left_out: int, start: int = 0) -> bytes:
-    up_to = _UP_TO % start if start else b""
-    said = b"%b%015d%b%b]" % (_BEGIN, left_out, _MIDDLE, up_to)
-    return said.ljust(_LENGTH - 1) + b"\n"
+def _line(count: int, start: int = 0) -> bytes:
+    return f"\n{left_out(count, start)}".encode().ljust(_LENGTH - 1) + b"\n"
 
 
 def _read(line: bytes) -> tuple[int, int] | None:
@@ -141,10 +137,9 @@ def _read(line: bytes) -> tuple[int, int] | None:
 
     Return ``None`` for any other line.
     """
-    words = line.split()
-    numbers = [int(word) for word in (words[1:2] + words[9:10]) if word.isdigit()]
-    left_out, start = (*numbers, 0, 0)[:2]
-    return (left_out, start) if line == _line(left_out, start) else None
+    numbers = [int(word) for word in line.split() if word.isdigit()]
+    count, start = (*numbers, 0, 0)[:2]
+    return (count, start) if line == _line(count, start) else None
 
 
 def _put(file: int, data: bytes, position: int) -> None:

@@ -105,8 +105,8 @@ class Reader:
             *lines, rest = buffer.split(b"\n")
             buffer = bytearray(rest)
             if len(buffer) > _LINE:
-                buffer.clear()
-                lines.append(bytearray(b"a line without end"))
+                buffer.clear()  # a line without end: what stands for it is no command either
+                lines.append(bytearray(b"?"))
             for line in lines:
                 try:
                     command = decode_command(bytes(line))
