@@ -35,7 +35,6 @@ from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
 from tfmemtop.settings import INTERVAL_S
-from tfmemtop.units import format_duration
 from tfmemtop.words import usage
 from tfmemtop.words.injection import refusal
 from tfmemtop.words.outside import say_outside
@@ -191,7 +190,5 @@ def _is_running(session: SessionInfo) -> bool:
 def _list(found: list[SessionInfo]) -> None:
     now = time.time()
     for session in found:
-        what = shlex.join(session.command) if session.command else "(watching only)"
-        state = "running" if _is_running(session) else "ended" if session.command else "watching"
-        since = format_duration(now - session.started)
-        note(f"  {session.id}  {state:<8}  started {since} ago  {what}")
+        command = shlex.join(session.command)
+        note(usage.session_to_choose(session.id, command, now - session.started, running=_is_running(session)))

@@ -122,7 +122,7 @@ def _secret(path: Path) -> str:
         raise Refusal(usage.unreadable(str(path), reason)) from None
     line = text.partition("\n")[0].strip()
     if not line:
-        raise Refusal(f"{path} is empty")
+        raise Refusal(usage.empty(str(path)))
     return line
 
 

@@ -1,5 +1,7 @@
 """The error texts of commands that cannot do what was requested, and what commands print beside their results. Pure."""
 
+from tfmemtop.units import format_duration
+
 
 def own_error(described: str) -> str:
     """Return the error for an unexpected exception in tfmemtop itself."""
@@ -181,3 +183,14 @@ def no_login(path: str) -> str:
 def unreadable(path: str, reason: str) -> str:
     """Return the error for a file that cannot be read."""
     return f"{path} cannot be read: {reason}"
+
+
+def session_to_choose(name: str, command: str, age_s: float, *, running: bool) -> str:
+    """Return the line about one of the sessions to choose from; *command* is empty where it only watches."""
+    state = "running" if running else "ended" if command else "watching"
+    return f"  {name}  {state:<8}  started {format_duration(age_s)} ago  {command or '(watching only)'}"
+
+
+def empty(path: str) -> str:
+    """Return the error for a file that should hold a secret and is empty."""
+    return f"{path} is empty"
