@@ -6,7 +6,6 @@ from enum import Enum, auto
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, kind_of
-from tfmemtop.state.lookup import device_of
 from tfmemtop.state.model import Hooked, Pool, State
 
 PoolKey = tuple[int, str]
@@ -242,14 +241,6 @@ def without_library(pid: int, hooked: Hooked) -> NoMap | None:
     if library is None or library.state is events.ProbeState.LOADED or direct:
         return None
     return NoMap(Missing.NO_LIBRARY, pid, library=library, without=without)
-
-
-def place(state: State, key: PoolKey) -> str:
-    """Return the device's name, and the physical GPU if its number is another: ``GPU:0``, ``GPU:0 on GPU 3``."""
-    device = device_of(state, *key)
-    if device is None or key[1] == f"GPU:{device.info.index}":
-        return key[1]
-    return f"{key[1]} on GPU {device.info.index}"
 
 
 def _pool(state: State, key: PoolKey) -> Pool | None:

@@ -33,7 +33,8 @@ def name(run: RunFigures) -> str:
     return run.name or f"run {run.run}"
 
 
-HOW_IT_ENDED = "HOW IT ENDED"
+RUN_HEADINGS = "RUN", "DURATION", "FIRST STEP", "STEPS/S", "PEAK", "POOL", "PROCESS", "FRAGM"
+SETTINGS, HOW_IT_ENDED = "SETTINGS", "HOW IT ENDED"
 """The heading of the column of :func:`end_words`."""
 
 

@@ -5,17 +5,18 @@ from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.limits import HostOwner
 from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
 from tfmemtop.units import format_bytes
+from tfmemtop.words import labels
 
 _SHARES = {
-    Share.IN_USE: "in use",
-    Share.CACHED: "cached",
-    Share.CONTEXT_AND_OUTSIDE: "context+outside",
+    Share.IN_USE: labels.IN_USE,
+    Share.CACHED: labels.CACHED,
+    Share.CONTEXT_AND_OUTSIDE: labels.CONTEXT_AND_OUTSIDE,
     Share.REST_OF_PROCESS: "rest of process",
     Share.SCRIPT: "script",
-    Share.OTHERS: "others",
+    Share.OTHERS: labels.OTHERS,
     Share.REST_AND_OTHERS: "rest+others",
     Share.PROCESSES: "processes",
-    Share.FREE: "free",
+    Share.FREE: labels.FREE,
 }
 
 

@@ -1,14 +1,34 @@
 """The text around the map of a pool: figures, regions, titles. Pure."""
 
+from tfmemtop.state import State
+from tfmemtop.state.lookup import device_of
+from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.units import format_count, format_short
 
 INSIDE = "Inside the pool"
-PEAK_IN_USE = "peak in use"
 SIZES = "Number of chunks by size"
 BIGGEST = "Biggest chunks in use"
 GROWTH = "How the pool grew"
 AS_IT_RAN_OUT = "as memory ran out"
 """The word beside the key that shows the map read when an allocation failed."""
+
+
+def place(state: State, key: PoolKey) -> str:
+    """Return the device's name, and the physical GPU if its number is another: ``GPU:0``, ``GPU:0 on GPU 3``."""
+    device = device_of(state, *key)
+    if device is None or key[1] == f"GPU:{device.info.index}":
+        return key[1]
+    return f"{key[1]} on GPU {device.info.index}"
+
+
+def of(device: str) -> str:
+    """Return the title above a small map."""
+    return f"Map of {device}"
+
+
+def no_map(why: str) -> str:
+    """Return the clause where there is no map, for the reason *why*."""
+    return f"no map: {why}"
 
 
 def title(place: str, allocator: str, pid: int, region: int | None) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import Census, OutOfMemory, Unseen
-from tfmemtop.units import format_bytes, format_count
+from tfmemtop.units import UNKNOWN, format_bytes, format_count
+from tfmemtop.words import labels
 
 NO_REQUESTS = "Nothing so far: no call that sets growth, logical devices or visible devices."
 NOT_SETTLED = "Not settled yet: TensorFlow initialises its devices at the first operation."
@@ -26,6 +27,46 @@ ENVIRONMENT_EMPTY = "It is empty."
 FIRST_LOOK = (
     "[T] also looks for live tensors, among all of Python's objects. This pauses the script, usually for 50 to 200 ms."
 )
+
+
+def live_tensors(unseen: str) -> str:
+    """Return the line about live tensors that were not looked for, with the reason."""
+    return f"Live tensors: {unseen}"
+
+
+def tensor(name: str) -> str:
+    """Return the name of a live tensor; *name* may be empty."""
+    return f"tensor {name}" if name else labels.UNNAMED_TENSOR
+
+
+def since(started: str, elapsed: str | None) -> str:
+    """Return when a process was started, and how long ago, if that is known."""
+    return started if elapsed is None else f"{started}, {elapsed} ago"
+
+
+def shares(held: str, sm: int | None, bandwidth: int | None) -> str:
+    """Return what a process has of a GPU: memory, and percents of its time if they are known."""
+    words = [f"{held} held"]
+    words += [f"SM {sm} %"] if sm is not None else []
+    words += [f"memory bandwidth {bandwidth} %"] if bandwidth is not None else []
+    return ", ".join(words)
+
+
+def allocator(name: str | None, gpu: int | None, *, ended: bool) -> str:
+    """Return which allocator a logical device has, on which GPU, and whether it has ended."""
+    place = f" on GPU {gpu}" if gpu is not None else ""
+    return (name or labels.ALLOCATOR_UNKNOWN) + place + (", ended" if ended else "")
+
+
+def raised(error: str) -> str:
+    """Return the line about a call that raised *error*."""
+    return f"raised {error}"
+
+
+def in_effect(growth: bool | None, limit: str, allocator_name: str | None) -> str:
+    """Return the settings of a logical device that are in effect."""
+    grows = UNKNOWN if growth is None else labels.ON if growth else labels.OFF
+    return f"{labels.GROWTH} {grows}, {labels.LIMIT} {limit}, {allocator_name or labels.ALLOCATOR_UNKNOWN}"
 
 
 def has_ended(pid: int) -> str:

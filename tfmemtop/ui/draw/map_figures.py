@@ -11,6 +11,7 @@ from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.units import format_bytes, format_count, format_short
+from tfmemtop.words import labels
 from tfmemtop.words import pool_map as words
 
 Section = tuple[str, list[Line]]
@@ -23,34 +24,34 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
     """Return the pool's figures, in at most *rows* lines of at most *width* cells. The last are left out first."""
     cut = round(100 * view.fragmentation)
     items: list[Line] = [
-        _item("pool", format_bytes(view.pool), BOLD),
-        _item("in use", format_bytes(view.in_use), LAYER["in_use"]),
-        _item("cached", format_bytes(view.cached), LAYER["cached"]),
-        _item("largest free", format_bytes(view.largest_free)),
-        _item("fragmentation", f"{cut}%", _how_cut(view)),
-        _item("chunks", words.chunks(view.chunks, view.chunks_in_use)),
+        _item(labels.POOL, format_bytes(view.pool), BOLD),
+        _item(labels.IN_USE, format_bytes(view.in_use), LAYER["in_use"]),
+        _item(labels.CACHED, format_bytes(view.cached), LAYER["cached"]),
+        _item(labels.LARGEST_FREE, format_bytes(view.largest_free)),
+        _item(labels.FRAGMENTATION, f"{cut}%", _how_cut(view)),
+        _item(labels.CHUNKS, words.chunks(view.chunks, view.chunks_in_use)),
     ]
     style = WARNING if view.regions_found > len(view.regions) else PLAIN
-    items.append(_item("regions", words.regions(view.regions_found, len(view.regions)), style))
+    items.append(_item(labels.REGIONS, words.regions(view.regions_found, len(view.regions)), style))
     if reading is not None:
-        items.append(_item("limit", format_bytes(reading.limit)))
-        items.append(_item(words.PEAK_IN_USE, format_bytes(reading.peak)))
+        items.append(_item(labels.LIMIT, format_bytes(reading.limit)))
+        items.append(_item(labels.PEAK_IN_USE, format_bytes(reading.peak)))
         if reading.peak_pool is not None:
-            items.append(_item("peak pool", format_bytes(reading.peak_pool)))
+            items.append(_item(labels.PEAK_POOL, format_bytes(reading.peak_pool)))
         if reading.allocations is not None:
-            items.append(_item("allocations", format_count(reading.allocations)))
+            items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
     return _flow(items, width)[:rows]
 
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return one line of figures that the table of allocators does not show."""
-    cut = _item("fragmented", f"{round(100 * view.fragmentation)}%", _how_cut(view))
-    items = [_item("largest free", format_short(view.largest_free)), cut]
+    cut = _item(labels.FRAGMENTED, f"{round(100 * view.fragmentation)}%", _how_cut(view))
+    items = [_item(labels.LARGEST_FREE, format_short(view.largest_free)), cut]
     if reading is not None and reading.peak_pool is not None:
-        items.append(_item("peak pool", format_short(reading.peak_pool)))
+        items.append(_item(labels.PEAK_POOL, format_short(reading.peak_pool)))
     if reading is not None and reading.allocations is not None:
-        items.append(_item("allocations", format_count(reading.allocations)))
-    items.append(_item("chunks", format_count(view.chunks)))
+        items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
+    items.append(_item(labels.CHUNKS, format_count(view.chunks)))
     return _flow(items, width, "  ")[:1]
 
 
@@ -60,12 +61,12 @@ def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
     return segments(
         [
             (f" {full}", LAYER["in_use"]),
-            (" in use ", DIM),
+            (f" {labels.IN_USE} ", DIM),
             (dense, LAYER["in_use"]),
             (medium + light, LAYER["cached"]),
-            (" partly ", DIM),
+            (f" {labels.PARTLY} ", DIM),
             (none, DIM),
-            (" free", DIM),
+            (f" {labels.FREE}", DIM),
             (f"   {words.cell(cell_bytes)}", DIM),
         ]
     )
@@ -156,7 +157,8 @@ def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     free_bytes = any(row.free for row in rows)
     room = max(3, width - 9 - 8 - (18 if free_bytes else 0))
     full = shades(glyphs)[4]
-    head = f" {'from':>6}  {'in use':<{room + 7}}" + (f" {'free':>6} {'free bytes':>10}" if free_bytes else "")
+    head = f" {labels.FROM:>6}  {labels.IN_USE:<{room + 7}}"
+    head += f" {labels.FREE:>6} {labels.FREE_BYTES:>10}" if free_bytes else ""
     lines: list[Line] = [[Segment(head[:width], DIM)]]
     # The largest chunks first: where room lacks, the smallest are left out, which hold the least.
     for row in reversed(rows):
@@ -181,8 +183,8 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     places = [f"#{one.region} +{format_short(one.offset)}" if one.region is not None else "" for one in view.biggest]
     # Without room for the places, the requested size is left out: it is the size less the waste.
     asked = width >= 31 + max(map(len, places))
-    heads = f" {'size':>7} " + (f"{'asked':>7} " if asked else "")
-    lines: list[Line] = [[Segment(f"{heads}{'waste':>12}  region"[:width], DIM)]]
+    heads = f" {labels.SIZE:>7} " + (f"{labels.ASKED:>7} " if asked else "")
+    lines: list[Line] = [[Segment(f"{heads}{labels.WASTE:>12}  {labels.REGION}"[:width], DIM)]]
     for chunk, where in zip(view.biggest, places, strict=True):
         share = percent(chunk.waste, chunk.size)
         waste = f"{format_short(chunk.waste)} {share:>2}%" if chunk.waste else glyphs.dash
@@ -196,14 +198,14 @@ def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line
     """Return the table of *growths*, the newest first."""
     if not growths:
         return []
-    full = " full" if width >= 29 + len("#100, 100% full") else ""
-    heads = f" {'at':>9} {'took':>8} {'pool':>7}  "
-    lines: list[Line] = [[Segment(f"{heads}{'now' if full else 'now full'}"[:width], DIM)]]
+    full = f" {labels.FULL}" if width >= 29 + len("#100, 100% full") else ""
+    heads = f" {labels.AT:>9} {labels.TOOK:>8} {labels.POOL:>7}  "
+    lines: list[Line] = [[Segment(f"{heads}{labels.NOW if full else f'{labels.NOW} {labels.FULL}'}"[:width], DIM)]]
     for growth in reversed(growths):
         sign = "+" if growth.change >= 0 else "-"
         tenth = f"{growth.at_s % 1:.1f}"[1:] if growth.at_s % 1 < 0.95 else ".9"
         now = f"#{growth.region}, {growth.full}%{full}" if growth.region is not None else ""
-        now = "given back" if growth.change < 0 else now
+        now = labels.GIVEN_BACK if growth.change < 0 else now
         text = f" {clock(growth.at_s) + tenth:>9} {sign + format_short(abs(growth.change)):>8}"
         text += f" {format_short(growth.after):>7}  "
         lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text)), glyphs), DIM)])

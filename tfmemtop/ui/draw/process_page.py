@@ -18,6 +18,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.words import labels
 from tfmemtop.words import outside as outside_words
 from tfmemtop.words import process as process_words
 from tfmemtop.words.account import in_use, others_say, why_they_differ
@@ -64,7 +65,7 @@ def describe(
     _hook(page, process)
     environment = state.environments.get(pid)
     if environment is None and replay:
-        page.heading("Environment")
+        page.heading(labels.ENVIRONMENT)
         page.text(process_words.ENVIRONMENT_NOT_RECORDED, DIM)
     else:
         _environment(page, environment, process.gone)
@@ -130,7 +131,7 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
 def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
     look = hooked.look
     if look is not None and (unseen := process_words.unseen_tensors(look)):
-        page.text(f"Live tensors: {unseen}", WARNING)
+        page.text(process_words.live_tensors(unseen), WARNING)
     if not can_look or not hooked.allocators:
         return
     if look is None or look.cost_us is None:
@@ -148,31 +149,32 @@ def _largest(page: _Page, hooked: Hooked) -> None:
     for one in found:
         shape = ", ".join(str(extent) for extent in one.shape)
         size = exactly(f"{format_bytes(one.bytes):>11}", _LABEL)
-        name = one.name if one.kind != TENSORS else f"tensor {one.name}" if one.name else "unnamed tensor"
+        name = process_words.tensor(one.name) if one.kind == TENSORS else one.name
         page.verbatim(f"{size}{name}  [{shape}] {one.dtype} on {one.device}")
 
 
 def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:
     seen = process.seen
     hello = process.hooked.hello if process.hooked else None
-    page.heading("Process")
-    page.fact("command", " ".join(seen.command) or None, BOLD)
-    page.fact("user", seen.user or None)
+    page.heading(labels.PROCESS)
+    page.fact(labels.COMMAND, " ".join(seen.command) or None, BOLD)
+    page.fact(labels.USER, seen.user or None)
     if seen.started:
         started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
         elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.gone), None)
-        page.fact("started", started + (f", {format_duration(elapsed)} ago" if elapsed is not None else ""))
+        ago = None if elapsed is None else format_duration(elapsed)
+        page.fact(labels.STARTED, process_words.since(started, ago))
     if process.gone:
-        page.fact("state", process_words.LAST_FIGURES, WARNING)
+        page.fact(labels.STATE, process_words.LAST_FIGURES, WARNING)
     parent = state.processes.get(seen.ppid)
-    page.fact("parent", f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
+    page.fact(labels.PARENT, f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
     if seen.run is not None:
-        page.fact("run", f"{seen.run}")
-    page.fact("host memory", format_bytes(process.rss))
+        page.fact(labels.RUN, f"{seen.run}")
+    page.fact(labels.HOST_MEMORY, format_bytes(process.rss))
     if hello:
-        page.fact("Python", f"{hello.python}  {hello.executable}")
+        page.fact(labels.PYTHON, f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
-        page.fact("TensorFlow", (hello.tensorflow or process_words.UNFINISHED_IMPORT) + where)
+        page.fact(labels.TENSORFLOW, (hello.tensorflow or process_words.UNFINISHED_IMPORT) + where)
 
 
 def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
@@ -186,10 +188,7 @@ def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
         return
     page.heading(process_words.ON_GPUS)
     for row in held:
-        shares = [f"{format_bytes(row.gpu_memory)} held"]
-        shares += [f"SM {row.sm} %"] if row.sm is not None else []
-        shares += [f"memory bandwidth {row.bandwidth} %"] if row.bandwidth is not None else []
-        page.fact(f"GPU {row.gpu}", ", ".join(shares))
+        page.fact(f"GPU {row.gpu}", process_words.shares(format_bytes(row.gpu_memory), row.sm, row.bandwidth))
     for name, reason in missing.items():
         page.fact(name, process_words.no_shares(reason), WARNING)
 
@@ -197,16 +196,15 @@ def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
 def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
     if not rows:
         return
-    page.heading("TensorFlow's allocators")
+    page.heading(labels.ALLOCATORS)
     for row in rows:
-        place = f" on GPU {row.gpu}" if row.gpu is not None else ""
-        page.fact(row.device, f"{row.allocator or 'allocator unknown'}{place}" + (", ended" if row.ended else ""))
+        page.fact(row.device, process_words.allocator(row.allocator, row.gpu, ended=row.ended))
         figures = [
-            ("in use", row.in_use),
-            ("cached", row.cached),
-            ("pool", row.pool),
-            ("peak", row.peak),
-            ("limit", row.limit),
+            (labels.IN_USE, row.in_use),
+            (labels.CACHED, row.cached),
+            (labels.POOL, row.pool),
+            (labels.PEAK, row.peak),
+            (labels.LIMIT, row.limit),
         ]
         page.fact("", ", ".join(f"{name} {format_bytes(value)}" for name, value in figures))
 
@@ -221,29 +219,24 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         page.text(call_text(asked), BOLD, "  ")
         page.text(f"  {spot(asked.file, asked.line, whole=True)}", DIM, "  ")
         if asked.error:
-            page.text(f"  raised {asked.error}", ERROR, "  ")
+            page.text(f"  {process_words.raised(asked.error)}", ERROR, "  ")
     page.heading(process_words.IN_EFFECT)
     made = hooked.initialised
     if made:
         at = spot(made.file, made.line, whole=True) if made.file else None
-        page.fact("refused at" if made.error else "made by", at)
+        page.fact(labels.REFUSED_AT if made.error else labels.MADE_BY, at)
         if made.code:
             page.fact("", made.code, DIM)
         if made.error:
             page.fact("", made.error, ERROR)
         for index, (name, value) in enumerate(sorted(made.variables.items())):
-            page.fact("" if index else "under", f"{name}={masked(name, value)}")
+            page.fact("" if index else labels.UNDER, f"{name}={masked(name, value)}")
     elif hooked.effective:
-        page.fact("made by", "not known", DIM)
+        page.fact(labels.MADE_BY, labels.NOT_KNOWN, DIM)
     if not hooked.effective and not (made and made.error):
         page.text(process_words.NOT_SETTLED, DIM)
     for device, effect in sorted(hooked.effective.items()):
-        words = [
-            "growth " + (UNKNOWN if effect.growth is None else "on" if effect.growth else "off"),
-            f"limit {format_bytes(effect.limit)}",
-            effect.allocator or "allocator unknown",
-        ]
-        page.fact(device, ", ".join(words))
+        page.fact(device, process_words.in_effect(effect.growth, format_bytes(effect.limit), effect.allocator))
         for settled in effect.settled:
             page.fact("", process_words.settled(settled_text(settled)), WARNING)
 
@@ -263,7 +256,7 @@ def _hook(page: _Page, process: ProcessState) -> None:
         page.heading(outside_words.HEADING)
         page.text(outside_words.sentence(process.outside))
         if process.outside.build:
-            page.fact("build", process.outside.build)
+            page.fact(labels.BUILD, process.outside.build)
         within = process.outside.state is events.OutsideState.HOOKED
         if process.injection and not within:
             page.text(sentence_of_injection(process.injection), WARNING)
@@ -275,7 +268,7 @@ def _hook(page: _Page, process: ProcessState) -> None:
         return
     if hooked and not hooked.ended and not hooked.dropped:
         return
-    page.heading("The hook")
+    page.heading(labels.THE_HOOK)
     if hooked and hooked.ended:
         page.text(process_words.HOOK_ENDED if process.gone else process_words.HOOK_LOST)
     if hooked and hooked.dropped:
@@ -293,7 +286,7 @@ def _hook(page: _Page, process: ProcessState) -> None:
 
 
 def _environment(page: _Page, environment: events.Environment | None, gone: bool) -> None:
-    page.heading("Environment")
+    page.heading(labels.ENVIRONMENT)
     if environment is None:
         page.text(process_words.ENVIRONMENT_GONE if gone else process_words.ENVIRONMENT_AWAITED, DIM)
         return

@@ -18,6 +18,7 @@ from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
+from tfmemtop.words import pool_map as words
 from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
 from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.panels import SCRIPT_ASKED_FOR
@@ -89,7 +90,7 @@ class AllocatorPanel(Panel):
         if view is None:
             pool = process.hooked.pools.get(key[1])
             missing = refusal_text(pool.map) if pool and pool.map else ""
-            return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
+            return [[Segment(" " + fit(words.no_map(missing), width - 1, self.glyphs), DIM)]] if missing else []
         lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
         room -= len(lines)
         if width < _BESIDE_FROM:
@@ -122,7 +123,11 @@ class AllocatorPanel(Panel):
 
     def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
         cell = chunk_map.strip_cell(view.regions, width, height)
-        return cut([Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)], width, self.glyphs)
+        return cut(
+            [Segment(f" {words.of(device)} "), *map_figures.shades_legend(cell, self.glyphs)],
+            width,
+            self.glyphs,
+        )
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run

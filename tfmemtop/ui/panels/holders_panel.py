@@ -11,7 +11,7 @@ from tfmemtop.state import State
 from tfmemtop.state.holder_views import Happened, Listed, age_s, happened, since_run_s, windows
 from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import why_none
-from tfmemtop.state.pool_views import PoolKey, place
+from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.state.step_slices import Slice
 from tfmemtop.ui.draw import holder_facts, holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
@@ -22,6 +22,7 @@ from tfmemtop.ui.draw.text import end_of, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.words import holders as words
+from tfmemtop.words.pool_map import place
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _BESIDE = 2  # cells between two graphs

@@ -18,7 +18,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, UNICODE, WARNI
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
 from tfmemtop.units import format_bytes
-from tfmemtop.words import fit_screen, searching
+from tfmemtop.words import fit_screen, labels, searching
 from tfmemtop.words.dialogs import COPIED, COPY_LINES
 from tfmemtop.words.fit import progress
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
@@ -106,7 +106,7 @@ class FitDialog(Dialog[Answer]):
             hints.append(("R", fit_screen.relaunch_with(fit_screen.found_words(self._found))))
         if search.can_go_on:
             hints.append(("F", fit_screen.GO_ON))
-        return [*hints, ("N", "new search"), ("Esc", "close")]
+        return [*hints, ("N", labels.NEW_SEARCH), ("Esc", "close")]
 
     @property
     def _advice(self) -> SuggestedLimit | None:

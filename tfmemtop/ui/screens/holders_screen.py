@@ -13,7 +13,7 @@ from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.words import holders as words
-from tfmemtop.words import refusals
+from tfmemtop.words import labels, refusals
 
 
 class HoldersScreen(FullScreen[HoldersPanel]):
@@ -62,7 +62,7 @@ class HoldersScreen(FullScreen[HoldersPanel]):
                 hints += [("p", "peak")] if choice.at is not None else []
                 hints += [("Enter", "parts"), (arrows, "moment")]
             if len(known) > 1:
-                hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
+                hints += [("c", "compare" if choice.pair is None else labels.NEXT_OR_NONE), ("v", "window")]
         hints += [("n", "now")] if self._can_ask else []
         pools = pools_with_holders(panel.state)
         if len(pools) > 1 and choice.key in pools:

@@ -10,7 +10,7 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
-from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, place, pool_map, pools, why_no_map
+from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, pool_map, pools, why_no_map
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
@@ -19,7 +19,9 @@ from tfmemtop.ui.map_wishes import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.words import labels
 from tfmemtop.words import pool_map as words
+from tfmemtop.words.counting import sentence
 from tfmemtop.words.holders import NO_FACES
 from tfmemtop.words.no_map import remedy_text, why_text
 from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
@@ -188,7 +190,7 @@ class MapPanel(MovedPanel):
         reading = process.hooked.allocators.get(self.key[1]) if process and process.hooked else None
         allocator = reading.allocator or "" if reading else ""
         alone = self.at + 1 if self.view and self.zoom is not None else None
-        return words.title(place(self.state, self.key), allocator, self.key[0], alone)
+        return words.title(words.place(self.state, self.key), allocator, self.key[0], alone)
 
     def _right(self) -> str:
         if self.view is None:
@@ -207,7 +209,7 @@ class MapPanel(MovedPanel):
             reason = why_no_map(self.state, self.key)
             text, remedy = why_text(reason), remedy_text(reason)
         lines: list[Line] = [[]]
-        for told, style in ((f"No map: {text}", BOLD), (remedy, KEY)):
+        for told, style in ((sentence(words.no_map(text)), BOLD), (remedy, KEY)):
             lines += [[Segment(f"  {line}", style)] for line in (wrap(told, width - 4) if told else [])]
         return lines
 
@@ -324,7 +326,7 @@ class MapScreen(FullScreen[MapPanel]):
         if panel.holders.faces is not None:
             sides = "[ ]" if self.session.replay else "Left Right" if panel.glyphs.ascii else "← →"
             hints += [(sides, "cell")] * panel.holders.shown
-            hints += [("b", "in use" if panel.holders.shown else "by holder"), ("B", "holders")]
+            hints += [("b", labels.IN_USE if panel.holders.shown else labels.BY_HOLDER), ("B", "holders")]
         known = pools(panel.state)
         if len(known) > 1 and panel.key in known:
             pid, device = known[(known.index(panel.key) + 1) % len(known)]

@@ -27,15 +27,17 @@ class _Column(NamedTuple):
     rank: int  # with little room, the column of the highest rank is left out first
 
 
+_RUN, _DURATION, _FIRST_STEP, _PACE, _PEAK, _POOL, _PROCESS, _FRAGM = comparison.RUN_HEADINGS
+
 _COLUMNS = (
-    _Column("RUN", 3, lambda run: str(run.run), 0),
-    _Column("DURATION", 9, lambda run: format_duration(run.duration_s), 1),
-    _Column("FIRST STEP", 10, lambda run: _or_dash(run.first_step_s, format_duration), 5),
-    _Column("STEPS/S", 7, lambda run: _or_dash(run.steps_per_s, format_rate), 2),
-    _Column("PEAK", 7, lambda run: format_short(run.peak_in_use), 0),
-    _Column("POOL", 7, lambda run: format_short(run.peak_pool), 0),
-    _Column("PROCESS", 7, lambda run: format_short(run.peak_process_total), 0),
-    _Column("FRAGM", 5, lambda run: _or_dash(run.fragmentation, lambda share: f"{share:.0%}"), 4),
+    _Column(_RUN, 3, lambda run: str(run.run), 0),
+    _Column(_DURATION, 9, lambda run: format_duration(run.duration_s), 1),
+    _Column(_FIRST_STEP, 10, lambda run: _or_dash(run.first_step_s, format_duration), 5),
+    _Column(_PACE, 7, lambda run: _or_dash(run.steps_per_s, format_rate), 2),
+    _Column(_PEAK, 7, lambda run: format_short(run.peak_in_use), 0),
+    _Column(_POOL, 7, lambda run: format_short(run.peak_pool), 0),
+    _Column(_PROCESS, 7, lambda run: format_short(run.peak_process_total), 0),
+    _Column(_FRAGM, 5, lambda run: _or_dash(run.fragmentation, lambda share: f"{share:.0%}"), 4),
 )
 
 
@@ -50,7 +52,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
     room = max(0, width - _taken(columns))
     share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
     figures = " ".join(f"{column.heading:>{column.width}}" for column in columns)
-    words = exactly("SETTINGS", share) + (comparison.HOW_IT_ENDED if share < room else "")
+    words = exactly(comparison.SETTINGS, share) + (comparison.HOW_IT_ENDED if share < room else "")
     lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{figures}  {words}", width), BOLD)]]
     for index, run in enumerate(runs):
         here = index == chosen

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, UNICODE, Glyphs
 from tfmemtop.ui.screens.dialog import Hint, Option, OptionsDialog
+from tfmemtop.words import labels
 from tfmemtop.words.safe import safe
 from tfmemtop.words.signals import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 
@@ -31,7 +32,7 @@ class SignalScreen(OptionsDialog[int]):
     def hints(self) -> list[Hint]:
         arrows = f"{self.glyphs.up}{self.glyphs.down}"
         sends = send(self.options[self.chosen].label, len(self._processes))
-        return [("Enter", sends), ("Esc", "send nothing"), (f"{arrows} 0-9", "choose")]
+        return [("Enter", sends), ("Esc", labels.SEND_NOTHING), (f"{arrows} 0-9", "choose")]
 
     def above(self, width: int) -> list[Line]:
         count = len(self._processes)
