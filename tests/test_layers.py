@@ -18,7 +18,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cluster",
         "tensorflow_text",
         "doctor.check",
-        "engine.process.unstarted",
         "notebooks.python",  # why a Python is unfit for kernels
         "session.not_chosen",  # why the user's choice cannot be used
         "recording.errors",  # what is wrong with a recording
@@ -98,8 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "exit_codes",
         "placement",
         "failure",  # why the exporter has failed
-        "words.unusable",  # why settings cannot be used here
-        *("probe", "words.starting", "words.keeping", "xla", "whatif"),
+        *("probe", "words.keeping", "xla", "whatif"),
         "rules",  # which find where a window of allocations would show more
         "metrics",  # the engine starts its process, and sends it the stream
         "agent.layouts",  # the same table is used from inside and from outside

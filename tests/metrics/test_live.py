@@ -18,10 +18,10 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.process import exporter as exporting
 from tfmemtop.engine.process.exporter import open_exporter
 from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.process.unstarted import Why
 from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, Process, ProcessReadings, RunEnd, Session, Stop
+from tfmemtop.events.unstarted import Why
 
 pytestmark = pytest.mark.programs
 

@@ -3,8 +3,17 @@
 import msgspec
 import pytest
 
-from tfmemtop.engine.process.unstarted import Unstarted, Why
+from tfmemtop.engine.opening import unstarted as why_unstarted
+from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.events.unstarted import Unstarted, Why
+from tfmemtop.limits import TooMuch, Whole
+from tfmemtop.recording import RecordingError
+from tfmemtop.recording.errors import Trouble
+from tfmemtop.settings import NoSuchGpu
+from tfmemtop.units import GIB
+from tfmemtop.words.notices import say
 from tfmemtop.words.starting import start_text
+from tfmemtop.words.unusable import unusable
 
 
 @pytest.mark.parametrize("why", Why)
@@ -20,3 +29,37 @@ def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
     assert start_text(killed) == (
         "the engine cannot be started: it ended; if the command runs, what it prints is in /outputs/a.log"
     )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TooMuch(90 * GIB, Whole(80 * GIB, 0)),
+        TooMuch(90 * GIB, Whole(80 * GIB, 3), "90G"),
+        TooMuch(90 * GIB, Whole(80 * GIB, "job")),
+        TooMuch(90 * GIB, Whole(80 * GIB, None)),
+        NoSuchGpu(4, 2),
+        NoSuchGpu(None, 0),
+        RecordingError(Trouble.TAKEN, "/runs/a.jsonl"),
+        RecordingError(Trouble.UNWRITABLE, "/runs/a.jsonl", "no room"),
+    ],
+)
+def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exception) -> None:
+    told = msgspec.json.decode(msgspec.json.encode(why_unstarted(error)), type=Unstarted)
+    assert start_text(told) == unusable(error)
+    assert told.exit_code == 2
+
+
+def test_a_notice_has_the_reason_as_facts_or_in_an_older_recording_as_its_sentence() -> None:
+    why = Unstarted(Why.NOT_FOUND, "pyhton")
+    new = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
+    old = Notice(
+        t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, detail="pyhton: command not found"
+    )
+    assert say(new).text == say(old).text == "not relaunched: pyhton: command not found"
+
+
+def test_an_exporter_that_has_ended_is_told_with_its_exit_code_where_nothing_else_is_known() -> None:
+    new = Notice(t=1.0, key="exporter", level=Level.WARNING, kind=NoticeKind.EXPORTER_ENDED, about=3)
+    old = Notice(t=1.0, key="exporter", level=Level.WARNING, kind=NoticeKind.EXPORTER_ENDED, detail="exit code 3")
+    assert say(new) == say(old)

@@ -27,9 +27,9 @@ from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.engine.tries import open_tries
+from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.not_sought import NotSought

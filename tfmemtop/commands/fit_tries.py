@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from tfmemtop.commands.saying import note, tell
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.tries import Tries
 from tfmemtop.events import Event, HookAbsence
+from tfmemtop.events.unstarted import StartError
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why

@@ -24,9 +24,9 @@ from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
-from tfmemtop.engine.process.unstarted import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
+from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, read

@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfmemtop.engine.opening import unstarted
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.procfs import read_environment, read_stat
@@ -48,9 +48,8 @@ from tfmemtop.events import (
     Terminal,
     Upcoming,
 )
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.settings import Settings
-from tfmemtop.words.starting import start_text
-from tfmemtop.words.unusable import unusable
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.exporter import Exporter
@@ -257,15 +256,13 @@ class Engine:
             await self.watch.prepare(self._argv, settings)
             choose(self._kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
-            why = _why(error)
-            self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, why)
+            self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted=unstarted(error))
         else:
             self._stream.withdraw("relaunch")
             self._stream.publish(Upcoming(t=self._stream.now(), settings=settings))
 
     def _not_relaunched(self, error: Exception) -> None:
-        why = _why(error)
-        self._stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, why)
+        self._stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted=unstarted(error))
 
     def _end(self, grace_s: float) -> None:
         if self._stopping is not None and not self._stopping.done():
@@ -349,7 +346,3 @@ class Engine:
         return any(
             (stat := read_stat(pid)) is not None and stat.session == ours for pid in self.watch.readings.of_runs()
         )
-
-
-def _why(error: Exception) -> str:
-    return start_text(error.unstarted) if isinstance(error, StartError) else unusable(error)

@@ -14,12 +14,12 @@ from typing import Any
 from tfmemtop.engine.engine import Engine
 from tfmemtop.engine.opening import REFUSALS, forget_old, info, keep_recording, unstarted
 from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.process.unstarted import Unstarted, Why
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Terminal
+from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.failure import facts_of
 
 _ENDS_S = 5.0

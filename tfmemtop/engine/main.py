@@ -28,7 +28,6 @@ from tfmemtop.engine.process.descriptors import take_many
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
@@ -39,6 +38,7 @@ from tfmemtop.engine.stream.folders import (
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Terminal
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.recording import Writer
 
 

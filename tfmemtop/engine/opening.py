@@ -5,7 +5,6 @@ import time
 
 from tfmemtop.engine.process.command import readable
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.session_event import watched
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
@@ -15,8 +14,10 @@ from tfmemtop.engine.stream.recorder import session_unrecorded
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.limits import TooMuch
 from tfmemtop.recording import RecordingError, Writer
-from tfmemtop.words.unusable import unusable
+from tfmemtop.settings import NoSuchGpu
 
 REFUSALS = (StartError, ValueError, RecordingError, OSError)
 """The exceptions of a start that fails for a foreseen reason. :func:`unstarted` returns that reason."""
@@ -73,9 +74,18 @@ def forget_old() -> None:
 
 
 def unstarted(error: Exception) -> Unstarted:
-    """Return why the start failed with *error*, one of the :data:`REFUSALS`."""
-    if isinstance(error, StartError):
-        return error.unstarted
-    if isinstance(error, OSError) and error.filename:
-        return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
-    return Unstarted(Why.REFUSED, detail=unusable(error))
+    """Return why the start failed with *error*, usually one of the :data:`REFUSALS`."""
+    match error:
+        case StartError():
+            return error.unstarted
+        case TooMuch(whole=whole):
+            host, gpu = (whole.owner, None) if isinstance(whole.owner, str) else (None, whole.owner)
+            return Unstarted(Why.TOO_MUCH, error.text, size=error.size, whole=whole.size, owner=host, index=gpu)
+        case NoSuchGpu():
+            return Unstarted(Why.NO_SUCH_GPU, index=error.index, count=error.count)
+        case RecordingError():
+            path, of = str(error.path), error.trouble.value
+            return Unstarted(Why.RECORDING, path, error.detail, count=error.count, of=of)
+        case OSError() if error.filename:
+            return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
+    return Unstarted(Why.REFUSED, detail=str(error))

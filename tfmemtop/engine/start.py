@@ -5,7 +5,7 @@ import subprocess
 
 from tfmemtop import boot
 from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.process.unstarted import Unstarted, Why
+from tfmemtop.events.unstarted import Unstarted, Why
 
 
 def start_apart(launch: Launch) -> Launched:

@@ -16,7 +16,6 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.dump_watch import Dumps
@@ -38,6 +37,7 @@ from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import PutDown, Window
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings

@@ -7,6 +7,7 @@ from tfmemtop.events.base import Event
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.keep import Latest
+from tfmemtop.events.unstarted import Unstarted
 
 
 class Level(Enum):
@@ -45,8 +46,8 @@ class NoticeKind(Enum):
     ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
     ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process
     KERNEL_IS_JUPYTERS = "kernel_is_jupyters"  # only Jupyter can restart a kernel
-    NOT_CHOSEN = "not_chosen"  # the settings of a kernel's next start are not changed; detail: why
-    NOT_RELAUNCHED = "not_relaunched"  # detail: why
+    NOT_CHOSEN = "not_chosen"  # the settings of a kernel's next start are not changed; unstarted: why
+    NOT_RELAUNCHED = "not_relaunched"  # unstarted: why
     ENDING_FAILED = "ending_failed"  # detail: the error
     SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why
 
@@ -73,7 +74,7 @@ class NoticeKind(Enum):
     ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
     ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
 
-    EXPORTER_ENDED = "exporter_ended"  # detail: how it ended
+    EXPORTER_ENDED = "exporter_ended"  # detail: its error or its signal; about: its exit code, if there is no detail
     EXPORTER_SILENT = "exporter_silent"
     METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
 
@@ -87,7 +88,8 @@ class Notice(Event, tag="notice", frozen=True):
 
     ``key`` names the subject: a newer notice replaces an older one of the same key. ``about`` and ``count`` are
     numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error. ``damage`` is
-    the reason why something could not be read.
+    the reason why something could not be read. ``unstarted`` is the reason why nothing was started; older recordings
+    have its sentence in ``detail``.
     """
 
     keep = Latest("key", most=64)
@@ -103,3 +105,4 @@ class Notice(Event, tag="notice", frozen=True):
     part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
     of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
     damage: Damage | None = None
+    unstarted: Unstarted | None = None

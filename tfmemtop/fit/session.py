@@ -115,9 +115,9 @@ class SessionTries(ABC):
         self._run = newest_run + 1
         return self._start()
 
-    def stop(self, why: Why = Why.INTERRUPTED, detail: str = "", held: Held | None = None) -> None:
+    def stop(self, why: Why = Why.INTERRUPTED, held: Held | None = None, notice: Notice | None = None) -> None:
         """Make no further try. A run that is under way is not ended."""
-        self.phase, self.stopped = Phase.DONE, Stopped(why, detail, held)
+        self.phase, self.stopped = Phase.DONE, Stopped(why, held, notice)
 
     def take(self, event: Event) -> list[Command]:
         """Process the session's next event, and return the commands for the engine."""
@@ -156,7 +156,7 @@ class SessionTries(ABC):
             case Stopping(phase=StoppingPhase.HELD):
                 self.stop(Why.MEMORY_HELD, held=event.held)
             case Notice(kind=NoticeKind.NOT_RELAUNCHED):
-                self.stop(Why.NOT_STARTED, event.detail)
+                self.stop(Why.NOT_STARTED, notice=event)
             case _:
                 pass
 

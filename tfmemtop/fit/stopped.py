@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from tfmemtop.events import Held
+from tfmemtop.events import Held, Notice
 
 
 class Why(Enum):
@@ -13,14 +13,14 @@ class Why(Enum):
     OTHER_RUN = "other_run"  # the user started another run
     RUN_ENDED = "run_ended"  # the user ended the run of a try
     MEMORY_HELD = "memory_held"  # the last try's memory did not become free
-    NOT_STARTED = "not_started"  # the script could not be started; ``detail`` has the reason
+    NOT_STARTED = "not_started"  # the script could not be started; ``notice`` has the reason
     ENGINE_GONE = "engine_gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The reason. ``detail`` is why the script was not started, ``held`` is the memory that did not become free."""
+    """The reason. ``held`` is the memory that did not become free, ``notice`` reports that no script was started."""
 
     why: Why
-    detail: str = ""
     held: Held | None = None
+    notice: Notice | None = None

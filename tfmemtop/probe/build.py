@@ -331,7 +331,7 @@ def _run(command: list[str], draft: Path) -> str | None:
         raise _CannotBuild("compiler_slow", count=_COMPILE_S) from None
     except OSError as error:
         raise _CannotBuild("compiler_failed", detail=str(error)) from None
-    return None if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
+    return None if done.returncode == 0 else done.stderr or f"{command[0]}: {done.returncode}"
 
 
 def _pool_lock(include: Path) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from tfmemtop.words.counting import counted
 from tfmemtop.words.endings import ending, still_held
 from tfmemtop.words.hook_absence import reason_text
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
+from tfmemtop.words.notices import say
 
 NOTEWORTHY = 0.02
 """Differences in speed below this share do not count: two runs hardly ever have so similar a speed."""
@@ -98,8 +99,8 @@ def stopped_words(stopped: Stopped) -> str:
     if stopped.why is Why.MEMORY_HELD:
         why = f": {still_held(stopped.held)}" if stopped.held else ""
         return f"the next try would not have had all the memory{why}"
-    if stopped.why is Why.NOT_STARTED:
-        return f"not relaunched: {stopped.detail}"
+    if stopped.notice is not None:
+        return say(stopped.notice).text
     return {
         Why.INTERRUPTED: "interrupted",
         Why.OTHER_RUN: "another run was started meanwhile",

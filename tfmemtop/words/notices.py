@@ -6,6 +6,7 @@ from tfmemtop.events import Damage, Notice, NoticeKind, Windowless
 from tfmemtop.words.damage import damage_text
 from tfmemtop.words.holders import unread_text, why_windowless
 from tfmemtop.words.hook_parts import doing
+from tfmemtop.words.starting import start_text
 
 K = NoticeKind
 
@@ -33,6 +34,8 @@ def say(notice: Notice) -> Said:
         detail = why_windowless(_WINDOWLESS[notice.of])
     if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
         detail = unread_text(_DAMAGE[notice.of], detail)
+    if notice.unstarted is not None:
+        detail = start_text(notice.unstarted)
     if notice.damage is not None:
         detail = f"{detail}: {damage_text(notice.damage)}"
     return say_kind(notice.kind, detail, notice.about, notice.count)
@@ -48,6 +51,8 @@ def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None
         return Said("")
     if kind is K.ENGINE_GONE:
         return Said(_engine_gone(about, detail), "[q] quits")
+    if kind is K.EXPORTER_ENDED and not detail:
+        detail = f"exit code {about}"
     text, remedy = _SAID[kind]
     return Said(text.format(about=about, count=count, detail=detail), remedy)
 

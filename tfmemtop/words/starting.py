@@ -1,6 +1,10 @@
 """The error texts for a script or an engine that could not be started, or has not ended, in one line. Pure."""
 
-from tfmemtop.engine.process.unstarted import Unstarted, Why
+from tfmemtop.events.unstarted import Unstarted, Why
+from tfmemtop.limits import TooMuch, Whole
+from tfmemtop.recording.errors import RecordingError, Trouble
+from tfmemtop.settings import NoSuchGpu
+from tfmemtop.words.unusable import unusable
 
 _TEXTS = {
     Why.NO_COMMAND: "no command to start",
@@ -31,7 +35,23 @@ def crashed(signal: str) -> str:
 
 def start_text(unstarted: Unstarted) -> str:
     """Return why the script was not started, as one line without a full stop. It contains text from outside."""
-    text = _TEXTS[unstarted.why].format(name=unstarted.name, detail=unstarted.detail or "it ended")
+    if unstarted.why in _TEXTS:
+        text = _TEXTS[unstarted.why].format(name=unstarted.name, detail=unstarted.detail or "it ended")
+    else:
+        text = unusable(_error(unstarted))
     if unstarted.output_path is not None:
         text += f"; if the command runs, what it prints is in {unstarted.output_path}"
     return text
+
+
+def _error(unstarted: Unstarted) -> Exception:
+    """Return the error that *unstarted* was made of."""
+    match unstarted.why:
+        case Why.TOO_MUCH:
+            whole = Whole(unstarted.whole, unstarted.index if unstarted.owner is None else unstarted.owner)
+            return TooMuch(unstarted.size or 0, whole, unstarted.name)
+        case Why.NO_SUCH_GPU:
+            return NoSuchGpu(unstarted.index, unstarted.count or 0)
+        case _:
+            trouble = next((one for one in Trouble if one.value == unstarted.of), Trouble.UNWRITABLE)
+            return RecordingError(trouble, unstarted.name, unstarted.detail, unstarted.count)

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 
 
 def readable(text: str) -> str:

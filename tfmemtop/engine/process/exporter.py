@@ -19,10 +19,10 @@ from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.daemon import rename
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream, line_of
 from tfmemtop.events import Level, NoticeKind, Session
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.failure import facts_of
 from tfmemtop.metrics import discovery
 from tfmemtop.metrics.signs import BEAT_S, FAILED, TROUBLE
@@ -68,7 +68,8 @@ class Exporter:
         self._looking: asyncio.TimerHandle | None = None
         self._beat = time.monotonic()
         self._ending = self._gone = False
-        self._why = self._how = ""  # why it failed, by its own message; and how it ended, by its exit status
+        self._why = ""  # why it failed, by its own message
+        self._code: int | None = None  # negative: the signal that ended it
         self.failed: list[Failed] = []
 
     def begin(self, runs: Runs) -> None:
@@ -175,19 +176,21 @@ class Exporter:
         if self._looking is not None:
             self._looking.cancel()
         if not self._ending:
-            self._how = _how(os.waitstatus_to_exitcode(status))
+            self._code = os.waitstatus_to_exitcode(status)
             # The exporter may have sent its reason. That is still in the socket, and is read in a moment.
             asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._tell_of_end)
 
     def _tell_of_end(self) -> None:
-        if self._how:
-            self._fail(NoticeKind.EXPORTER_ENDED, self._why or self._how)
-            self._how = ""
+        code, self._code = self._code, None
+        if code is None:
+            return
+        known = self._why or (signal.Signals(-code).name if -code in list(signal.Signals) else "")
+        self._fail(NoticeKind.EXPORTER_ENDED, known, None if known else code)
 
-    def _fail(self, kind: NoticeKind, detail: str) -> None:
-        self.failed.append(Failed(kind, detail, None))
+    def _fail(self, kind: NoticeKind, detail: str, about: int | None = None) -> None:
+        self.failed.append(Failed(kind, detail, about))
         key = "exporter" if kind is NoticeKind.EXPORTER_ENDED else kind.value
-        self._stream.notice(key, kind, Level.WARNING, detail)
+        self._stream.notice(key, kind, Level.WARNING, detail, about=about)
 
 
 def _activity(pid: int) -> tuple[str, int]:
@@ -197,10 +200,6 @@ def _activity(pid: int) -> tuple[str, int]:
         return fields[0], int(fields[11]) + int(fields[12])
     except (OSError, ValueError, IndexError):
         return "X", 0  # the process has ended
-
-
-def _how(code: int) -> str:
-    return signal.Signals(-code).name if -code in list(signal.Signals) else f"exit code {code}"
 
 
 def open_exporter(stream: Stream, asked: Export | None, session: Session) -> Exporter | None:

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from tfmemtop.engine.process.unstarted import Unstarted
+from tfmemtop.events.unstarted import Unstarted
 from tfmemtop.settings import INTERVAL_S, Settings
 
 

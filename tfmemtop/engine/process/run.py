@@ -18,12 +18,12 @@ from tfmemtop.engine.process.injection import with_hook, xla_folder
 from tfmemtop.engine.process.joined import Joined
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.unstarted import StartError, Unstarted, Why
 from tfmemtop.engine.process.xla_flags import Refused, with_report
 from tfmemtop.engine.sources.kernel_kills import OomCounter
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment

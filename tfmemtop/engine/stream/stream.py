@@ -8,6 +8,7 @@ import msgspec
 
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Damage, Event, Level, Notice, NoticeKind, encode
+from tfmemtop.events.unstarted import Unstarted
 
 
 class Line(NamedTuple):
@@ -76,11 +77,20 @@ class Stream:
         about: int | None = None,
         count: int | None = None,
         damage: Damage | None = None,
+        unstarted: Unstarted | None = None,
     ) -> None:
         """Publish a :class:`Notice` unless the last one of *key* has the same content."""
         detail = detail[:_DETAIL]
         notice = Notice(
-            t=self.now(), key=key, level=level, kind=kind, detail=detail, about=about, count=count, damage=damage
+            t=self.now(),
+            key=key,
+            level=level,
+            kind=kind,
+            detail=detail,
+            about=about,
+            count=count,
+            damage=damage,
+            unstarted=unstarted,
         )
         last = self._notices.get(key)
         if last is None or last.kind is None:

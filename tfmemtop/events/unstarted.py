@@ -1,8 +1,11 @@
 """Why a script or its engine could not be started, as values; ``words/starting.py`` has the texts for users."""
 
 from enum import Enum
+from typing import Literal
 
 import msgspec
+
+from tfmemtop.bounds import Name, Number, Size, Text
 
 
 class Why(Enum):
@@ -21,7 +24,10 @@ class Why(Enum):
     METRICS_ADDRESS = "metrics_address"  # it is taken, or cannot be used (name: the address, detail)
     METRICS_FILE = "metrics_file"  # it cannot be written (name: its path, detail)
     METRICS_NO_FILE = "metrics_no_file"  # the path is a device or a folder (name: the path)
-    REFUSED = "refused"  # settings, or a recording, cannot be used (detail)
+    TOO_MUCH = "too_much"  # a setting needs more memory than there is (name: as typed, size, whole, owner or index)
+    NO_SUCH_GPU = "no_such_gpu"  # a setting needs a GPU that this machine lacks (index, count: how many it has)
+    RECORDING = "recording"  # it cannot be written (name: its path, detail, count, of)
+    REFUSED = "refused"  # the settings or a file cannot be used (detail)
     ENGINE_FAILED = "engine_failed"  # (detail, which is empty if the engine printed nothing; output_path)
 
 
@@ -39,6 +45,9 @@ _EXIT_CODES = {
     Why.METRICS_ADDRESS: 2,
     Why.METRICS_FILE: 2,
     Why.METRICS_NO_FILE: 2,
+    Why.TOO_MUCH: 2,
+    Why.NO_SUCH_GPU: 2,
+    Why.RECORDING: 2,
     Why.REFUSED: 2,
     Why.ENGINE_FAILED: 1,
 }
@@ -47,13 +56,21 @@ _EXIT_CODES = {
 class Unstarted(msgspec.Struct, frozen=True):
     """A start that failed. ``name`` is usually the command as the user typed it; ``detail`` is the system's message.
 
-    ``output_path`` is where the command's output is kept, if the command may run nevertheless.
+    ``output_path`` is where the command's output is kept, if the command may run nevertheless. The other fields are as
+    in :class:`tfmemtop.limits.TooMuch`, :class:`tfmemtop.settings.NoSuchGpu` and
+    :class:`tfmemtop.recording.errors.RecordingError`, whose ``trouble`` is in ``of``.
     """
 
     why: Why
-    name: str = ""
-    detail: str = ""
-    output_path: str | None = None
+    name: Text = ""
+    detail: Text = ""
+    output_path: Text | None = None
+    size: Size | None = None
+    whole: Size | None = None
+    owner: Literal["machine", "container", "job", "cgroup"] | None = None
+    index: Number | None = None
+    count: Size | None = None
+    of: Name = ""
 
     @property
     def exit_code(self) -> int:
