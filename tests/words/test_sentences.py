@@ -45,8 +45,14 @@ argparse makes the help from it."""
 
 _WORD = re.compile(r"[A-Za-z'’][A-Za-z'’-]*[.,;:!?]?")  # an option is not a word
 
+_KEYS = {"PgUp", "PgDn"}
+"""Names of keys, which are no words."""
+
+_HOLE = "0"
+"""What stands for a value in an f-string."""
+
 MOST_WORDS = 2
-"""A constant of more words than this counts as a sentence."""
+"""A text of more words than this counts as a sentence. A hole of an f-string counts as a word beside two real words."""
 
 
 def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -61,14 +67,22 @@ def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
             left_out |= {id(part) for part in ast.walk(node)} - {id(node)}
     for node in nodes:
         text = "" if id(node) in left_out else _text(node)
-        if sum(1 for word in text.split() if _WORD.fullmatch(word)) > MOST_WORDS:
+        words = sum(1 for word in text.split() if _WORD.fullmatch(word) and word not in _KEYS)
+        holes = len(node.values) - len(_constants(node)) if isinstance(node, ast.JoinedStr) else 0
+        if words >= MOST_WORDS and words + holes > MOST_WORDS:
             yield node.lineno, text  # type: ignore[attr-defined]
 
 
 def _text(node: ast.AST) -> str:
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(value) if isinstance(value, ast.Constant) else "0" for value in node.values)
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        return "".join(_text(value) if isinstance(value, ast.Constant) else _HOLE for value in node.values)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+        return node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+    return ""
+
+
+def _constants(node: ast.JoinedStr) -> list[ast.Constant]:
+    return [value for value in node.values if isinstance(value, ast.Constant)]
 
 
 SHEETS = ("CSS", "DEFAULT_CSS")
@@ -117,6 +131,11 @@ def test_no_sentence_outside_words(path: Path) -> None:
         ('x = "growth is off"', 1),
         ('x = f"{a} of the card"', 1),
         ('x = f"{a} of {b}"', 0),
+        ('x = f"{a} is empty"', 1),
+        ('x = f"started {since} ago"', 1),
+        ('x = f"{a} {b} PgUp PgDn"', 0),
+        ('x = b" bytes left out here"', 1),
+        ('x = b"in use"', 0),
         ('x = "tfmemtop -- COMMAND --once --json"', 0),
         ('"""A docstring of many words."""', 0),
         ('def f():\n    """A docstring of many words."""\n    return "GPU 0"', 0),

@@ -32,6 +32,11 @@ LEAVE_NOT = "do not quit"
 LEAVE_STAY = "go on watching"
 
 
+def more_below(count: int) -> str:
+    """Return how many lines of a dialog are below those that are shown."""
+    return f"{count} more below"
+
+
 def whose_limit(on_gpu: bool) -> str:
     """Return what a memory limit applies to."""
     return "each GPU" if on_gpu else "the CPU pool"

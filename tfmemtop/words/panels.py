@@ -23,6 +23,11 @@ NO_RUN = "No script has been started: tfmemtop only watches."
 ONE_RUN = "There is one run so far. The next one is drawn over it here, whatever its settings are."
 
 
+def why_keys(hidden: int, more: str) -> str:
+    """Return what the key W shows: the findings that are hidden, which the sign *more* stands for, or all at length."""
+    return f"W: {hidden} more {more}" if hidden else "W explains"
+
+
 def runs_title(*, kernel: bool) -> str:
     """Return the title of the list of runs. Each start of a Jupyter *kernel* is a session of its own."""
     return "Runs of this kernel" if kernel else "Runs of this session"

@@ -18,6 +18,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, PLAIN, UNICODE, WAR
 from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.key_bar import KeyBar, press_bracketed
+from tfmemtop.words import panels
 from tfmemtop.words.findings.groups import say_group
 from tfmemtop.words.safe import safe
 
@@ -62,7 +63,7 @@ class WhyPanel(Panel):
             lines = lines or self._rows(group, width)
             hidden -= 1
             rows += lines
-        more = f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains" if rows else ""
+        more = panels.why_keys(hidden, self.glyphs.more) if rows else ""
         return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:

@@ -21,6 +21,7 @@ from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
 from tfmemtop.ui.draw.palette import DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import press_hint
 from tfmemtop.ui.screens.drawn import Drawn
+from tfmemtop.words import dialogs
 from tfmemtop.words.safe import safe
 
 T = TypeVar("T")
@@ -225,7 +226,7 @@ class _Hints(Panel):
         above, below = self._dialog.hidden
         parts = []
         if below:
-            parts.append(f"{self.glyphs.down} {below} more below")
+            parts.append(f"{self.glyphs.down} {dialogs.more_below(below)}")
         if above:
             parts.append(f"{self.glyphs.up} {above} above")
         return [Segment("  ".join(parts), DIM)] if parts else []
