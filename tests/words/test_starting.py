@@ -6,7 +6,7 @@ import pytest
 from tfmemtop.engine.opening import unstarted as why_unstarted
 from tfmemtop.events import Level, Notice, NoticeKind
 from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.limits import TooMuch, Whole
+from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.recording import RecordingError
 from tfmemtop.recording.errors import Trouble
 from tfmemtop.settings import NoSuchGpu
@@ -36,7 +36,7 @@ def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
     [
         TooMuch(90 * GIB, Whole(80 * GIB, 0)),
         TooMuch(90 * GIB, Whole(80 * GIB, 3), "90G"),
-        TooMuch(90 * GIB, Whole(80 * GIB, "job")),
+        TooMuch(90 * GIB, Whole(80 * GIB, HostOwner.JOB)),
         TooMuch(90 * GIB, Whole(80 * GIB, None)),
         NoSuchGpu(4, 2),
         NoSuchGpu(None, 0),

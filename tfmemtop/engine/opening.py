@@ -15,7 +15,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
-from tfmemtop.limits import TooMuch
+from tfmemtop.limits import HostOwner, TooMuch
 from tfmemtop.recording import RecordingError, Writer
 from tfmemtop.settings import NoSuchGpu
 
@@ -79,7 +79,7 @@ def unstarted(error: Exception) -> Unstarted:
         case StartError():
             return error.unstarted
         case TooMuch(whole=whole):
-            host, gpu = (whole.owner, None) if isinstance(whole.owner, str) else (None, whole.owner)
+            host, gpu = (whole.owner, None) if isinstance(whole.owner, HostOwner) else (None, whole.owner)
             return Unstarted(Why.TOO_MUCH, error.text, size=error.size, whole=whole.size, owner=host, index=gpu)
         case NoSuchGpu():
             return Unstarted(Why.NO_SUCH_GPU, index=error.index, count=error.count)

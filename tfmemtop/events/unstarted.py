@@ -1,11 +1,11 @@
 """Why a script or its engine could not be started, as values; ``words/starting.py`` has the texts for users."""
 
 from enum import Enum
-from typing import Literal
 
 import msgspec
 
 from tfmemtop.bounds import Name, Number, Size, Text
+from tfmemtop.limits import HostOwner
 
 
 class Why(Enum):
@@ -67,7 +67,7 @@ class Unstarted(msgspec.Struct, frozen=True):
     output_path: Text | None = None
     size: Size | None = None
     whole: Size | None = None
-    owner: Literal["machine", "container", "job", "cgroup"] | None = None
+    owner: HostOwner | None = None
     index: Number | None = None
     count: Size | None = None
     of: Name = ""
