@@ -32,7 +32,7 @@ SIZE = (160, 48)
 
 _DRAWN_S = 0.02  # Textual draws what has changed at the next sixtieth of a second
 
-Growth = tuple[float, float]
+HeldAndGrown = tuple[float, float]
 """MB held after the first simulated hour, and the MB by which this has grown at the end."""
 
 
@@ -68,7 +68,7 @@ def _seconds(step: int, days: int) -> Iterator[int]:
     yield from range(HOUR_S, days * DAY_S, step)
 
 
-def _fold(take: Callable[[events.Event], None], step: int, days: int) -> Growth:
+def _fold(take: Callable[[events.Event], None], step: int, days: int) -> HeldAndGrown:
     machine = Machine(1, PROCESSES)
     for event in machine.beginning():
         take(event)
@@ -81,18 +81,18 @@ def _fold(take: Callable[[events.Event], None], step: int, days: int) -> Growth:
     return after_an_hour, _resident_mb() - after_an_hour
 
 
-def state(step: int, days: int) -> Growth:
+def state(step: int, days: int) -> HeldAndGrown:
     """The screen's state."""
     kept = State()
     return _fold(lambda event: apply(kept, event), step, days)
 
 
-def backlog(step: int, days: int) -> Growth:
+def backlog(step: int, days: int) -> HeldAndGrown:
     """What the engine keeps for screens that come late."""
     return _fold(Backlog().add, step, days)
 
 
-async def _screen(step: int, days: int) -> Growth:
+async def _screen(step: int, days: int) -> HeldAndGrown:
     machine, feed = Machine(1, PROCESSES), Feed()
     app = DrawingApp(LiveSource(feed), UiOptions())
     async with app.run_test(size=SIZE) as pilot:
@@ -112,7 +112,7 @@ async def _screen(step: int, days: int) -> Growth:
         return after_an_hour, _resident_mb() - after_an_hour
 
 
-def screen(step: int, days: int) -> Growth:
+def screen(step: int, days: int) -> HeldAndGrown:
     """The whole screen, drawing frames all the while."""
     return asyncio.run(_screen(step, days))
 
@@ -125,7 +125,7 @@ def measure(quick: bool) -> list[Row]:
     return rows
 
 
-def _row(side: Callable[[int, int], Growth], step: int, days: int) -> Row:
+def _row(side: Callable[[int, int], HeldAndGrown], step: int, days: int) -> Row:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         after_an_hour, grown = other.submit(side, step, days).result()
     told = (side.__doc__ or "").rstrip(".")

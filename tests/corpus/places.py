@@ -27,7 +27,7 @@ from tests.corpus import running, second_user
 from tests.corpus.box import Box
 from tests.corpus.running import left_behind
 from tests.corpus.script import sh
-from tests.corpus.terminals import Course, Screen
+from tests.corpus.terminals import Screen, SecondReader
 from tests.corpus.trial import TFMEMTOP
 
 _CLONE_NEWNS = 0x00020000
@@ -203,9 +203,9 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
     screen = Screen(command, environment, box.path / "cwd")
     fallback = f"tfmemtop-{os.getuid()}/*/engine.sock"
     courses = [
-        Course(box.path / "run"),
-        Course(box.path / "tmp", fallback),
-        Course(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine are too
+        SecondReader(box.path / "run"),
+        SecondReader(box.path / "tmp", fallback),
+        SecondReader(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine are too
     ]
     filled = place.how != "fills"
     until = time.monotonic() + _LIMIT_S

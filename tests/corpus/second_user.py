@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.corpus.box import Box
 from tests.corpus.running import left_behind
 from tests.corpus.script import sh
-from tests.corpus.terminals import Course, Screen
+from tests.corpus.terminals import Screen, SecondReader
 from tests.corpus.trial import TFMEMTOP
 
 SOMEBODY = 65534
@@ -58,7 +58,7 @@ class _Session:
             box.environment(_SCRIPT),
             box.path / "cwd",
         )
-        self.course = Course(box.path / "run")
+        self.course = SecondReader(box.path / "run")
         until = time.monotonic() + _LIMIT_S
         while not (self.course.reached and (box.path / "ran").exists()) and time.monotonic() < until:
             self.screen.draw(_LOOK_S)

@@ -86,7 +86,7 @@ def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, s
         os._exit(127)
 
 
-class Course:
+class SecondReader:
     """What a second reader of the engine receives about the run.
 
     If sessions of others are in the same folder, *of* is a text that only the description of this session contains.
@@ -162,7 +162,7 @@ def live(
     """
     cwd, runtime, state = folders
     screen = Screen([*tfmemtop, "--", *command], dict(environment), cwd)
-    course = Course(runtime)
+    course = SecondReader(runtime)
     until = time.monotonic() + limit_s
     try:
         while course.end is None and screen.code is None and time.monotonic() < until:

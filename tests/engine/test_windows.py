@@ -9,7 +9,7 @@ import pytest
 from tests.engine.window_files import ZERO_NS, Allocator, told, training_step
 from tests.engine.windows_read import Unpacked, a_window, holders, large, made
 from tfmemtop.engine.sources.holders_event import holders_of
-from tfmemtop.engine.sources.pool_replay import Course
+from tfmemtop.engine.sources.pool_replay import PoolCourse
 from tfmemtop.engine.sources.window_events import Known
 from tfmemtop.events import (
     Holders,
@@ -294,7 +294,7 @@ def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocat
 
 def test_times_that_no_clock_gave_are_rounded_until_there_is_room() -> None:
     chance = random.Random(0)
-    course = Course(0, [], sorted(chance.randrange(2**62) for _ in range(50_000)), [0] * 50_000)
+    course = PoolCourse(0, [], sorted(chance.randrange(2**62) for _ in range(50_000)), [0] * 50_000)
     window = told(b"")
     found = holders_of(
         window, "GPU:0", course, (0, 50_000), steps=0, lost=0, began=0, clock=lambda _: 0.0, breathe=lambda: None, t=9.0

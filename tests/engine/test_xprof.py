@@ -16,7 +16,7 @@ from tfmemtop.engine.sources.tensorflow_numbers import region_name
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import Held, PoolStart, Record, WindowFile
 from tfmemtop.events import Closed, Holders, Opened, Window, decode_event
-from tfmemtop.state.step_course import Course, unpacked
+from tfmemtop.state.step_course import WindowCourse, unpacked
 
 RECORDED = json.loads((Path(__file__).parent / "xprof" / "step.json").read_text())
 REGIONS = {region_name(number): number for number in range(5)}
@@ -57,7 +57,7 @@ Alike = tuple[str, str, int, int]
 """Operation, shape, size of the chunk, and the bytes requested."""
 
 
-def active(course: Course, at: int) -> tuple[Counter[Alike], int]:
+def active(course: WindowCourse, at: int) -> tuple[Counter[Alike], int]:
     """Return the window's allocations that are alive after event *at*, and the bytes in use before the window."""
     ours: Counter[Alike] = Counter()
     before = 0

@@ -19,7 +19,7 @@ from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
     Order,
-    Placed,
+    TreeRow,
     header,
     lay_out,
     matching,
@@ -68,7 +68,7 @@ def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> No
 )
 def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
     layout = lay_out(width)
-    line = row_line(Placed(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
+    line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
     assert width_of(line) == width
     assert width_of(header(layout, width, Order(), cut)) == width
     assert all(character.isprintable() for character in text(line))
@@ -78,7 +78,7 @@ def test_figures_stand_under_their_names() -> None:
     layout = lay_out(160)
     head = text(header(layout, 160, Order(), 0))
     row = next(row for row in SMALL if row.pid == 100 and row.gpu == 0)
-    line = text(row_line(Placed(row), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
+    line = text(row_line(TreeRow(row), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
     for name, value in {
         "GPU": "0",
         "PID": "100",
@@ -100,19 +100,20 @@ def test_figures_stand_under_their_names() -> None:
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
-    unknown = text(row_line(Placed(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
+    unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
     nothing = [session(), device(0), hook(1.0, 7), reading(0, {7: 0}), effective(2.0, 7), allocator(2.0, 7, 0, 0, None)]
     (zeros,) = processes(fold(nothing))
     assert (
-        text(row_line(Placed(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0)).split().count("0B") == 3
+        text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0)).split().count("0B")
+        == 3
     )
 
 
 @pytest.mark.parametrize("cursor", [Cursor.NONE, Cursor.HERE])
 def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
     shown = {
-        row.pid: text(row_line(Placed(row), lay_out(160), UNICODE, cursor=cursor, tagged=True, cut=0)) for row in CROWD
+        row.pid: text(row_line(TreeRow(row), lay_out(160), UNICODE, cursor=cursor, tagged=True, cut=0)) for row in CROWD
     }
     assert shown[100].startswith("+● ")
     assert shown[107].startswith("+■ ") and " ended " in shown[107]

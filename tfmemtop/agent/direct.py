@@ -16,7 +16,7 @@ from .devices import Reading
 from .layouts import Layout, figures_in, form_of, layout_of
 from .memory import Memory
 from .sheet import Sheet
-from .trust import CPU, GPU, Growth, NotTrusted, PublicReader, Taken, agree
+from .trust import CPU, GPU, NotTrusted, PublicReader, SizeChange, Taken, agree
 
 MOST_CHUNKS = 200_000
 """Chunks of one map at most. The engine, which is written in Python, takes about a second for so many."""
@@ -111,7 +111,7 @@ class Direct:
             reading = reading._replace(high=reading.peak)  # reached since the last reading; else not known
         growths = []
         if pool is not None and reading.pool is not None and pool != reading.pool:
-            growths.append(Growth(monotonic(), pool, reading.pool))
+            growths.append(SizeChange(monotonic(), pool, reading.pool))
         return Taken(reading, found[1], None, growths, 0)
 
     def forget(self) -> None:

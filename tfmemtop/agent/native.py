@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 
 from .devices import Reading
 from .loading import load
-from .trust import Growth, NotTrusted, PublicReader, Taken, agree
+from .trust import NotTrusted, PublicReader, SizeChange, Taken, agree
 
 VERSION = 2
 HERTZ = 1000
@@ -108,7 +108,7 @@ class Native:
             return None
         now = taken.now
         reading = _reading(now, taken.high)
-        growths = [Growth(one.at_ns / 1e9, one.before, one.after) for one in taken.growth[: taken.growths]]
+        growths = [SizeChange(one.at_ns / 1e9, one.before, one.after) for one in taken.growth[: taken.growths]]
         return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths, taken.lost)
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:

@@ -40,7 +40,7 @@ class NotTrusted(Exception):
         return {"fault": self.fault, "detail": self.detail, "figures": figures, "device": device}
 
 
-class Growth(NamedTuple):
+class SizeChange(NamedTuple):
     """A pool that grew or shrank: ``at`` is seconds of CLOCK_MONOTONIC, the others are bytes."""
 
     at: float
@@ -54,7 +54,7 @@ class Taken(NamedTuple):
     reading: Reading
     name: str
     physical: Optional[int]
-    growths: "list[Growth]"
+    growths: "list[SizeChange]"
     lost: int
 
 

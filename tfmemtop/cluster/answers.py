@@ -56,7 +56,7 @@ class Series(msgspec.Struct, frozen=True, gc=False):
         return int(value) if value is not None and value >= 0 else None
 
 
-class Course(msgspec.Struct, frozen=True):
+class RangeSeries(msgspec.Struct, frozen=True):
     """One figure over time."""
 
     metric: Labels
@@ -70,7 +70,7 @@ class _Vector(msgspec.Struct, frozen=True):
 
 class _Matrix(msgspec.Struct, frozen=True):
     result_type: str = msgspec.field(name="resultType")
-    result: Annotated[list[Course], msgspec.Meta(max_length=10_000)]
+    result: Annotated[list[RangeSeries], msgspec.Meta(max_length=10_000)]
 
 
 class _Instant(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def series(body: bytes) -> list[Series]:
         raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
 
 
-def courses(body: bytes) -> list[Course]:
+def courses(body: bytes) -> list[RangeSeries]:
     """Return the series in the answer to a query over a time range.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tfmemtop.charset import locale_name, takes_utf8
 from tfmemtop.doctor.check import Check, Fact, missing, ok, unknown
 from tfmemtop.engine.sources.cgroup import host_memory
-from tfmemtop.engine.sources.nvml import Nvml, Reading
+from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.place import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
@@ -18,7 +18,7 @@ _NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # PCI classes: graphics cards with and without a display output
 
 
-def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
+def read_driver(nvml: Nvml | None = None) -> tuple[NvmlReading, str | None]:
     """Return a reading of the GPUs, and the driver's version."""
     nvml = nvml or Nvml()
     reading = nvml.read()
@@ -27,7 +27,7 @@ def read_driver(nvml: Nvml | None = None) -> tuple[Reading, str | None]:
     return reading, version
 
 
-def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Check:
+def driver(reading: NvmlReading, version: str | None, root: Path = Path("/")) -> Check:
     """Check whether the driver answers, or the machine has no GPU."""
     trouble = next((each for each in reading.troubles if each.kind), None)
     if reading.devices and trouble is None:
@@ -39,7 +39,7 @@ def driver(reading: Reading, version: str | None, root: Path = Path("/")) -> Che
     return ok("driver", Fact.NO_GPU)
 
 
-def shares(reading: Reading, root: Path = Path("/")) -> Check:
+def shares(reading: NvmlReading, root: Path = Path("/")) -> Check:
     """Check whether the driver reports GPU memory per process."""
     name = "processes"
     if not reading.devices:

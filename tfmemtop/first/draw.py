@@ -7,7 +7,7 @@ import time
 
 from tfmemtop.first.cards import Card, Strange
 from tfmemtop.first.processes import Row
-from tfmemtop.ui.draw.layout import AROUND, GAP, Layout, arrange, device_layout, devices_wanted
+from tfmemtop.ui.draw.layout import AROUND, GAP, DeviceLayout, arrange, device_layout, devices_wanted
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_short
 
 Line = list[tuple[str, str]]
@@ -111,7 +111,7 @@ def _title(width: int, title: str, right: str, look: str = TITLE) -> Line:
 
 def _devices(cards: list[Card], width: int, height: int) -> list[Line]:
     layout, columns = device_layout(len(cards), width, height)
-    if layout is Layout.LINE:
+    if layout is DeviceLayout.LINE:
         return _a_line_each(cards, width, height)
     room = max(len(_usage(card)) for card in cards)
     across = width - GAP * (columns - 1)
@@ -128,7 +128,7 @@ def _devices(cards: list[Card], width: int, height: int) -> list[Line]:
                 part = block[y] if y < len(block) else []
                 line += [(" " * GAP, PLAIN)] * (at > 0) + part + [(" " * (widths[at] - _width(part)), PLAIN)]
             lines.append(line)
-    if layout is Layout.BAR:
+    if layout is DeviceLayout.BAR:
         lines.append(_legend_of_all(width))
     return lines
 
@@ -182,20 +182,20 @@ def _activity(card: Card) -> tuple[str, ...]:
     return (*busy, f"{card.power_w:.0f} W", f"{card.temperature_c} °C")
 
 
-def _device(card: Card, layout: Layout, room: int, width: int, height: int) -> list[Line]:
+def _device(card: Card, layout: DeviceLayout, room: int, width: int, height: int) -> list[Line]:
     if width >= room + _BAR_LEAST:
         bar = [(" ", PLAIN), *_bar(card, width - room - 3), (f" {_usage(card):>{room}} ", BOLD)]
     else:
         bar = _bar(card, width)
     lines = [_title(width, f"GPU {card.number} {card.name}", " · ".join(_activity(card))), bar]
-    if layout is not Layout.BAR:
+    if layout is not DeviceLayout.BAR:
         lines.append(
             [
                 *((" ", PLAIN), ("░", OTHERS), (" processes", DIM), (f" {format_short(card.used):<6}  ", PLAIN)),
                 *(("·", DIM), (f" free {format_short(card.free):<6}  ", DIM)),
             ]
         )
-    if layout is Layout.GRAPH:
+    if layout is DeviceLayout.GRAPH:
         lines += [[(" ", PLAIN), *line] for line in _graph(card, width - 2, height - len(lines))]
     return lines
 

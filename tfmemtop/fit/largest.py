@@ -94,7 +94,7 @@ class TriedValue(msgspec.Struct, frozen=True):
     limit: int | None
 
 
-class Growth(msgspec.Struct, frozen=True):
+class PeakLine(msgspec.Struct, frozen=True):
     """The peak in use as a line through two tries: ``fixed`` bytes, plus ``each`` bytes times the value."""
 
     fixed: float
@@ -105,11 +105,11 @@ class Growth(msgspec.Struct, frozen=True):
         return int((limit - self.fixed) / self.each)
 
 
-def _line(points: Sequence[tuple[int, float]]) -> Growth | None:
+def _line(points: Sequence[tuple[int, float]]) -> PeakLine | None:
     """Return the line through two points (value, bytes needed); ``None`` if it does not rise."""
     (value, need), (larger, more) = points
     each = (more - need) / (larger - value)
-    return Growth(more - each * larger, each) if each > 0 else None
+    return PeakLine(more - each * larger, each) if each > 0 else None
 
 
 class Prediction(NamedTuple):
@@ -161,7 +161,7 @@ class LargestSearch:
         return next((one.limit for one in reversed(self.tried) if one.limit is not None), None)
 
     @property
-    def growth(self) -> Growth | None:
+    def growth(self) -> PeakLine | None:
         """How the peak grows with the value, by the two largest values that worked; ``None`` if it does not grow.
 
         ``None`` also if fewer than two such values are known.
@@ -171,7 +171,7 @@ class LargestSearch:
         return _line(points) if len(points) == 2 else None
 
     @property
-    def told_growth(self) -> Growth | None:
+    def told_growth(self) -> PeakLine | None:
         """The growth that is shown to the user: by the largest value that worked, and the next of at most half of it.
 
         Near the limit a peak means little: an allocation that only just fits gets a smaller chunk.
@@ -191,7 +191,7 @@ class LargestSearch:
         return growth.largest(limit) if growth is not None and limit is not None else None
 
     @property
-    def _needed(self) -> Growth | None:
+    def _needed(self) -> PeakLine | None:
         """How the smallest limit that passes grows with the value; :attr:`growth` if it is not known for all tries."""
         told = {one.value: one.tried.at_least for one in self.tried if one.tried.passed}
         points = sorted((value, least * _ABOVE) for value, least in told.items() if least is not None)[-2:]

@@ -11,7 +11,7 @@ from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.rules.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.steps import TRACES_S, Course
+from tfmemtop.state.steps import TRACES_S, FunctionCounts
 
 RETRACED = 5
 """The number of tracings at which TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its
@@ -91,7 +91,7 @@ def retracing(state: State) -> Iterator[Retraced]:
             )
 
 
-def _lately(state: State, hooked: Hooked, course: Course) -> tuple[int, int, float]:
+def _lately(state: State, hooked: Hooked, course: FunctionCounts) -> tuple[int, int, float]:
     """Return tracings, calls and seconds of the last minute, or since the first count if that is shorter."""
     now = _until(state, hooked, course)
     if course.first.t > now - TRACES_S:
@@ -101,5 +101,5 @@ def _lately(state: State, hooked: Hooked, course: Course) -> tuple[int, int, flo
     return course.last.traces - since.traces, course.last.calls - since.calls, TRACES_S
 
 
-def _until(state: State, hooked: Hooked, course: Course) -> float:
+def _until(state: State, hooked: Hooked, course: FunctionCounts) -> float:
     return course.last.t if hooked.ended else state.now

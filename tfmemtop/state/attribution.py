@@ -17,7 +17,7 @@ from tfmemtop.state.operation_names import Layers, Named, Phase, named
 from tfmemtop.state.owners import Guess
 from tfmemtop.state.owners import Kind as Kind
 from tfmemtop.state.owners import Owner as Owner
-from tfmemtop.state.step_course import Course, unpacked
+from tfmemtop.state.step_course import WindowCourse, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array
@@ -102,7 +102,7 @@ class Attribution:
             chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
             yield chunk, rounding * count, 0, count
 
-    def _before(self, course: Course) -> None:
+    def _before(self, course: WindowCourse) -> None:
         """Set the owners of allocations that are older than the window and have no name.
 
         If such an allocation was recorded and TensorFlow named no operation, it is a tensor that was copied outside of

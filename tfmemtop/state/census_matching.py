@@ -10,7 +10,7 @@ from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.state.step_course import Course
+from tfmemtop.state.step_course import WindowCourse
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def known_tensors(hooked: Hooked, device: str) -> list[Known]:
     return groups + [one for one in single if (one.shape, one.dtype) not in shapes]
 
 
-def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[tuple[int, Known]]:
+def matched(course: WindowCourse, known: Iterable[Known], succeed: bool) -> Iterator[tuple[int, Known]]:
     """Yield pairs of a span's index and the one of *known* that the span holds.
 
     The span has the size of that one and outlives the window. With *succeed*, a variable whose chunk was allocated
@@ -80,7 +80,7 @@ def matched(course: Course, known: Iterable[Known], succeed: bool) -> Iterator[t
             yield from _predecessors(course, leaving[size], pairs)
 
 
-def _tier(course: Course, ranks: list[int], place: int) -> int:
+def _tier(course: WindowCourse, ranks: list[int], place: int) -> int:
     """Return the tier of a span, the likeliest first.
 
     0: older than the window; 1: allocated to be a variable; 2: another result; 3: unlikely to be a variable.
@@ -91,7 +91,9 @@ def _tier(course: Course, ranks: list[int], place: int) -> int:
     return 0 if course.begins[place] < 0 else rank
 
 
-def _fitting(course: Course, places: list[int], wanting: list[Known]) -> tuple[list[tuple[int, Known]], list[Known]]:
+def _fitting(
+    course: WindowCourse, places: list[int], wanting: list[Known]
+) -> tuple[list[tuple[int, Known]], list[Known]]:
     """Pair *places* with *wanting*, by shape and type, or with places whose shape is not known; return the rest too."""
     exact: dict[tuple[tuple[int, ...] | None, str], list[int]] = defaultdict(list)
     nameless = []
@@ -111,7 +113,9 @@ def _fitting(course: Course, places: list[int], wanting: list[Known]) -> tuple[l
     return pairs, rest
 
 
-def _predecessors(course: Course, leaving: list[int], pairs: list[tuple[int, Known]]) -> Iterator[tuple[int, Known]]:
+def _predecessors(
+    course: WindowCourse, leaving: list[int], pairs: list[tuple[int, Known]]
+) -> Iterator[tuple[int, Known]]:
     """Yield the predecessors of *pairs*: each is the chunk that was freed soonest after its successor was allocated.
 
     The successor is a chunk of *pairs* with a new value of the variable. *leaving* are the chunks that were freed.

@@ -7,7 +7,7 @@ from tfmemtop.state.curve import Curve
 from tfmemtop.state.in_effect import InEffect, in_effect
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import lasting
-from tfmemtop.state.steps import Course, pace
+from tfmemtop.state.steps import FunctionCounts, pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Past:
 
     started: float
     curve: Curve
-    course: Course | None
+    course: FunctionCounts | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from tfmemtop.state.lookup import (
     cpu_pool_readings,
     device_of,
     hooked_of,
-    living,
+    living_hooked,
     of_run,
     pool_use,
     process_total,
@@ -116,7 +116,7 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
             if (run := state.run) and run.going and not event.is_missing:
                 maps = [
                     pool.map
-                    for hooked in living(state)
+                    for hooked in living_hooked(state)
                     for name, pool in hooked.pools.items()
                     if pool.map and not pool.map.is_missing and not is_pinned(name)
                 ]

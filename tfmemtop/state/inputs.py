@@ -19,7 +19,7 @@ from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.census_matching import Known
 from tfmemtop.state.operation_names import Named, Phase, named
 from tfmemtop.state.owners import Kind, Owner
-from tfmemtop.state.step_course import Course
+from tfmemtop.state.step_course import WindowCourse
 from tfmemtop.state.what_was_read import Shape, cast, images, read_by_product, swapped, tokens
 
 _LEAST = 1024  # the least bytes of a chunk that is considered
@@ -73,7 +73,7 @@ class _Read(NamedTuple):
 
 
 def inputs(
-    course: Course, owners: Sequence[Owner], variables: Sequence[tuple[Known, str]]
+    course: WindowCourse, owners: Sequence[Owner], variables: Sequence[tuple[Known, str]]
 ) -> Iterator[tuple[int, Input]]:
     """Yield the indices of spans of a whole step that are likely its input. *variables* are given with their layers."""
     nameless: Nameless = defaultdict(list)
@@ -107,7 +107,7 @@ def inputs(
             del nameless[size]
 
 
-def _made(course: Course, owners: Sequence[Owner]) -> Iterator[_Made]:
+def _made(course: WindowCourse, owners: Sequence[Owner]) -> Iterator[_Made]:
     """Yield the step's results, without those of data sets, whose operations run beside the step."""
     called = Counter(_CALL in course.name(course.kinds[holding]) for holding in set(course.holdings))
     for place, (holding, begin, end) in enumerate(zip(course.holdings, course.begins, course.ends, strict=True)):

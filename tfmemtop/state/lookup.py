@@ -74,7 +74,7 @@ def limits_a_gpu(request: events.Requested) -> bool:
     return request.call is events.Call.SET_LOGICAL_DEVICE_CONFIGURATION and of_gpu and request.error is None
 
 
-def living(state: State) -> list[Hooked]:
+def living_hooked(state: State) -> list[Hooked]:
     """Return the newest run's processes that have our agent and have not ended."""
     return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
 

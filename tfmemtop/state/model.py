@@ -11,7 +11,7 @@ from tfmemtop.state.curve import Curve
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.steps import Steps
 from tfmemtop.state.sums import Sums
-from tfmemtop.state.trend import Course, Trend
+from tfmemtop.state.trend import Envelope, Trend
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
@@ -131,7 +131,7 @@ class Hooked:
     lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
     clusters: dict[int, events.XlaCluster] = field(default_factory=dict)  # by XLA's number of the module
     trends: dict[str, Trend] = field(default_factory=dict)
-    host: Course = field(default_factory=Course)  # of the process's host memory
+    host: Envelope = field(default_factory=Envelope)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None  # of the native library
     without_probe: events.Probe | None = None  # how the pools are read without it

@@ -64,7 +64,7 @@ class BigChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class GrowthView:
     """A pool took (``change`` above 0) or gave back bytes, ``at_s`` seconds after the run began.
 
     ``region`` is the number of the region that it took, and ``full`` its percent in use now, where known.
@@ -93,7 +93,7 @@ class PoolMap:
     regions_found: int
     sizes: tuple[SizeRow, ...]
     biggest: tuple[BigChunk, ...]
-    growths: tuple[Growth, ...]
+    growths: tuple[GrowthView, ...]
     cost_us: int | None
     pace_s: float | None
 
@@ -154,7 +154,7 @@ def choose(state: State, pid: int | None = None) -> PoolKey | None:
     return next((key for key in found if key[0] == pid), found[0] if found else None)
 
 
-def living(state: State, key: PoolKey) -> bool:
+def can_be_read(state: State, key: PoolKey) -> bool:
     """Return whether the pool can still be read."""
     process = state.processes.get(key[0])
     return process is not None and process.hooked is not None and not process.hooked.ended
@@ -315,7 +315,7 @@ def _taken(regions: Iterable[events.Region], growths: Iterable[events.PoolGrowth
     return taken
 
 
-def _growths(growths: Iterable[events.PoolGrowth], regions: list[RegionView], began: float) -> list[Growth]:
+def _growths(growths: Iterable[events.PoolGrowth], regions: list[RegionView], began: float) -> list[GrowthView]:
     by_time = {region.taken_s: region for region in regions if region.taken_s is not None}
     rows = []
     for growth in growths:
@@ -323,7 +323,7 @@ def _growths(growths: Iterable[events.PoolGrowth], regions: list[RegionView], be
         region = by_time.get(at_s) if change > 0 else None
         sure = region is not None and region.sure
         rows.append(
-            Growth(
+            GrowthView(
                 at_s=at_s,
                 change=change,
                 after=growth.after,

@@ -32,7 +32,7 @@ def once_per_window(view: Callable[[Holders], T]) -> Callable[[Holders], T]:
     return remembered
 
 
-class Course:
+class WindowCourse:
     """A window's allocations, unpacked.
 
     ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
@@ -101,9 +101,9 @@ class Course:
 
 
 @once_per_window
-def unpacked(window: Holders) -> Course:
+def unpacked(window: Holders) -> WindowCourse:
     """Return the window's course. It has no spans if the packed fields are damaged."""
-    return Course(window)
+    return WindowCourse(window)
 
 
 def times_us(window: Holders) -> list[int]:

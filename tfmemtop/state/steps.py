@@ -28,7 +28,7 @@ class Count:
 
 
 @dataclass(slots=True)
-class Course:
+class FunctionCounts:
     """The counts of one function over time. ``first`` is the first count, ``last`` the newest one that changed."""
 
     function: events.Traced
@@ -89,7 +89,7 @@ class Steps:
     ``first_step`` is the time at which the first call of a function was found to be complete.
     """
 
-    courses: dict[Key, Course] = field(default_factory=dict)
+    courses: dict[Key, FunctionCounts] = field(default_factory=dict)
     first_step: float | None = None
 
     def add(self, event: events.Functions) -> None:
@@ -101,7 +101,7 @@ class Steps:
                 course.add(event.t, function)
             elif len(self.courses) < _FUNCTIONS_KEPT:
                 count = Count(event.t, function.calls, function.traces)
-                self.courses[key] = Course(function, count, count, deque([count], maxlen=_KEPT))
+                self.courses[key] = FunctionCounts(function, count, count, deque([count], maxlen=_KEPT))
         if self.first_step is None and any(function.calls for function in event.functions):
             self.first_step = event.t
 
@@ -111,7 +111,7 @@ class Steps:
         return Steps({} if key is None else {key: self.courses[key]}, self.first_step)
 
     @property
-    def busiest(self) -> Course | None:
+    def busiest(self) -> FunctionCounts | None:
         """The function that was called most often: one call of it is taken for a step."""
         return max(self.courses.values(), key=lambda course: course.last.calls, default=None)
 

@@ -25,7 +25,7 @@ class Window:
 
 
 @dataclass(slots=True)
-class Course:
+class Envelope:
     """Windows of ``width_s`` seconds over the whole time; the width doubles whenever there are too many."""
 
     windows: list[Window] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Course:
             for window in fine:
                 _add(self.windows, self.width_s, window.start, window.low, window.high)
 
-    def copy(self) -> "Course":
+    def copy(self) -> "Envelope":
         """Return a copy, which later additions do not change."""
-        return Course(list(map(replace, self.windows)), self.width_s)
+        return Envelope(list(map(replace, self.windows)), self.width_s)
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Trend:
 
     short: deque[Window] = field(default_factory=lambda: deque(maxlen=SHORT_KEPT))
     long: deque[Window] = field(default_factory=lambda: deque(maxlen=LONG_KEPT))
-    whole: Course = field(default_factory=Course)
+    whole: Envelope = field(default_factory=Envelope)
     end: float = 0.0
     peak: int = 0
 

@@ -26,7 +26,7 @@ from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.leave_actions import LeaveActions
 from tfmemtop.ui.map_wishes import MapWishes
 from tfmemtop.ui.next_run_actions import NextRunActions
-from tfmemtop.ui.pace import Pace
+from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.pool_screens import PoolScreens
 from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.replay_actions import ReplayActions
@@ -64,7 +64,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, Le
             self.session, self._offered, choices or Choices(), glyphs=self.glyphs, color=options.color
         )
         self.search = SearchKeys(self, self.session, glyphs=self.glyphs, relaunch=self.action_relaunch)
-        self.pace = Pace(
+        self.pace = FramePacer(
             draw=self._draw,
             draw_output=self._draw_output,
             has_new_output=self._has_new_output,

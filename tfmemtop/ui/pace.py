@@ -15,7 +15,7 @@ _SLACK = 0.1
 A frame waits for readings, which arrive anyway: to wake up for both costs twice as much."""
 
 
-class Pace:
+class FramePacer:
     """Calls *draw* every ``every_s`` seconds, or sooner when urged. In between it calls *draw_output* for new output.
 
     :meth:`look` must be called whenever events have arrived.

@@ -10,7 +10,7 @@ from tfmemtop.words import notices
 from tfmemtop.words.counting import counted
 from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.notices import Said
+from tfmemtop.words.notices import TextAndRemedy
 from tfmemtop.words.probe import NO_COMPILER
 
 Values = Mapping[str, Any]
@@ -18,37 +18,37 @@ Values = Mapping[str, Any]
 _UNTOLD = "so it is unknown whether the hook gets into a Python that it starts"
 
 
-def say(check: Check) -> Said:
+def say(check: Check) -> TextAndRemedy:
     """Return the text of *check*, and what helps."""
     if check.fact in _WORKED_OUT:
         return _WORKED_OUT[check.fact](check.values)
     text, remedy = _SAID[check.fact]
-    return Said(text.format(**check.values), remedy.format(**check.values))
+    return TextAndRemedy(text.format(**check.values), remedy.format(**check.values))
 
 
-def _gpus(values: Values) -> Said:
+def _gpus(values: Values) -> TextAndRemedy:
     names = values["names"]
-    return Said(
+    return TextAndRemedy(
         f"{values['version'] or 'version unknown'}, {counted(len(names), 'GPU')}: {', '.join(dict.fromkeys(names))}"
     )
 
 
-def _trouble(values: Values) -> Said:
+def _trouble(values: Values) -> TextAndRemedy:
     trouble = values["trouble"]
     return notices.say_kind(trouble.kind, trouble.detail, trouble.about)
 
 
-def _pids_differ(values: Values) -> Said:
+def _pids_differ(values: Values) -> TextAndRemedy:
     text = "process numbers here differ from those of the machine; pools are still read"
-    return Said(
+    return TextAndRemedy(
         text + (f"; {shares_missing(values['reason'])}" if values["reason"] else ""),
         "start the container with --pid=host",
     )
 
 
-def _shares_missing(values: Values) -> Said:
+def _shares_missing(values: Values) -> TextAndRemedy:
     remedy = "nothing can be done; the pools, and how much of them is in use, are still read"
-    return Said(
+    return TextAndRemedy(
         shares_missing(values["reason"]), "run as root, or on a GPU that is not divided" if values["mig"] else remedy
     )
 
@@ -56,24 +56,24 @@ def _shares_missing(values: Values) -> Said:
 _LETS_IN = (3, 14)
 
 
-def _hook_in(values: Values) -> Said:
+def _hook_in(values: Values) -> TextAndRemedy:
     version = values["version"]
     later = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) >= _LETS_IN
     also = ", and into one that runs already: tfmemtop attach PID --inject" if later else ""
-    return Said(f"gets into Python {version}, {values['path']}{also}")
+    return TextAndRemedy(f"gets into Python {version}, {values['path']}{also}")
 
 
-def _hook_shut_out(values: Values) -> Said:
-    return Said(reason_text(values["absence"]), f"start it without -{values['flag']}")
+def _hook_shut_out(values: Values) -> TextAndRemedy:
+    return TextAndRemedy(reason_text(values["absence"]), f"start it without -{values['flag']}")
 
 
-def _no_tensorflow(values: Values) -> Said:
+def _no_tensorflow(values: Values) -> TextAndRemedy:
     error = f" ({values['error']})" if values["error"] else ""
-    return Said(f"{values['path']} has none{error}", "run there: pip install tensorflow")
+    return TextAndRemedy(f"{values['path']} has none{error}", "run there: pip install tensorflow")
 
 
-def _tensorflow(values: Values) -> Said:
-    return Said(f"{values['version'] or 'of unknown version'}, {values['folder']}")
+def _tensorflow(values: Values) -> TextAndRemedy:
+    return TextAndRemedy(f"{values['version'] or 'of unknown version'}, {values['folder']}")
 
 
 _LIBRARIES = {
@@ -81,48 +81,52 @@ _LIBRARIES = {
     Library.TO_BE_BUILT: "by a compiled library, which the first run builds",
 }
 _LACKING = {
-    Library.NO_FRAMEWORK: Said("this TensorFlow has no libtensorflow_framework.so.2"),
-    Library.NO_HEADERS: Said("this TensorFlow came without its C++ headers", "install it from its wheel, with pip"),
+    Library.NO_FRAMEWORK: TextAndRemedy("this TensorFlow has no libtensorflow_framework.so.2"),
+    Library.NO_HEADERS: TextAndRemedy(
+        "this TensorFlow came without its C++ headers", "install it from its wheel, with pip"
+    ),
 }
 
 
-def _pools(values: Values) -> Said:
+def _pools(values: Values) -> TextAndRemedy:
     library: Library = values["library"]
-    lacking = _LACKING.get(library) or Said(NO_COMPILER, values.get("install", ""))
+    lacking = _LACKING.get(library) or TextAndRemedy(NO_COMPILER, values.get("install", ""))
     ways = ["read by the hook"] if values["direct"] else []
     if library in _LIBRARIES:
-        return Said(", and ".join([*ways, _LIBRARIES[library]]))
+        return TextAndRemedy(", and ".join([*ways, _LIBRARIES[library]]))
     if ways:
-        return Said(f"{ways[0]}; not by a compiled library: {lacking.text}")
-    return Said(f"only what is in use is known: {lacking.text}", lacking.remedy)
+        return TextAndRemedy(f"{ways[0]}; not by a compiled library: {lacking.text}")
+    return TextAndRemedy(f"only what is in use is known: {lacking.text}", lacking.remedy)
 
 
-def _sockets_failed(values: Values) -> Said:
+def _sockets_failed(values: Values) -> TextAndRemedy:
     where = f"{values['file']}: " if values["file"] else ""
-    return Said(f"{where}{values['error']}", "set XDG_RUNTIME_DIR to a folder with room")
+    return TextAndRemedy(f"{where}{values['error']}", "set XDG_RUNTIME_DIR to a folder with room")
 
 
-def _memory_whole(values: Values) -> Said:
-    return Said(f"no limit below the machine's {format_bytes(values['machine'])}")
+def _memory_whole(values: Values) -> TextAndRemedy:
+    return TextAndRemedy(f"no limit below the machine's {format_bytes(values['machine'])}")
 
 
-def _memory_limited(values: Values) -> Said:
+def _memory_limited(values: Values) -> TextAndRemedy:
     owner = "control group" if values["owner"] is HostOwner.CGROUP else values["owner"].value
     total, machine = format_bytes(values["total"]), format_bytes(values["machine"])
-    return Said(f"the {owner} may have {total} of the machine's {machine}")
+    return TextAndRemedy(f"the {owner} may have {total} of the machine's {machine}")
 
 
-def _terminal(values: Values) -> Said:
+def _terminal(values: Values) -> TextAndRemedy:
     colours = "16 colours of its own" if values["colours"] else "no colours, as NO_COLOR asks"
-    return Said(f"{values['columns']} by {values['rows']}, {values['kind']}, {colours}")
+    return TextAndRemedy(f"{values['columns']} by {values['rows']}, {values['kind']}, {colours}")
 
 
-def _terminal_small(values: Values) -> Said:
+def _terminal_small(values: Values) -> TextAndRemedy:
     columns, rows = values["least"]
-    return Said(f"{values['columns']} by {values['rows']}, {values['kind']}", f"make it {columns} by {rows} or larger")
+    return TextAndRemedy(
+        f"{values['columns']} by {values['rows']}, {values['kind']}", f"make it {columns} by {rows} or larger"
+    )
 
 
-_WORKED_OUT: dict[Fact, Callable[[Values], Said]] = {
+_WORKED_OUT: dict[Fact, Callable[[Values], TextAndRemedy]] = {
     Fact.GPUS_READ: _gpus,
     Fact.DRIVER_TROUBLE: _trouble,
     Fact.PIDS_DIFFER: _pids_differ,

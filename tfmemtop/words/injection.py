@@ -1,7 +1,7 @@
 """The text about putting the hook into a process that runs already."""
 
 from tfmemtop.events import Injection, InjectionState, Outside
-from tfmemtop.words.notices import Said
+from tfmemtop.words.notices import TextAndRemedy
 
 S = InjectionState
 
@@ -43,10 +43,10 @@ _SAID: dict[InjectionState, tuple[str, str]] = {
 }
 
 
-def say_injection(state: InjectionState, detail: str) -> Said:
+def say_injection(state: InjectionState, detail: str) -> TextAndRemedy:
     """Return how far the injection has come, or what prevents it, and what helps: two texts without a full stop."""
     text, remedy = _SAID[state]
-    return Said(text.format(detail=detail), remedy)
+    return TextAndRemedy(text.format(detail=detail), remedy)
 
 
 def refusal(pid: int, state: InjectionState, detail: str) -> str:

@@ -11,7 +11,7 @@ from tfmemtop.words.starting import start_text
 K = NoticeKind
 
 
-class Said(NamedTuple):
+class TextAndRemedy(NamedTuple):
     """What has happened, and what helps: two sentences without a full stop. The second may be empty."""
 
     text: str
@@ -23,10 +23,10 @@ class Said(NamedTuple):
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
-def say(notice: Notice) -> Said:
+def say(notice: Notice) -> TextAndRemedy:
     """Return the text of *notice*."""
     if notice.kind is K.TEXT:
-        return Said(notice.detail, notice.remedy)
+        return TextAndRemedy(notice.detail, notice.remedy)
     detail = notice.detail
     if notice.kind is K.HOOK_FAILED and notice.part is not None:
         detail = f"{doing(notice.part, notice.of)}: {detail}"
@@ -45,16 +45,18 @@ _WINDOWLESS = {why.value: why for why in Windowless}
 _DAMAGE = {damage.value: damage for damage in Damage}
 
 
-def say_kind(kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None) -> Said:
+def say_kind(
+    kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None
+) -> TextAndRemedy:
     """Return the text of a notice of that *kind*; empty for ``None``, the kind of a notice that withdraws another."""
     if kind is None:
-        return Said("")
+        return TextAndRemedy("")
     if kind is K.ENGINE_GONE:
-        return Said(_engine_gone(about, detail), "[q] quits")
+        return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
     if kind is K.EXPORTER_ENDED and not detail:
         detail = f"exit code {about}"
     text, remedy = _SAID[kind]
-    return Said(text.format(about=about, count=count, detail=detail), remedy)
+    return TextAndRemedy(text.format(about=about, count=count, detail=detail), remedy)
 
 
 def _engine_gone(pid: int | None, output: str) -> str:

@@ -2,7 +2,7 @@
 
 from tfmemtop.events import Damage, Outside, OutsideState
 from tfmemtop.words.damage import damage_text
-from tfmemtop.words.notices import Said
+from tfmemtop.words.notices import TextAndRemedy
 
 S = OutsideState
 
@@ -97,25 +97,25 @@ _SAID: dict[OutsideState, tuple[str, str]] = {
 }
 
 
-def say_state(event: Outside) -> Said:
+def say_state(event: Outside) -> TextAndRemedy:
     """Return how far the reading has come, or what prevents it, and what helps: two texts without a full stop."""
     return say_outside(event.state, event.detail, event.pid, event.tensorflow, event.damage)
 
 
 def say_outside(
     state: OutsideState, detail: str, pid: int, tensorflow: str | None, damage: Damage | None = None
-) -> Said:
+) -> TextAndRemedy:
     """Return the same as :func:`say_state`, for the fields of the event."""
     if state is S.NO_TENSORFLOW and detail:
-        return Said(f"TensorFlow is not in it, but in its child {detail}", f"tfmemtop attach {detail}")
+        return TextAndRemedy(f"TensorFlow is not in it, but in its child {detail}", f"tfmemtop attach {detail}")
     if state is S.GONE and detail:
         first = detail.partition(",")[0]
-        return Said(f"it has ended; what it started goes on: process {detail}", f"tfmemtop attach {first}")
+        return TextAndRemedy(f"it has ended; what it started goes on: process {detail}", f"tfmemtop attach {first}")
     if damage is not None:
         detail = damage_text(damage, detail)
     text, remedy = _SAID[state]
     version = tensorflow or ""
-    return Said(text.format(detail=detail, pid=pid, version=version), remedy.format(pid=pid))
+    return TextAndRemedy(text.format(detail=detail, pid=pid, version=version), remedy.format(pid=pid))
 
 
 def sentence(event: Outside) -> str:

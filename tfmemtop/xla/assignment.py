@@ -29,7 +29,7 @@ class Purpose(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedValue:
     """A value in an allocation: the result of instruction ``name``; ``offset`` and ``size`` are in bytes.
 
     If the result is a tuple, the value is its part ``index``, such as ``{1}``.
@@ -53,15 +53,15 @@ class Allocation:
 
     size: int
     purpose: Purpose
-    values: list[Placed] = field(default_factory=list)
+    values: list[PlacedValue] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Assignment:
     """The content of a buffer assignment; ``total`` is the bytes of all its allocations, as XLA counts them.
 
-    ``ranges`` has the first and the last moment at which a value is needed, by :attr:`Placed.key`. ``schedule`` is the
-    number of moments. ``at_peak`` has bytes by the values' keys, at the moment at which XLA itself counts the most
+    ``ranges`` has the first and the last moment at which a value is needed, by :attr:`PlacedValue.key`. ``schedule`` is
+    the number of moments. ``at_peak`` has bytes by the values' keys, at the moment at which XLA itself counts the most
     bytes; ``None`` if the text does not have this list.
     """
 
@@ -130,7 +130,7 @@ class _Allocations(_Part):
             if not found.allocations:
                 raise Unread("allocation")
             name, index, size, offset, shape = value.groups()
-            found.allocations[-1].values.append(Placed(name, index or "", shape[:_SHAPE], int(offset), int(size)))
+            found.allocations[-1].values.append(PlacedValue(name, index or "", shape[:_SHAPE], int(offset), int(size)))
             if len(found.allocations[-1].values) > MOST_VALUES:
                 raise Unread("value")
         elif line.startswith("allocation "):

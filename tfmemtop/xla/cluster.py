@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tfmemtop.events import XlaCluster, XlaValue
-from tfmemtop.xla.assignment import Allocation, Assignment, Placed, Purpose, Unread, read_assignment
+from tfmemtop.xla.assignment import Allocation, Assignment, PlacedValue, Purpose, Unread, read_assignment
 from tfmemtop.xla.origins import Origins
 
 KEPT_AT_PEAK, KEPT = 600, 900
@@ -19,7 +19,7 @@ PARTS = 500
 class Living:
     """A value that is needed from moment ``first`` to moment ``last``."""
 
-    value: Placed
+    value: PlacedValue
     first: int
     last: int
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tfmemtop.engine.sources.pool_replay import Alike, Course
+from tfmemtop.engine.sources.pool_replay import Alike, PoolCourse
 from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
 from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
@@ -57,7 +57,7 @@ def missing(window: Window, device: str, why: Windowless | Damage, detail: str =
 def holders_of(
     window: Window,
     device: str,
-    course: Course,
+    course: PoolCourse,
     part: tuple[int, int],
     *,
     steps: int,
@@ -109,7 +109,7 @@ def holders_of(
     )
 
 
-def _cut(course: Course, first: int, last: int) -> list[_Lived]:
+def _cut(course: PoolCourse, first: int, last: int) -> list[_Lived]:
     """Return what lived from event *first* to before event *last*. Their events are counted from *first*."""
     found = []
     for life in course.lives:

@@ -25,7 +25,7 @@ _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the las
 _UNEXPLAINED = 256 * MIB  # bytes that may be in use although the driver lists no process
 
 
-class Reading(NamedTuple):
+class NvmlReading(NamedTuple):
     """All GPUs at one moment."""
 
     devices: list[Device]  # those not reported before
@@ -104,18 +104,18 @@ class Nvml:
         self._sampled: dict[int, int] = {}  # a device's newest utilisation sample, µs of the driver's clock
         self._v2_missing = False
 
-    def read(self, t: float = 0.0) -> Reading:
+    def read(self, t: float = 0.0) -> NvmlReading:
         """Read every GPU. *t* is the time in session seconds, 0 if there is no session.
 
         Failures are not raised but returned among the troubles.
         """
         if self._cards is None:
             if time.monotonic() < self._retry_at:
-                return Reading([], [], [])
+                return NvmlReading([], [], [])
             trouble = self._open(t)
             if trouble is not None:
                 self._retry_at = time.monotonic() + self.RETRY_S
-                return Reading([], [], [trouble])
+                return NvmlReading([], [], [trouble])
         troubles = [Trouble("nvml")]
         readings = []
         cards = self._cards or []
@@ -125,7 +125,7 @@ class Nvml:
             troubles.append(trouble)
         new = [device for _, device in cards if device.uuid not in self._told]
         self._told.update(device.uuid for device in new)
-        return Reading(new, readings, troubles)
+        return NvmlReading(new, readings, troubles)
 
     def close(self) -> None:
         """Close the library. The next reading opens it again."""

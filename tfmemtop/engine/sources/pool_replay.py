@@ -49,7 +49,7 @@ class Life:
 
 
 @dataclass(slots=True)
-class Course:
+class PoolCourse:
     """The events of one pool in their order: their times, and the bytes in use after each.
 
     ``before`` are the bytes in use before the first event. ``lives`` are in the order of their beginnings. ``gaps`` are
@@ -71,13 +71,13 @@ class Course:
 
 def replay(
     before: int, there: list[Life], records: list[Record], alike: Callable[[Record], Alike], breathe: Callable[[], None]
-) -> Course:
+) -> PoolCourse:
     """Replay *records*, which are sorted by time, and return the course of the pool.
 
     *there* is what is in use as the records begin, *before* are its bytes by TensorFlow's count. *alike* returns what
     the allocation of a record has in common with others. *breathe* is called now and then, to let other threads run.
     """
-    course = Course(before, there)
+    course = PoolCourse(before, there)
     alive = {life.address: life for life in there}
     overlaps: _Overlaps | None = None
     in_use = before
@@ -228,7 +228,7 @@ class _Overlaps:
         return address + self._alive[address].alike.size > other
 
 
-def _end_what_is_too_much(course: Course) -> None:
+def _end_what_is_too_much(course: PoolCourse) -> None:
     """End allocations whose free is missing, at the gaps, until no more bytes live than are in use.
 
     Which allocations were freed is not known. Those whose free was recorded later were not freed at a gap. Of the

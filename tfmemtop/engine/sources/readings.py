@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host, Shown
-from tfmemtop.engine.sources.nvml import Nvml, Reading
+from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.sources.procfs import read_stat
 from tfmemtop.engine.stream.complaints import complain
@@ -145,7 +145,7 @@ class Readings:
             self._stream.publish(one)
         return readings
 
-    async def _read(self) -> Reading:
+    async def _read(self) -> NvmlReading:
         call = asyncio.get_running_loop().run_in_executor(self._driver_thread, self._nvml.read, self._stream.now())
         done, _ = await asyncio.wait([call], timeout=_DRIVER_HANGS_S)
         if not done:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tfmemtop.engine.sources.pool_replay import Course, Life
+from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.events.courses import FOREVER
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
@@ -16,7 +16,7 @@ _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, an
 class Scratch:
     """Finds the scratch memory among the lives of one course. *steps* are its events at which a step began."""
 
-    def __init__(self, course: Course, steps: Sequence[int]) -> None:
+    def __init__(self, course: PoolCourse, steps: Sequence[int]) -> None:
         self._steps = steps
         # TensorFlow's DnnScratchAllocator (conv_ops_gpu.h) requests scratch memory as temporary bytes, and never waits.
         self._convolutions = {

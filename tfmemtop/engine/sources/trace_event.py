@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.pool_replay import Course, Life
+from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.scratch import Scratch
 from tfmemtop.events import Trace
 from tfmemtop.events.courses import FOREVER, Allocated, Freed, pack_names, pack_scratch, pack_trace
@@ -30,7 +30,7 @@ class _Told(NamedTuple):
 def trace_of(
     pid: int,
     device: str,
-    course: Course,
+    course: PoolCourse,
     steps: list[int],
     *,
     lost: int,
@@ -112,7 +112,9 @@ def _fitting(
         count //= 2
 
 
-def _in_order(course: Course, scratch: Scratch | None, breathe: Callable[[], None]) -> tuple[list[_Told], list[int]]:
+def _in_order(
+    course: PoolCourse, scratch: Scratch | None, breathe: Callable[[], None]
+) -> tuple[list[_Told], list[int]]:
     """Return all events of the trace, and for each event of the course its place in the trace."""
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 
 from tfmemtop.engine.sources.holders_event import holders_of, missing
-from tfmemtop.engine.sources.pool_replay import Alike, Course, Life, after_chunks, replay
+from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
@@ -43,7 +43,7 @@ class Known:
             return known
         return Alike("", "", 0, 0, chunk.requested, chunk.size, 0)
 
-    def remember(self, device: str, course: Course) -> None:
+    def remember(self, device: str, course: PoolCourse) -> None:
         """Store what is alive at the end of a window."""
         alive = [life for life in course.lives if life.end == FOREVER and life.alike.window]
         if len(alive) > KNOWN:
@@ -145,7 +145,7 @@ class _Namer:
         return found
 
 
-def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, int]:
+def _part(window: Window, file: WindowFile, course: PoolCourse) -> tuple[int, int, int]:
     """Return the part of *course* that is described: its first event, the one after its last, and its whole steps.
 
     The part is the last whole step, if there is one. A window may open in the middle of a step. What that step
@@ -162,7 +162,7 @@ def _part(window: Window, file: WindowFile, course: Course) -> tuple[int, int, i
     return first, last, steps
 
 
-def _began(file: WindowFile, course: Course, first: int, steps: int) -> int:
+def _began(file: WindowFile, course: PoolCourse, first: int, steps: int) -> int:
     """Return when the part from event *first* on began, in ns of CLOCK_REALTIME."""
     before = course.at_ns[first] if first < len(course.at_ns) else file.realtime_ns
     if steps and file.steps and first:

@@ -25,7 +25,7 @@ _BORDER = DIM
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class MapRow:
     """A row of the map: ``cells`` of a region, after merging."""
 
     region: int  # its index
@@ -39,7 +39,7 @@ class Placed:
 class Arranged:
     """All rows, also those out of view. One cell on the screen stands for ``merged`` cells of the map."""
 
-    rows: tuple[Placed, ...]
+    rows: tuple[MapRow, ...]
     merged: int
     cell_bytes: int  # bytes of a cell of the largest region
 
@@ -71,12 +71,12 @@ def arrange(regions: Sequence[RegionView], width: int, height: int) -> Arranged:
     count = max(1, sum(counts) // (width * max(1, height, least)))
     while count < most and _rows(counts, width, count) > max(height, least):
         count += 1
-    rows: list[Placed] = []
+    rows: list[MapRow] = []
     for index, region in enumerate(regions):
         cells = merge(region.cells, count)
         for start in range(0, len(cells), width):
             offset = region.size * start * count // len(region.cells)
-            rows.append(Placed(index, cells[start : start + width], start == 0, offset, start))
+            rows.append(MapRow(index, cells[start : start + width], start == 0, offset, start))
     largest = max(regions, key=lambda region: len(region.cells), default=None)
     cell_bytes = largest.size * count // len(largest.cells) if largest and largest.cells else 0
     return Arranged(tuple(rows), count, cell_bytes)
@@ -115,7 +115,7 @@ def draw(
     height: int,
     glyphs: Glyphs,
     chosen: int | None,
-    paint: Callable[[Placed], Line] | None = None,
+    paint: Callable[[MapRow], Line] | None = None,
 ) -> list[Line]:
     """Return *height* rows from row *top* on, each exactly *width* cells; *chosen* is the index of a region.
 
@@ -210,7 +210,7 @@ def draw_zoomed(
     top: int,
     height: int,
     glyphs: Glyphs,
-    paint: Callable[[Placed], Line] | None = None,
+    paint: Callable[[MapRow], Line] | None = None,
 ) -> list[Line]:
     """Return rows of a single region, each exactly *width* cells. Before each row stands its offset in the region."""
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)

@@ -155,7 +155,7 @@ def first_size(width: int, height: int, devices: int) -> tuple[int, int]:
     return min(sizes)
 
 
-class Layout(Enum):
+class DeviceLayout(Enum):
     """How much each device shows."""
 
     GRAPH = "graph"  # title, bar, legend and graph
@@ -164,15 +164,15 @@ class Layout(Enum):
     LINE = "line"  # a line each
 
 
-def device_layout(devices: int, width: int, height: int) -> tuple[Layout, int]:
+def device_layout(devices: int, width: int, height: int) -> tuple[DeviceLayout, int]:
     """Return how much each device shows, and how many stand beside each other: no more than that requires."""
     beside = range(1, max(1, min(devices, (width + GAP) // (_COLUMN_LEAST + GAP))) + 1)
-    graphs = [(Layout.GRAPH, 3 + graph) for graph in (_GRAPH_AMONG_OTHERS, GRAPH_LEAST)]
-    for layout, lines in (*graphs, (Layout.LEGEND, 3)):
+    graphs = [(DeviceLayout.GRAPH, 3 + graph) for graph in (_GRAPH_AMONG_OTHERS, GRAPH_LEAST)]
+    for layout, lines in (*graphs, (DeviceLayout.LEGEND, 3)):
         for columns in beside:
             if height >= -(-devices // columns) * lines:
                 return layout, columns
-    return (Layout.BAR if height >= devices * 2 + (devices > 1) else Layout.LINE), 1
+    return (DeviceLayout.BAR if height >= devices * 2 + (devices > 1) else DeviceLayout.LINE), 1
 
 
 def devices_wanted(devices: int, width: int, words: int, available: int) -> int:
@@ -181,8 +181,10 @@ def devices_wanted(devices: int, width: int, words: int, available: int) -> int:
         return min(_WITHOUT_GPU, available)
     layout, columns = device_layout(devices, width, available)
     stacked = -(-devices // columns)
-    if layout is Layout.GRAPH:
+    if layout is DeviceLayout.GRAPH:
         wanted = stacked * (2 + words + (_GRAPH_ALONE if stacked == 1 else _GRAPH_AMONG_OTHERS))
     else:
-        wanted = {Layout.LEGEND: 3 * stacked, Layout.BAR: 2 * stacked + 1, Layout.LINE: stacked + 2}[layout]
+        wanted = {DeviceLayout.LEGEND: 3 * stacked, DeviceLayout.BAR: 2 * stacked + 1, DeviceLayout.LINE: stacked + 2}[
+            layout
+        ]
     return min(wanted, available)

@@ -6,7 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
-from tfmemtop.state.pool_views import Growth, PoolMap, RegionView, percent
+from tfmemtop.state.pool_views import GrowthView, PoolMap, RegionView, percent
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
@@ -194,7 +194,7 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _growths(growths: Sequence[Growth], width: int, glyphs: Glyphs) -> list[Line]:
+def _growths(growths: Sequence[GrowthView], width: int, glyphs: Glyphs) -> list[Line]:
     """Return the table of *growths*, the newest first."""
     if not growths:
         return []

@@ -151,7 +151,7 @@ def _all(judged: Judged) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ClusterColumns:
     """The columns that fit, each with the cell it begins at and its width."""
 
     columns: tuple[tuple[Column, int, int], ...]
@@ -170,7 +170,7 @@ def longest(rows: Sequence[Judged]) -> dict[str, int]:
     }
 
 
-def lay_out(width: int, needed: dict[str, int]) -> Layout:
+def lay_out(width: int, needed: dict[str, int]) -> ClusterColumns:
     """Return the columns that fit in *width* cells. Room left over goes to columns whose texts need more.
 
     *needed* is the length of the longest text of a column, by name, as :func:`longest` returns it.
@@ -195,10 +195,10 @@ def lay_out(width: int, needed: dict[str, int]) -> Layout:
     for column in shown:
         places.append((column, x, widths[column.name]))
         x += widths[column.name] + 1
-    return Layout((*places, (last, x, max(0, width - x))))
+    return ClusterColumns((*places, (last, x, max(0, width - x))))
 
 
-def header(layout: Layout, order: Order) -> Line:
+def header(layout: ClusterColumns, order: Order) -> Line:
     """Return the line with the names of the columns. The column of *order* is marked."""
     line = [Segment(" " * MARKS)]
     for column, _, room in layout.columns:
@@ -210,7 +210,7 @@ def header(layout: Layout, order: Order) -> Line:
     return line[:-1]
 
 
-def row_line(judged: Judged, layout: Layout, glyphs: Glyphs, *, chosen: bool) -> Line:
+def row_line(judged: Judged, layout: ClusterColumns, glyphs: Glyphs, *, chosen: bool) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
     mark, style = mark_of(judged, glyphs)
     parts: list[tuple[str, Style]] = [(mark + " ", style)]

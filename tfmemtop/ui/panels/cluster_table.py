@@ -12,7 +12,7 @@ from tfmemtop.cluster.overview import Pool, Row
 from tfmemtop.cluster.watch import Seen
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
-from tfmemtop.ui.panels.cluster_rows import Layout, Order, header, lay_out, longest, matching, row_line, sort
+from tfmemtop.ui.panels.cluster_rows import ClusterColumns, Order, header, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.row_table import TOP, RowTable
 from tfmemtop.words import cluster as words
@@ -40,7 +40,7 @@ class ClusterTable(RowTable[Order]):
         self._job = job
         self._rows: list[Judged] | None = None  # filtered and sorted; None until they are needed
         self._chosen: Pool | None = None  # None: the first row, whichever that is
-        self._layout = Layout(())
+        self._layout = ClusterColumns(())
         self._needed: dict[str, int] = {}
 
     # What is shown.

@@ -17,7 +17,7 @@ from tfmemtop.state.views import DevicePanel, panels
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.graph import Graph, Mark
-from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, Layout, device_layout, devices_wanted
+from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.scale import Scale
@@ -116,7 +116,7 @@ class DevicesPanel(Panel):
             return len(self._without_gpu(state, width, available))
         layout, columns = device_layout(len(shown), width, available)
         words = 0
-        if layout is Layout.GRAPH:  # in the other layouts the texts of a device do not change its height
+        if layout is DeviceLayout.GRAPH:  # in the other layouts the texts of a device do not change its height
             words = max((len(self._words(panel, _widths(width, columns)[0], WORDS_MOST)) for panel in shown), default=0)
         return devices_wanted(len(shown), width, words, available)
 
@@ -127,7 +127,7 @@ class DevicesPanel(Panel):
         layout, columns = device_layout(len(shown), width, height)
         if not shown:
             lines = [_exactly(line, width) for line in self._without_gpu(self.state, width, height)]
-        elif layout is Layout.LINE:
+        elif layout is DeviceLayout.LINE:
             lines = self._a_line_each(shown, width, height)
         else:
             lines = self._stacked(shown, layout, columns, width, height)
@@ -158,7 +158,9 @@ class DevicesPanel(Panel):
         drawn = [Segment(" "), *bar(panel, width - room - 3, self.glyphs), Segment(f" {usage(panel)} ", BOLD)]
         return [drawn, *legend(panel, width, 1, self.glyphs)]
 
-    def _stacked(self, shown: list[DevicePanel], layout: Layout, columns: int, width: int, height: int) -> list[Line]:
+    def _stacked(
+        self, shown: list[DevicePanel], layout: DeviceLayout, columns: int, width: int, height: int
+    ) -> list[Line]:
         room = max(cell_len(usage(panel)) for panel in shown)
         widths = _widths(width, columns)
         stacked = -(-len(shown) // columns)
@@ -171,11 +173,11 @@ class DevicesPanel(Panel):
                 self._device(panel, layout, room, wide, share) for panel, wide in zip(beside, widths, strict=False)
             ]
             lines += _beside(drawn, widths)
-        if layout is Layout.BAR:
+        if layout is DeviceLayout.BAR:
             lines.append(_exactly(shared_legend(self.glyphs, width), width))
         return lines
 
-    def _device(self, panel: DevicePanel, layout: Layout, room: int, width: int, height: int) -> list[Line]:
+    def _device(self, panel: DevicePanel, layout: DeviceLayout, room: int, width: int, height: int) -> list[Line]:
         """Return the lines of one device, at most *height*. *room* is the width of the longest usage of all devices."""
         head = [self.title_line(width, title(panel), _SEPARATOR.join(activity(panel)))]
         if width >= room + _BAR_LEAST:
@@ -183,12 +185,12 @@ class DevicesPanel(Panel):
             head.append([Segment(" "), *drawn, Segment(f" {usage(panel):>{room}} ", BOLD)])
         else:
             head.append(bar(panel, width, self.glyphs))
-        if layout is Layout.GRAPH:
+        if layout is DeviceLayout.GRAPH:
             head += self._words(panel, width, min(WORDS_MOST, height - 2 - GRAPH_LEAST))
-        elif layout is Layout.LEGEND:
+        elif layout is DeviceLayout.LEGEND:
             head += self._words(panel, width, 1)
         lines = [_exactly(line, width) for line in head]
-        return lines + self._graph(panel, width, height - len(head)) if layout is Layout.GRAPH else lines
+        return lines + self._graph(panel, width, height - len(head)) if layout is DeviceLayout.GRAPH else lines
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
         """Return legend and note in at most *rows* lines. With one line, there is a note only if there is no legend."""

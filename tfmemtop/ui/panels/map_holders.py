@@ -61,7 +61,7 @@ class MapHolders:
                 cells = self._cells[region.address]
                 self._merged[region.address] = faces.merged(cells, region.cells, arranged.merged)
 
-    def paint(self, row: chunk_map.Placed, region: RegionView, chosen: bool) -> Line:
+    def paint(self, row: chunk_map.MapRow, region: RegionView, chosen: bool) -> Line:
         """Return a row of cells as a line; *chosen*: whether *region* is the one that the cursor is in."""
         start = row.start
         of_row = self._merged.get(region.address, b"")[start : start + len(row.cells)]

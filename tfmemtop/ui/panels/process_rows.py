@@ -108,7 +108,7 @@ class Order:
         return next(column.falling for column in COLUMNS if column.name == self.column) != self.inverted
 
 
-class Placed(NamedTuple):
+class TreeRow(NamedTuple):
     """A row with the branches before its command in the tree."""
 
     row: ProcessRow
@@ -141,7 +141,7 @@ def matching(rows: Sequence[ProcessRow], wanted: str) -> list[ProcessRow]:
     return [row for row in rows if wanted in f"{row.pid} {row.user} {row.command}".casefold()]
 
 
-def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
+def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
     """Return *rows*, which are sorted, as a tree by parent process. The children of each parent keep their order."""
     by_pid: dict[int, list[ProcessRow]] = {}
     for row in rows:
@@ -153,7 +153,7 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
             children.setdefault(row.ppid, []).append(pid)
         else:
             roots.append(pid)
-    placed: list[Placed] = []
+    placed: list[TreeRow] = []
     seen: set[int] = set()
     # Processes whose parents form a ring (a pid was reused) are under no root. So each of them is tried as a start too.
     for start in (*roots, *by_pid):
@@ -164,8 +164,8 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
                 continue
             seen.add(pid)
             first, *others = by_pid[pid]
-            placed.append(Placed(first, own))
-            placed += [Placed(row, below) for row in others]
+            placed.append(TreeRow(first, own))
+            placed += [TreeRow(row, below) for row in others]
             inner = children.get(pid, [])
             for index in range(len(inner) - 1, -1, -1):
                 last = index == len(inner) - 1
@@ -176,7 +176,7 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[Placed]:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ProcessColumns:
     """The columns that fit, each with the cell it begins at and its width."""
 
     columns: tuple[tuple[Column, int, int], ...]
@@ -186,7 +186,7 @@ class Layout:
         return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
 
 
-def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout:
+def lay_out(width: int, gpus: bool = True, pools: bool = True) -> ProcessColumns:
     """Return the columns that fit in *width* cells. Without GPUs, or pools, those about them are left out first."""
     *shown, command = COLUMNS
 
@@ -206,10 +206,10 @@ def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout:
         x += column.width + 1
     if width > x:
         places.append((command, x, width - x))
-    return Layout(tuple(places))
+    return ProcessColumns(tuple(places))
 
 
-def header(layout: Layout, width: int, order: Order, cut: int) -> Line:
+def header(layout: ProcessColumns, width: int, order: Order, cut: int) -> Line:
     """Return the line with the columns' names, that of *order* marked. *cut*: cells of the command out of view."""
     line = [Segment(" " * min(width, MARKS))]
     for column, _, room in layout.columns:
@@ -234,7 +234,9 @@ class Cursor(Enum):
     ELSEWHERE = auto()  # on the row, with the focus elsewhere
 
 
-def row_line(placed: Placed, layout: Layout, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int) -> Line:
+def row_line(
+    placed: TreeRow, layout: ProcessColumns, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int
+) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
     row = placed.row
     mark, mark_style = _mark(row, glyphs)

@@ -17,10 +17,10 @@ from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
-    Layout,
     Order,
-    Placed,
+    ProcessColumns,
     RowKey,
+    TreeRow,
     header,
     lay_out,
     matching,
@@ -87,10 +87,10 @@ class ProcessTable(RowTable[Order]):
         self._ordering = False  # whether the next key names a column
         self.tagged: set[int] = set()
         self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
-        self._placed: list[Placed] | None = None  # those, filtered and sorted; None until they are needed
+        self._placed: list[TreeRow] | None = None  # those, filtered and sorted; None until they are needed
         self._chosen: RowKey | None = None  # None: the first row, whichever that is
         self._cut = 0
-        self._layout = Layout(())
+        self._layout = ProcessColumns(())
 
     # What is shown
 
@@ -102,11 +102,11 @@ class ProcessTable(RowTable[Order]):
         return self._rows
 
     @property
-    def placed(self) -> list[Placed]:
+    def placed(self) -> list[TreeRow]:
         """The rows as they stand in the table: filtered, sorted, and put into a tree if the user wants one."""
         if self._placed is None:
             rows = sort(matching(self.rows, self.filter.text), self.order)
-            self._placed = tree(rows, self.glyphs) if self.as_tree else [Placed(row) for row in rows]
+            self._placed = tree(rows, self.glyphs) if self.as_tree else [TreeRow(row) for row in rows]
             self._find_chosen()
         return self._placed
 

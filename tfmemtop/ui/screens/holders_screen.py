@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop import events
 from tfmemtop.session.session import Session
 from tfmemtop.state.holder_views import pools_with_holders, windows
-from tfmemtop.state.pool_views import PoolKey, living
+from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
@@ -48,7 +48,7 @@ class HoldersScreen(FullScreen[HoldersPanel]):
     @property
     def _can_ask(self) -> bool:
         key = self.panel.choice.key
-        return self.session.may_change and key is not None and living(self.session.state, key)
+        return self.session.may_change and key is not None and can_be_read(self.session.state, key)
 
     def hints(self) -> list[tuple[str, str]]:
         panel, choice = self.panel, self.panel.choice
@@ -119,7 +119,7 @@ class HoldersScreen(FullScreen[HoldersPanel]):
             self.app.notify(words.NOW_IN_REPLAY)
         elif not self.session.may_change:
             self.app.notify(refusals.no_change(replay=False))
-        elif key is None or not living(self.session.state, key):
+        elif key is None or not can_be_read(self.session.state, key):
             self.app.notify(words.NOW_ENDED)
         else:
             self.session.send(events.HoldersNow(pid=key[0]))

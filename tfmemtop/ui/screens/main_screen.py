@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tfmemtop import events
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
-from tfmemtop.state.pool_views import PoolKey, choose, living
+from tfmemtop.state.pool_views import PoolKey, can_be_read, choose
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
 from tfmemtop.ui.choices import Choices
@@ -114,7 +114,7 @@ class MainScreen(Drawn, Screen[None]):
     @property
     def wish(self) -> events.MapWanted | None:
         pool = self._pool()
-        if pool and self.allocators.display and self.allocators.map_rows and living(self.session.state, pool):
+        if pool and self.allocators.display and self.allocators.map_rows and can_be_read(self.session.state, pool):
             return events.MapWanted(pid=pool[0], device=pool[1], pace_s=PACE_S)
         return None
 

@@ -10,7 +10,16 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
-from tfmemtop.state.pool_views import PoolKey, PoolMap, choose, exhausted, living, pool_map, pools, why_no_map
+from tfmemtop.state.pool_views import (
+    PoolKey,
+    PoolMap,
+    can_be_read,
+    choose,
+    exhausted,
+    pool_map,
+    pools,
+    why_no_map,
+)
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
@@ -38,7 +47,7 @@ class MapPanel(MovedPanel):
         self.zoom: int | None = None  # address of the one region shown
         # `moment`: show the map of the moment when an allocation failed. After a process has ended, users most likely
         # want to see that moment.
-        self.moment = key is not None and not living(state, key) and exhausted(state, key) is not None
+        self.moment = key is not None and not can_be_read(state, key) and exhausted(state, key) is not None
         self.chosen: int | None = None  # address of the region under the cursor
         self.view: PoolMap | None = None
         self._trouble: Exception | None = None  # why there is no view
@@ -155,7 +164,7 @@ class MapPanel(MovedPanel):
         head = Segment.adjust_line_length(head, width)
         return [head, *drawn, *[[Segment(" " * width)]] * (rows - len(drawn))]
 
-    def _paint(self, row: chunk_map.Placed) -> Line:
+    def _paint(self, row: chunk_map.MapRow) -> Line:
         if self.view is None or not self.holders.seen:
             return chunk_map.draw_cells(row.cells, self.glyphs)
         return self.holders.paint(row, self.view.regions[row.region], row.region == self.at)
@@ -196,7 +205,7 @@ class MapPanel(MovedPanel):
         if self.view is None:
             return ""
         at = chunk_map.clock(self.view.at_s)
-        alive = self.key is not None and living(self.state, self.key)
+        alive = self.key is not None and can_be_read(self.state, self.key)
         return words.moment(at, exhausted=bool(self.view.exhausted), living=alive)
 
     def _without(self, width: int, view: PoolMap | None) -> list[Line]:
@@ -314,7 +323,7 @@ class MapScreen(FullScreen[MapPanel]):
     @property
     def wish(self) -> events.MapWanted | None:
         key = self.panel.key
-        if key is None or self.panel.moment or not living(self.session.state, key):
+        if key is None or self.panel.moment or not can_be_read(self.session.state, key):
             return None
         return events.MapWanted(pid=key[0], device=key[1], pace_s=PACE_S, region=self.panel.zoom)
 
