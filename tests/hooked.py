@@ -1,4 +1,4 @@
-"""A real listener in the place of the monitor, and functions that run scripts with and without the hook."""
+"""A real listener in the place of the engine, and functions that run scripts with and without the hook."""
 
 import json
 import os
@@ -120,7 +120,7 @@ class Monitor:
         self._reading.set()
 
     def die(self) -> None:
-        """Close all sockets, as happens when a monitor is killed."""
+        """Close all sockets, as happens when an engine is killed."""
         self._reading.set()
         self._rope.close()
         self._thread.join(PATIENCE_S)

@@ -1,8 +1,8 @@
 """What a user can choose for a run, and how each choice reaches the script.
 
-There are two ways: environment variables that TensorFlow itself reads, and ``TFMEMTOP_SETTINGS``. The agent reads that
+There are two ways: environment variables that TensorFlow itself reads, and ``TFMEMTOP_SETTINGS``. The hook reads that
 variable and applies it in the one place where TensorFlow makes its GPU options final. Both ways are needed: only the
-variables reach TF1 sessions, and only the agent can combine growth with a limit.
+variables reach TF1 sessions, and only the hook can combine growth with a limit.
 """
 
 from collections.abc import Mapping, Sequence

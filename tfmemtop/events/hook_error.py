@@ -19,7 +19,7 @@ class HookTrouble(Enum):
 class HookPart(Enum):
     """What a hook was about to do when it failed; in brackets, what ``of`` names."""
 
-    LOAD = "load"  # loading the agent
+    LOAD = "load"  # loading the hook's code
     HELLO = "hello"  # sending the engine the first message
     JOIN = "join"  # starting in a process that ran already
     FORK = "fork"  # starting again in a forked child

@@ -28,21 +28,21 @@ class Hook(Event, tag="hook", frozen=True):
 
 
 class HookEnding(Enum):
-    """How the agent's connection ended."""
+    """How the hook's connection ended."""
 
-    EXIT = "exit"  # the agent announced its end
+    EXIT = "exit"  # the hook announced its end
     LOST = "lost"  # it did not
 
 
 class HookEnd(Event, tag="hook_end", frozen=True):
-    """The agent's connection has ended."""
+    """The hook's connection has ended."""
 
     origin = Origin.HOOK
     keep = Latest("pid")
 
     pid: Number
     reason: HookEnding
-    dropped: Size = 0  # readings the agent could not send
+    dropped: Size = 0  # readings that the hook could not send
 
 
 class Call(Enum):

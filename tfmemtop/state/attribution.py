@@ -183,7 +183,7 @@ class Attribution:
         )
 
     def _file(self, file: str) -> str:
-        """Return *file*, which XLA names; for a notebook's cell, return the agent's name of the cell if it is known."""
+        """Return *file*, which XLA names; for a notebook's cell, return the hook's name of the cell if it is known."""
         if "/ipykernel_" not in file:
             return file
         cell = f"-{PurePath(file).stem}>"

@@ -92,7 +92,7 @@ class Happened:
 
 
 def hooked_at(state: State, key: PoolKey | None) -> Hooked | None:
-    """Return the agent's data of the process of the pool *key*; ``None`` if there is none."""
+    """Return the hook's data of the process of the pool *key*; ``None`` if there is none."""
     process = state.processes.get(key[0]) if key else None
     return process.hooked if process else None
 

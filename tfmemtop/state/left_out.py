@@ -24,9 +24,9 @@ def tell(
 
 
 def device_told_by(state: State, pid: int, device: str) -> Hooked | None:
-    """Return the agent's data of process *pid* and note *device* in it.
+    """Return the hook's data of process *pid* and note *device* in it.
 
-    The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if no agent is in
+    The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if the hook is not in
     the process.
     """
     hooked = hooked_of(state, pid)

@@ -24,7 +24,7 @@ class LimitBy(Enum):
 
 
 def hooked_of(state: State, pid: int) -> Hooked | None:
-    """Return the agent's data of process *pid*; ``None`` if no agent is in it."""
+    """Return the hook's data of process *pid*; ``None`` if there is none."""
     process = state.processes.get(pid)
     return process.hooked if process else None
 
@@ -75,7 +75,7 @@ def limits_a_gpu(request: events.Requested) -> bool:
 
 
 def living_hooked(state: State) -> list[Hooked]:
-    """Return the newest run's processes that have our agent and have not ended."""
+    """Return the newest run's processes that have the hook and have not ended."""
     return [p.hooked for pid, p in state.processes.items() if p.hooked and of_run(state, pid) and not p.hooked.ended]
 
 

@@ -119,10 +119,10 @@ class Complaint:
 
 @dataclass(slots=True)
 class Hooked:
-    """A process that our agent is in, or that is read from outside: what TensorFlow was requested to do, and does."""
+    """A process that the hook is in, or that is read from outside: what TensorFlow was requested to do, and does."""
 
     hello: events.Hook
-    outside: bool = False  # no agent is in it: all that is known was read from outside
+    outside: bool = False  # the hook is not in it: all that is known was read from outside
     devices: set[str] = field(default_factory=set)  # the logical devices that it has named
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from tfmemtop.events import HookPart
 
 _TEXTS = {
-    HookPart.LOAD: "loading the agent",
+    HookPart.LOAD: "loading the hook",
     HookPart.HELLO: "telling the engine of itself",
     HookPart.JOIN: "joining a process that ran already",
     HookPart.FORK: "starting over in a fork",

@@ -5,8 +5,8 @@ script (SIGHUP). A terminal that is not read blocks the script. The keeper only 
 killed, the keeper drains the terminal into the output file, until the script and the processes that it left behind have
 ended.
 
-A user who kills all processes called tfmemtop (``pkill -9 -f tfmemtop``) means the monitor, not the training. So the
-keeper has another name.
+A user who kills all processes called tfmemtop (``pkill -9 -f tfmemtop``) wants to end the engine and the screen, not
+the script. So the keeper has another name.
 """
 
 import errno

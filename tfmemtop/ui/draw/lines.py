@@ -1,7 +1,7 @@
 """The base of every panel: lines of segments, of which only those that changed are drawn anew.
 
-Textual's own widgets take 36 to 48 ms for an update of a table of 30 rows. Drawing lines takes a tenth of that, and a
-monitor that runs all day beside a training must use little of the processor.
+Textual's own widgets take 36 to 48 ms for an update of a table of 30 rows. Drawing lines takes a tenth of that.
+tfmemtop may run all day beside a training, so it must use little CPU time.
 """
 
 from collections.abc import Iterable, Sequence

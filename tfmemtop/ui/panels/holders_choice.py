@@ -140,7 +140,7 @@ class HoldersChoice:
 
     def _hooked(self) -> Hooked:
         hooked = hooked_at(self.state, self.key)
-        assert hooked is not None  # callers have a window, which only a process with our agent has
+        assert hooked is not None  # callers have a window, which only a process with the hook has
         return hooked
 
     def _once(self, name: str, known: tuple[object, ...], work: Callable[[], T]) -> T:
