@@ -27,7 +27,7 @@ for line in sys.stdin:
 
 @functools.cache
 def found() -> str | None:
-    """Return the path of such a Python; ``None`` if there is none."""
+    """Return the path of a Python 3.14 or newer; ``None`` if there is none."""
     named = os.environ.get(VARIABLE)
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -43,7 +43,10 @@ needs_it = pytest.mark.skipif(found() is None, reason=f"no Python 3.14 in PATH o
 
 
 class Obeying:
-    """A process of that Python that evaluates each line that it receives. It waits for a line in one long call."""
+    """A process of Python 3.14 or newer with ``PROGRAM``: it runs each line of its input, and writes the value as JSON.
+
+    Between two lines it is blocked in a call that reads its input. The hook starts only after that call.
+    """
 
     def __init__(self, *options: str, python: str | None = None, **environment: str) -> None:
         pipe = subprocess.PIPE

@@ -31,11 +31,11 @@ def test_a_share_is_one_of_the_smallest_gpu_that_the_run_sees(
     assert machine.whole(Settings(gpus=gpus)) == whole
 
 
-def test_a_limit_is_a_size_that_is_there() -> None:
+def test_a_limit_is_rounded_down_to_mib_and_fits_the_memory() -> None:
     whole = TWO_GPUS.whole(Settings())
     assert parse_limit("50%", whole) == 20 * GIB
     assert parse_limit("40G", whole) == 40 * GIB
-    assert parse_limit("1.9M", whole) == 1 << 20  # TensorFlow gets this value, and it is shown
+    assert parse_limit("1.9M", whole) == 1 << 20  # rounded down: TensorFlow counts limits in MiB
     for text, said in (("41G", "41G is more than GPU 1 has, 40.0 GiB"), ("1000K", "1000K is less than 1 MiB")):
         with pytest.raises(ValueError) as caught:
             parse_limit(text, whole)

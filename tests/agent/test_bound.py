@@ -259,7 +259,8 @@ print(binascii.hexlify(b"x"), fcntl.fcntl(0, fcntl.F_GETFD), ctypes.pointer(ctyp
 """
     bare, hooked = both(monitor, "-X", "importtime", "-c", look)
     assert bare[:2] == hooked[:2] and "at the end" in bare.out
-    # The system's own sitecustomize, if there is one, is imported by the hook's, and so one level deeper.
+    # With the hook, one more sitecustomize is imported. It imports the system's own, if there is one. So this name is
+    # not compared.
     imported = [[line.split("|")[2].strip() for line in each.err.splitlines()] for each in (bare, hooked)]
     assert [name for name in imported[1] if name != "sitecustomize"] == [
         name for name in imported[0] if name != "sitecustomize"

@@ -134,7 +134,8 @@ def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any)
         raise TypeError(f"{owner.__name__}.__new__")
 
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        following = super(owner, cls).__new__  # in a subclass of the script's this may be another base's
+        # If cls is a class of the script's with several bases, the next __new__ in its MRO may be that of another base.
+        following = super(owner, cls).__new__
         made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
         messenger.guarded("notice:variable", add, made)
         return made

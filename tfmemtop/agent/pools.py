@@ -253,7 +253,7 @@ class Pools:
     def _wishes(self) -> "dict[_Key, float]":
         """Return the seconds between maps, by device and region.
 
-        They are the fewest where a device is requested both by name and with all others.
+        A device may be requested twice: by its name, and with all devices. Then the shorter time counts.
         """
         wishes: dict[_Key, float] = {}
         for reader in (self._native, self._direct):

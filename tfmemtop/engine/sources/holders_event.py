@@ -80,7 +80,7 @@ def holders_of(
     peak_at = in_use.index(peak) if peak > before else -1
     lived = _cut(course, first, last)
     breathe()
-    unknown = peak - _no_more_than(peak, lived, peak_at)
+    unknown = peak - _known_at_peak(peak, lived, peak_at)
     names, holdings, spans = _packed(lived, peak_at, len(times), breathe)
     ended = times[-1] if times else began
     since = max(0.0, clock(began))
@@ -121,11 +121,12 @@ def _cut(course: PoolCourse, first: int, last: int) -> list[_Lived]:
     return found
 
 
-def _no_more_than(peak: int, lived: list[_Lived], peak_at: int) -> int:
-    """Return the bytes that are known to live at the peak, at most *peak*.
+def _known_at_peak(peak: int, lived: list[_Lived], peak_at: int) -> int:
+    """Return the bytes of the allocations of *lived* that are in use at event *peak_at*, at most *peak* bytes.
 
-    If they are more, some were freed without a record. Allocations are then removed from *lived* until the sum fits:
-    the largest that do not exceed the excess first.
+    If their sum exceeds *peak*, some of them were freed without a record. Allocations are then removed from *lived*
+    until the sum is *peak* or less. The largest that fit into the excess are removed first. If the sum is still too
+    large after them, the smallest are removed.
     """
     there = [life for life in lived if life.at(peak_at)]
     total = sum(life.alike.size for life in there)

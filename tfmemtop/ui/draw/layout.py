@@ -184,7 +184,6 @@ def devices_wanted(devices: int, width: int, words: int, available: int) -> int:
     if layout is DeviceLayout.GRAPH:
         wanted = stacked * (2 + words + (_GRAPH_ALONE if stacked == 1 else _GRAPH_AMONG_OTHERS))
     else:
-        wanted = {DeviceLayout.LEGEND: 3 * stacked, DeviceLayout.BAR: 2 * stacked + 1, DeviceLayout.LINE: stacked + 2}[
-            layout
-        ]
+        each, once = {DeviceLayout.LEGEND: (3, 0), DeviceLayout.BAR: (2, 1), DeviceLayout.LINE: (1, 2)}[layout]
+        wanted = each * stacked + once
     return min(wanted, available)

@@ -18,7 +18,7 @@ from tfmemtop.ui.draw.lines import Line
 _PENS, _CELLS = 256, 4096  # the most that are cached; otherwise random bytes could fill the memory
 _RECENT = 200  # rows that can come back from the history when the screen grows
 _MARKS = 8  # code points in one cell
-_REPEATS = 10_000  # of a character by one sequence, and no more than the screen has cells
+_REPEATS = 10_000  # characters that one REP sequence may draw; fewer if the screen has fewer cells
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
 _COLUMNS_132 = 3

@@ -25,8 +25,8 @@ class NotReadable(Damaged):
     """The memory that was read does not contain a 64-bit little-endian library as the linker makes them."""
 
 
-class Zeros(NamedTuple):
-    """The place of the library's variables that begin as zero: address, and size in bytes."""
+class Bss(NamedTuple):
+    """The library's ``.bss``, the variables that are zero at its start: address, and size in bytes."""
 
     address: int
     size: int
@@ -55,8 +55,8 @@ class Library:
         segments = list(_SEGMENT.iter_unpack(table))
         linked_for = min((segment[3] for segment in segments if segment[0] == _LOAD), default=0)
         self._base = base = base - (linked_for & ~0xFFF)
-        self.zeros = [
-            Zeros(base + address + in_file, in_memory - in_file)
+        self.bss = [
+            Bss(base + address + in_file, in_memory - in_file)
             for kind, flags, _, address, _, in_file, in_memory, _ in segments
             if kind == _LOAD and flags & _WRITABLE and in_memory > in_file
         ]

@@ -43,7 +43,7 @@ class Lists:
     def __init__(self, memory: RemoteMemory, library: Library, layout: Layout) -> None:
         self._memory = memory
         self._layout = layout
-        self._zeros = library.zeros
+        self._bss = library.bss
         self._tables = {name: address + _TABLE for name in (_CPUS, _GPUS) if (address := library.symbol(name))}
         self._pools = {address + _TABLE for name in _POOLS if (address := library.symbol(name))}
         self._states: dict[bytes, int] = {}
@@ -61,8 +61,8 @@ class Lists:
     def look(self, regions: Regions) -> None:
         """Search for those two objects, unless they have been found before."""
         missing = {table: name for name, table in self._tables.items() if name not in self._states}
-        for zeros in self._zeros if missing else ():
-            found = self._memory.block(zeros.address, min(zeros.size, _MOST_VARIABLES) & ~7)
+        for bss in self._bss if missing else ():
+            found = self._memory.block(bss.address, min(bss.size, _MOST_VARIABLES) & ~7)
             for (pointer,) in _POINTER.iter_unpack(found or b""):
                 if pointer and pointer % 8 == 0 and pointer in regions:
                     first = self._memory.values(pointer, _POINTER)
