@@ -133,7 +133,7 @@ def monitor(tmp_path: Path) -> Iterator[Monitor]:
     monitor.die()
 
 
-class Outcome(NamedTuple):
+class ProcessOutcome(NamedTuple):
     """The exit code and the output of a process, without the parts of the output that differ from start to start."""
 
     code: int
@@ -187,19 +187,19 @@ def _source(argument: str) -> str:
     return path.read_text() if path is not None and path.exists() else argument
 
 
-def outcome(process: Process, typed: str = "") -> Outcome:
+def outcome(process: Process, typed: str = "") -> ProcessOutcome:
     """Write *typed* to *process*, wait for its end, and return its outcome."""
     out, err = process.communicate(typed, timeout=PATIENCE_S)
     assert process.returncode is not None
-    return Outcome(process.returncode, steady(out), steady(err))
+    return ProcessOutcome(process.returncode, steady(out), steady(err))
 
 
-def run(monitor: Monitor | None, *arguments: str, **more: str) -> Outcome:
+def run(monitor: Monitor | None, *arguments: str, **more: str) -> ProcessOutcome:
     """Run Python with *arguments* to its end, with the hook if there is a *monitor*."""
     return outcome(start(monitor, *arguments, **more))
 
 
-def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[Outcome, Outcome]:
+def both(monitor: Monitor, *arguments: str, **more: str) -> tuple[ProcessOutcome, ProcessOutcome]:
     """Run the same program without and with the hook, at the same time. Return both outcomes in that order."""
     bare, hooked = (start(each, *arguments, **more) for each in (None, monitor))
     return outcome(bare), outcome(hooked)
@@ -303,11 +303,11 @@ class Forks:
         self._started.append(forking.start(*arguments, folder=self._folder))
         return self._started[-1]
 
-    def run(self, monitor: Monitor | None, *arguments: str) -> Outcome:
+    def run(self, monitor: Monitor | None, *arguments: str) -> ProcessOutcome:
         """Run a script like the function ``run``."""
         return outcome(self.start(monitor, *arguments))
 
-    def both(self, monitor: Monitor, *arguments: str) -> tuple[Outcome, Outcome]:
+    def both(self, monitor: Monitor, *arguments: str) -> tuple[ProcessOutcome, ProcessOutcome]:
         """Run a script without and with the hook, like the function ``both``."""
         bare, hooked = self.start(None, *arguments), self.start(monitor, *arguments)
         return outcome(bare), outcome(hooked)

@@ -28,7 +28,7 @@ class UiOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScreenOutcome:
     """How the screen ended: tfmemtop's exit code, and whether the script goes on without a screen.
 
     ``trouble`` is the error in one line, if the screen ended because of one. ``summary``: lines about the

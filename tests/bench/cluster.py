@@ -22,7 +22,7 @@ from tests.bench.yardstick import QUIET_S, against, repainted_ms
 from tests.cluster.exporters import Exporters, Host, Rank, exporting
 from tests.cluster.prometheus import BINARY, prometheus
 from tfmemtop.cluster.client import Address, Client
-from tfmemtop.cluster.watch import Asking, Watch
+from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.options import UiOptions
 from tfmemtop.session.source import LiveSource
 from tfmemtop.state import apply
@@ -108,7 +108,7 @@ async def _cluster_frames(url: str, count: int) -> list[float]:
 
     In each frame the table is scrolled by further rows, so that every line of it changes.
     """
-    app = Drawing(Watch(Asking(Client(Address.of(url))), 3600.0), UiOptions(), job=None)
+    app = Drawing(ClusterWatch(Asking(Client(Address.of(url))), 3600.0), UiOptions(), job=None)
     async with app.run_test(size=SIZE):
         while not app.seen.complete:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

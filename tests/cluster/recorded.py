@@ -18,10 +18,10 @@ from textual.pilot import Pilot
 
 from tests.cluster.exporters import GIB
 from tests.cluster.prometheus import prometheus
-from tfmemtop.cluster.client import Address, Answer, Client
+from tfmemtop.cluster.client import Address, Client, ServerAnswer
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.watch import Asking, Watch
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.cluster.watch import Asking, ClusterWatch
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
 from tfmemtop.ui.screens.gpu_screen import FIRST_S, GpuScreen
 
@@ -48,7 +48,7 @@ class _Recorder(Client):
         super().__init__(address)
         self.kept = Recording(0.0, {})
 
-    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
         answer = super()._get(what, parameters)
         self.kept.answers[parameters["query"]] = answer.body.decode()
         self.kept.at = answer.server_time or 0.0
@@ -62,23 +62,23 @@ class Answering(Client):
         super().__init__(Address.of(URL))
         self._recording = msgspec.json.decode(gzip.decompress(FILE.read_bytes()), type=Recording)
 
-    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
         body = self._recording.answers.get(parameters["query"])
         assert body is not None, f"not recorded; see {__file__}: {parameters['query']}"
         # The graph's right edge follows the server's clock. For the overview, no difference of the clocks is reported.
         ahead_s = self._recording.at - time.time() if what == "query_range" else None
-        return Answer(body.encode(), 0.0, self._recording.at, ahead_s)
+        return ServerAnswer(body.encode(), 0.0, self._recording.at, ahead_s)
 
 
 def cluster_screen(options: UiOptions) -> ClusterApp:
     """The cluster's screen on the recording."""
-    return ClusterApp(Watch(Asking(Answering()), 3600.0), options, job=None)
+    return ClusterApp(ClusterWatch(Asking(Answering()), 3600.0), options, job=None)
 
 
 _ANSWERED_S = 30.0
 
 
-async def settled(pilot: Pilot[Outcome]) -> None:
+async def settled(pilot: Pilot[ScreenOutcome]) -> None:
     """Wait until the visible screen has read all that it needs, and draw it."""
     app = pilot.app
     assert isinstance(app, ClusterApp)

@@ -21,7 +21,7 @@ from tfmemtop.cluster.answers import series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.overview import Row, Silence
+from tfmemtop.cluster.overview import ClusterRow, Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.events import RunEnd, Session
@@ -122,7 +122,7 @@ def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None
 
 def test_a_gpu_that_has_no_history_yet_is_followed(monitored: Monitored) -> None:
     """Its first figures are less than one step of the history old."""
-    gpu = OneGpu(client(monitored), Row("new:9", "new", "GPU-0"), 3600.0)
+    gpu = OneGpu(client(monitored), ClusterRow("new:9", "new", "GPU-0"), 3600.0)
     gpu.open()
     assert gpu.follow() == []
 

@@ -3,12 +3,12 @@
 import pytest
 
 from tfmemtop.cluster.judge import Judged
-from tfmemtop.cluster.overview import Row
+from tfmemtop.cluster.overview import ClusterRow
 from tfmemtop.ui.panels.cluster_rows import matching
 
 ROWS = (
-    Judged(Row("n1:9", "Node1", "GPU-1", job="Train", rank="Worker-1", user="Ada")),
-    Judged(Row("n2:9", "Node2", "GPU-2", job="Training", rank="Worker-12", user="Grace")),
+    Judged(ClusterRow("n1:9", "Node1", "GPU-1", job="Train", rank="Worker-1", user="Ada")),
+    Judged(ClusterRow("n2:9", "Node2", "GPU-2", job="Training", rank="Worker-12", user="Grace")),
 )
 
 

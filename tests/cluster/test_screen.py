@@ -16,11 +16,11 @@ from tests.cluster.exporters import Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.cluster.recorded import Answering, cluster_screen, settled
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Answer, Client
+from tfmemtop.cluster.client import Address, Client, ServerAnswer
 from tfmemtop.cluster.judge import Judged
-from tfmemtop.cluster.overview import Row, Silence
-from tfmemtop.cluster.watch import Asking, Watch
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.cluster.overview import ClusterRow, Silence
+from tfmemtop.cluster.watch import Asking, ClusterWatch
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
@@ -43,8 +43,8 @@ def shown(app: ClusterApp) -> str:
 @asynccontextmanager
 async def screen(
     url: str, size: tuple[int, int] = SIZES[0], *, login: str = "ada:test", ascii_only: bool = False
-) -> AsyncIterator[tuple[ClusterApp, Pilot[Outcome]]]:
-    watch = Watch(Asking(Client(Address.of(url, login=login))), 0.3)
+) -> AsyncIterator[tuple[ClusterApp, Pilot[ScreenOutcome]]]:
+    watch = ClusterWatch(Asking(Client(Address.of(url, login=login))), 0.3)
     app = ClusterApp(watch, UiOptions(ascii=ascii_only), job=None)
     async with app.run_test(size=size) as pilot:
         yield app, pilot
@@ -100,7 +100,7 @@ async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
         await pilot.press("question_mark")
         await until(app, lambda text: "look in one column" in text)
         await pilot.press("escape", "q")
-    assert app.return_value == Outcome(0)
+    assert app.return_value == ScreenOutcome(0)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -132,7 +132,7 @@ async def test_clocks_apart_are_one_line(monitored: Monitored, columns: int, cou
 async def test_a_gpu_of_which_nothing_is_known_says_so(monitored: Monitored) -> None:
     async with screen(monitored.prometheus.url) as (app, pilot):
         await opened(app)
-        row = Judged(Row("gone:9", "gone", "GPU-0", silence=Silence.DOWN))
+        row = Judged(ClusterRow("gone:9", "gone", "GPU-0", silence=Silence.DOWN))
         app.push_screen(GpuScreen(app.watch_.client, row, 1.0, glyphs=app.glyphs, color=True))
         await until(app, lambda text: "Prometheus has no figures of it in the last 01:00:00" in text)
         await pilot.press("escape")
@@ -214,14 +214,14 @@ class Counting(Answering):
         super().__init__()
         self.asked: list[str] = []
 
-    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
         self.asked.append(what)
         return super()._get(what, parameters)
 
 
 async def test_the_key_to_refresh_asks_for_the_opened_gpu_too() -> None:
     client = Counting()
-    app = ClusterApp(Watch(Asking(client), 3600.0), UiOptions(), job=None)
+    app = ClusterApp(ClusterWatch(Asking(client), 3600.0), UiOptions(), job=None)
     async with app.run_test(size=SIZES[1]) as pilot:
         await settled(pilot)
         await pilot.press("slash", *"job:4190 rank:1", "enter", "enter")

@@ -25,7 +25,7 @@ _HEADINGS = ("script", "growth", "peak", "pool", "suggested", "basis", "result")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class UnderLimit:
     """A script under the limit that was suggested after its first run. Sizes are in bytes.
 
     ``failed`` counts the runs, of ``times``, that did not end well.
@@ -54,7 +54,7 @@ class Held:
         return self.name, self.growth, *sizes, self.basis, result
 
 
-def attempt(name: str, folder: Path, times: int = 1, growth: str | None = None) -> Held:
+def attempt(name: str, folder: Path, times: int = 1, growth: str | None = None) -> UnderLimit:
     """Run the script called *name* *times*, and as often under the smallest of the limits that are suggested after it.
 
     Recordings go to *folder*. *growth* is on or off on a GPU, ``None`` for the CPU's pool.
@@ -71,13 +71,13 @@ def attempt(name: str, folder: Path, times: int = 1, growth: str | None = None) 
     return replace(least, times=times, failed=failed)
 
 
-def _first(name: str, folder: Path, index: int, growth: str | None) -> Held:
+def _first(name: str, folder: Path, index: int, growth: str | None) -> UnderLimit:
     path = folder / f"{name}-{growth}-{index}.jsonl"
     whole = ["--cpu-pool", "4G"] if growth is None else ["--growth", growth]
     if not _runs(whole, name, path):
         raise RuntimeError(f"{name} does not end well without a limit")
     limit = _json("why", "--json", str(path))["limit"]
-    held = Held(name, growth or "", *_figures(path), None, "")
+    held = UnderLimit(name, growth or "", *_figures(path), None, "")
     if limit is None:
         return held
     assert limit["bytes"] % MIB == 0 and limit["growth"] == growth, limit

@@ -27,7 +27,7 @@ _READ = 1 << 16
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended. A signal is 128 plus its number, as in a shell."""
 
     stdout: bytes
@@ -47,8 +47,8 @@ def become_init() -> None:
 
 
 def run(
-    script: Script, command: list[str], environment: dict[str, str], cwd: Path, limit_s: float, like: Outcome | None
-) -> Outcome:
+    script: Script, command: list[str], environment: dict[str, str], cwd: Path, limit_s: float, like: RunOutcome | None
+) -> RunOutcome:
     """Run *command* with the streams that *script* wants, and return the outcome.
 
     Wait until no more processes are left behind than in the outcome *like*, for a while at most.
@@ -81,7 +81,7 @@ def run(
         code = found.code if found.code == HUNG else _status(process)
         stdout = target.read_bytes() if target else found.texts[0]
         processes = left_behind(like.processes if like else None)
-    return Outcome(stdout, found.texts[1], code, processes)
+    return RunOutcome(stdout, found.texts[1], code, processes)
 
 
 def left_behind(expected: Collection[str] | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import msgspec
 
-from tests.corpus.running import HUNG, SETTLE_S, Outcome, left_behind
+from tests.corpus.running import HUNG, SETTLE_S, RunOutcome, left_behind
 from tests.corpus.script import Script
 from tfmemtop.events import RunEnd, Terminal, decode_event
 
@@ -153,7 +153,7 @@ def live(
     environment: Mapping[str, str],
     folders: tuple[Path, Path, Path],
     limit_s: float,
-) -> tuple[Outcome, tuple[int, int]]:
+) -> tuple[RunOutcome, tuple[int, int]]:
     """Run *command* under the live screen, and leave the screen when the run has ended.
 
     *folders* are the working folder, that for sessions, and that for outputs. In the outcome returned stdout is the
@@ -184,12 +184,12 @@ def live(
     finally:
         screen.close()
     processes = left_behind(())
-    return Outcome(b"".join(path.read_bytes() for path in logs), said, code, processes), course.size or SIZE
+    return RunOutcome(b"".join(path.read_bytes() for path in logs), said, code, processes), course.size or SIZE
 
 
 def bare(
     command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int], limit_s: float
-) -> Outcome:
+) -> RunOutcome:
     """Run *command* as a shell that leads a session does: in the foreground group of its terminal."""
     told, tell = os.pipe()
     rope, pull = os.pipe()
@@ -227,7 +227,7 @@ def bare(
     for descriptor in (master, told):
         os.close(descriptor)
     left_behind(None)
-    return Outcome(bytes(printed), b"", code if code >= 0 else 128 - code, waiting)
+    return RunOutcome(bytes(printed), b"", code if code >= 0 else 128 - code, waiting)
 
 
 def _without(leader: int) -> tuple[str, ...]:

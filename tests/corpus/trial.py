@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.corpus import running, terminals
 from tests.corpus.box import Box
-from tests.corpus.running import HUNG, Outcome
+from tests.corpus.running import HUNG, RunOutcome
 from tests.corpus.script import FILTERS, Script
 
 TFMEMTOP = (str(Path(sys.executable).with_name("tfmemtop")),)
@@ -78,7 +78,7 @@ def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
     return trial
 
 
-def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: Outcome | None) -> Outcome:
+def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: RunOutcome | None) -> RunOutcome:
     box.prepare(script)
     box.recording.unlink(missing_ok=True)
     command = [*ours, *box.command(script)]
@@ -86,16 +86,16 @@ def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: 
     return outcome._replace(files=tuple(box.left()))
 
 
-def _live(script: Script, box: Box, limit_s: float) -> tuple[Outcome, tuple[int, int]]:
+def _live(script: Script, box: Box, limit_s: float) -> tuple[RunOutcome, tuple[int, int]]:
     box.prepare(script)
     folders = (box.path / script.cwd, box.path / "run", box.path / "state")
     shown, size = terminals.live(script, TFMEMTOP, box.command(script), box.environment(script), folders, limit_s)
     return shown._replace(files=tuple(box.left())), size
 
 
-def _compare(trial: Trial, way: str, bare: Outcome, ours: Outcome) -> None:
+def _compare(trial: Trial, way: str, bare: RunOutcome, ours: RunOutcome) -> None:
     script = trial.script
-    for aspect in Outcome._fields:
+    for aspect in RunOutcome._fields:
         expected, found = getattr(bare, aspect), getattr(ours, aspect)
         if isinstance(expected, bytes):
             expected, found = (_filtered(script, data) for data in (expected, found))

@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.corpus.predicted import SCRIPTS
 from tests.whatif.traced import attempt, recorder, trace
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Answer, Question, run
+from tfmemtop.probe.replaying import Question, ReplayAnswer, run
 from tfmemtop.units import MIB, format_short
 from tfmemtop.whatif.course import Course, course_of
 from tfmemtop.whatif.settings import Present
@@ -148,7 +148,7 @@ def around(at_least: int, surely: int | None) -> list[int]:
 
 def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path, folder: Path) -> Tried:
     (said,) = run(program, course.events, course.steps, [Question(True, False, limit * MIB)])
-    assert isinstance(said, Answer)
+    assert isinstance(said, ReplayAnswer)
     fits = True if said.in_order.fits else None if said.waiting.fits else False
     outcome = said.in_order if said.in_order.fits else said.waiting
     measured = attempt(SCRIPTS[name], recorder(tensorflow, folder), folder, limit)

@@ -8,13 +8,13 @@ from tfmemtop.engine.process.footprint import Footprint
 from tfmemtop.events import (
     DeviceProcess,
     DeviceReading,
-    Held,
     Leftover,
     Process,
     ProcessReading,
     ProcessReadings,
     Run,
     SharesMissing,
+    StillHeld,
 )
 from tfmemtop.settings import Settings
 
@@ -56,7 +56,7 @@ def test_processes_of_the_run_that_were_on_a_gpu_are_its_own(first: bool) -> Non
     assert told.pids == {7}
     told.take(swept())
     assert told.pids == {7}  # the driver may list the process for longer than the kernel does
-    assert told.held([reading(GIB, 7)], {7}) == Held(Leftover.LISTED, 0, GIB, [7])
+    assert told.held([reading(GIB, 7)], {7}) == StillHeld(Leftover.LISTED, 0, GIB, [7])
     assert not told.held([reading(GIB, 8)], {7})
     told.take(started(2))
     assert not told.pids
@@ -64,11 +64,11 @@ def test_processes_of_the_run_that_were_on_a_gpu_are_its_own(first: bool) -> Non
 
 def test_where_no_process_is_named_the_gpu_is_to_hold_no_more_than_before() -> None:
     told = after(reading(3 * GIB), reading(GIB, missing=UNTOLD), started(), reading(5 * GIB))
-    assert told.held([reading(5 * GIB, missing=UNTOLD)], set()) == Held(Leftover.MORE_USED, 0, 4 * GIB)
+    assert told.held([reading(5 * GIB, missing=UNTOLD)], set()) == StillHeld(Leftover.MORE_USED, 0, 4 * GIB)
     assert not told.held([reading(GIB + 60 * MIB, missing=UNTOLD)], set())
     assert not told.held([reading(5 * GIB)], set())  # all processes are named, and none belongs to the run
 
 
 def test_before_the_first_reading_the_first_one_counts() -> None:
     told = after(started(), reading(2 * GIB, missing=UNTOLD), reading(5 * GIB, missing=UNTOLD))
-    assert told.held([reading(3 * GIB, missing=UNTOLD)], set()) == Held(Leftover.MORE_USED, 0, GIB)
+    assert told.held([reading(3 * GIB, missing=UNTOLD)], set()) == StillHeld(Leftover.MORE_USED, 0, GIB)

@@ -17,7 +17,7 @@ from tests.engine.windows_read import Unpacked, a_window, large
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
-from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.sources.windows import WindowReader
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator as Reading
@@ -52,7 +52,7 @@ class Desk:
         self.arrived = asyncio.Event()
         self.stream.listen(self.events.append)
         self.stream.listen(lambda _: self.arrived.set())
-        self.windows = Windows(self.stream, self, folder)
+        self.windows = WindowReader(self.stream, self, folder)
         self.windows.begin()
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tfmemtop.engine.sources.tensorflow_numbers import region_name
 from tfmemtop.engine.sources.window_events import Known, events_of
-from tfmemtop.engine.sources.window_file import Held, PoolStart, Record, WindowFile
+from tfmemtop.engine.sources.window_file import ChunkInUse, PoolStart, Record, WindowFile
 from tfmemtop.events import Closed, Holders, Opened, Window, decode_event
 from tfmemtop.state.step_course import WindowCourse, unpacked
 
@@ -27,7 +27,7 @@ def window_of(events: list[list[object]]) -> Holders:
     """Return the event for *events*, as if the probe had written them into a file."""
     strings = [""]
     records: list[Record] = []
-    lying: dict[int, Held] = {}
+    lying: dict[int, ChunkInUse] = {}
     made: set[int] = set()
     for at, address, requested, size, in_use, operation, shape, region, dtype in events:
         assert isinstance(at, int) and isinstance(address, int) and isinstance(size, int)
@@ -38,12 +38,12 @@ def window_of(events: list[list[object]]) -> Holders:
         if size > 0:
             made.add(address)
         elif address not in made:
-            lying[address] = Held(address, -size, requested, 0)
+            lying[address] = ChunkInUse(address, -size, requested, 0)
         numbers = strings.index(str(operation)), strings.index(str(shape))
         records.append((AT_NS + at, address, requested, size, in_use, 1, *numbers, 0, REGIONS[str(region)], dtype))
     before = int(records[0][4]) - int(records[0][3])
     rest = before - sum(chunk.size for chunk in lying.values())
-    chunks = [*lying.values(), Held(64, rest, rest, 0)]  # memory that the step does not touch
+    chunks = [*lying.values(), ChunkInUse(64, rest, rest, 0)]  # memory that the step does not touch
     file = WindowFile(AT_NS - 1, 0, [PoolStart(before, before, AT_NS - 1)], chunks, strings, records)
     window = Window(
         pid=100, window=1, opened=Opened.ASKED, closed=Closed.STEP, last=True, bytes=0, pools=["CPU:0"], function="step"

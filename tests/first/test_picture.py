@@ -9,8 +9,8 @@ from tests.ui.recorded import Recorded
 from tfmemtop import events
 from tfmemtop.first.cards import Card
 from tfmemtop.first.draw import Line, picture
-from tfmemtop.first.processes import Row
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.first.processes import CardProcess
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -26,9 +26,9 @@ def cards(
     return [Card(n, "NVIDIA H200", total, used, free, 45, 22, 269.4, 42, held if n == 0 else {}) for n in range(count)]
 
 
-def rows(found: list[Card]) -> list[Row]:
+def rows(found: list[Card]) -> list[CardProcess]:
     return [
-        Row(one.number, pid, "ada", held, 1600 * MIB, 3725.0, "train.py --epochs 30")
+        CardProcess(one.number, pid, "ada", held, 1600 * MIB, 3725.0, "train.py --epochs 30")
         for one in found
         for pid, held in sorted(one.processes.items(), key=lambda item: (-item[1], item[0]))
     ]
@@ -77,7 +77,7 @@ def look(style: Style | None) -> str:
     return ";".join(sorted(numbers))
 
 
-async def drawn(pilot: Pilot[Outcome]) -> list[list[Cell]]:
+async def drawn(pilot: Pilot[ScreenOutcome]) -> list[list[Cell]]:
     """Return the cells of the screen's first frame with figures, line by line."""
     await pilot.pause()
     strips = pilot.app.screen._compositor.render_strips()

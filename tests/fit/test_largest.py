@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted, parse_wanted
-from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 
@@ -22,7 +22,7 @@ def search(
     while (value := made.next()) is not None:
         need = int(fixed + each * value)
         passed = need <= limit * room
-        how = Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
+        how = TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
         tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=need if passed else limit)
         if replayed and passed:
             tried = msgspec.structs.replace(tried, at_least=int(need / room / 1.02), kept=int(fixed * 0.8))
@@ -82,7 +82,7 @@ def test_what_grows_and_what_does_not() -> None:
 def test_peaks_near_the_limit_do_not_tell_what_grows() -> None:
     made = LargestSearch(Wanted("batch", 1, 4096), 9)
     for value, peak in ((64, 21), (97, 30), (984, 275), (1003, 275.5)):
-        how = Outcome(result=Result.REACHED)
+        how = TryOutcome(result=Result.REACHED)
         made.tell(TriedValue(value, Tried(limit=None, how=how, duration_s=1.0, peak_in_use=int(peak * MIB)), 320 * MIB))
     assert made.told_growth is not None and made.told_growth.each == pytest.approx(0.27 * MIB, rel=0.02)
 
@@ -120,7 +120,7 @@ def test_a_prediction_is_proved_in_six_tries(right: int, surely: int, likely: in
     made = LargestSearch(Wanted("batch", 1, 4096), 6)
     while (value := made.next()) is not None:
         passed = value <= right
-        how = Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
+        how = TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
         tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=MIB, at_least=MIB)
         made.tell(TriedValue(value, tried, 512 * MIB))
         if passed and len(made.tried) > 1:  # with each larger value that passes, the replays are nearer to the truth

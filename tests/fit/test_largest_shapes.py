@@ -12,7 +12,7 @@ from math import ceil, inf, log2, sqrt
 import pytest
 
 from tfmemtop.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted
-from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 Need = Callable[[int], float]
@@ -102,7 +102,7 @@ def search(need: Need, predicts: Predictor | None) -> LargestSearch:
     made, passed = LargestSearch(WANTED, 50), list[int]()
     while (value := made.next()) is not None:
         needs = need(value)
-        how = Outcome(result=Result.REACHED if needs <= LIMIT else Result.OUT_OF_MEMORY)
+        how = TryOutcome(result=Result.REACHED if needs <= LIMIT else Result.OUT_OF_MEMORY)
         least, kept = (int(needs / 1.02), int(need(1) * 0.8)) if predicts and how.passed else (None, None)
         peak = int(min(needs, LIMIT) * 0.97)
         tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=peak, at_least=least, kept=kept)

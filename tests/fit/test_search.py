@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Outcome, Result, Search, Tried
+from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Result, Search, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 GIB = 1024 * MIB
 
 
-def went(passed: bool) -> Outcome:
-    return Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
+def went(passed: bool) -> TryOutcome:
+    return TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
 
 
 def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:

@@ -169,7 +169,9 @@ def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str
     [
         (NOT_RELAUNCHED, "not relaunched: gone"),
         (
-            ev.Stopping(t=101.0, run=3, phase=ev.StoppingPhase.HELD, held=ev.Held(ev.Leftover.LISTED, 0, GIB, [7])),
+            ev.Stopping(
+                t=101.0, run=3, phase=ev.StoppingPhase.HELD, held=ev.StillHeld(ev.Leftover.LISTED, 0, GIB, [7])
+            ),
             "the next try would not have had all the memory: GPU 0 still lists process 7, 1.0 GiB",
         ),
         (s.run(t=101.0, number=4, settings=Settings(growth="off")), "another run was started meanwhile"),

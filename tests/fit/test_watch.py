@@ -7,8 +7,8 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
-from tfmemtop.fit.search import Outcome, Result, Search, Tried
-from tfmemtop.fit.watch import UNSEEN_S, Goal, Watch
+from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
+from tfmemtop.fit.watch import UNSEEN_S, Goal, TryWatch
 from tfmemtop.words.fit import finding, outcome, predicted
 from tfmemtop.words.fit_largest import conclusion
 
@@ -36,8 +36,8 @@ def reading(
     )
 
 
-def watch(*stream: ev.Event, goal: Goal = HALF_A_MINUTE, first: Tried | None = None) -> Watch:
-    watch = Watch("GPU", goal, first)
+def watch(*stream: ev.Event, goal: Goal = HALF_A_MINUTE, first: Tried | None = None) -> TryWatch:
+    watch = TryWatch("GPU", goal, first)
     for event in (s.run(t=0.0), hook(), *stream):
         watch.take(event)
     return watch
@@ -82,12 +82,12 @@ def test_out_of_memory_ends_a_try_at_once() -> None:
 
 
 def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() -> None:
-    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=30.0)
+    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=30.0)
     stuck = watch(*steadily(0.0, 25.0), first=first)
     assert not stuck.over(34.0)
     assert stuck.over(43.0)
     # A script that stalls without a limit too, as the first try has shown, gets no additional time.
-    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=30.0, stalled_s=5.0)
+    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=30.0, stalled_s=5.0)
     assert watch(*steadily(0.0, 25.0), first=first).over(30.6)
 
 
@@ -207,7 +207,7 @@ def test_steps_are_those_of_the_busiest_function() -> None:
 
 
 def test_a_try_much_slower_than_the_first_fails() -> None:
-    first = Tried(limit=None, how=Outcome(result=Result.REACHED), duration_s=10.0)
+    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=10.0)
     slow = watch(*steadily(0.0, 1.0), goal=Goal(steps=500), first=first)
     slow.take(ev.Functions(t=2.0, pid=100, functions=[ev.Traced("train", 37, 1, "train.py", 7)]))
     assert not slow.over(30.0)
@@ -222,7 +222,7 @@ def test_a_script_that_the_hook_cannot_get_into_is_not_waited_for() -> None:
     process = ev.Process(
         t=1.0, pid=100, ppid=1, user="ada", command=["python", "-I"], started=1.0, run=1, hook_absence=absence
     )
-    going = Watch("GPU", HALF_A_MINUTE)
+    going = TryWatch("GPU", HALF_A_MINUTE)
     going.take(process)
     assert going.hook_absence == absence
     assert going.over(1.0)

@@ -107,7 +107,7 @@ CASES = (
 
 
 @dataclass
-class Outcome:
+class CaseOutcome:
     """The result of a case: the script's own figures, and the run as tfmemtop recorded it."""
 
     case: Case
@@ -143,7 +143,7 @@ def running_beside(case: Case) -> Iterator[None]:
             other.kill()
 
 
-def run(case: Case, folder: Path) -> Outcome:
+def run(case: Case, folder: Path) -> CaseOutcome:
     """Run *case*, and write its recording to *folder*."""
     path = folder / f"seed-{case.name}.jsonl"
     script = [sys.executable, str(SCRIPTS / f"{case.script}.py"), *case.arguments]
@@ -159,18 +159,18 @@ def run(case: Case, folder: Path) -> Outcome:
                 env=os.environ | case.environment,
             )
     except subprocess.TimeoutExpired:
-        return Outcome(case, None, None, f"not over after {TIMEOUT_S} s")
+        return CaseOutcome(case, None, None, f"not over after {TIMEOUT_S} s")
     try:
         seen = review(recording.read(path).events())
     except recording.RecordingError as error:
-        return Outcome(case, None, None, f"{error}; {done.stderr.strip().splitlines()[-1:]}")
+        return CaseOutcome(case, None, None, f"{error}; {done.stderr.strip().splitlines()[-1:]}")
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        return Outcome(case, None, seen, f"exit code {done.returncode}: {' '.join(done.stderr.split()[-30:])}")
-    return Outcome(case, json.loads(lines[-1]), seen)
+        return CaseOutcome(case, None, seen, f"exit code {done.returncode}: {' '.join(done.stderr.split()[-30:])}")
+    return CaseOutcome(case, json.loads(lines[-1]), seen)
 
 
-def agreement(outcome: Outcome, path: Path) -> str:
+def agreement(outcome: CaseOutcome, path: Path) -> str:
     """Compare tfmemtop's figures with the script's own, for the time in which the script held still.
 
     Returns "yes", or "no" with the figures that differ, or a dash if the script has no figures.
@@ -194,7 +194,7 @@ def agreement(outcome: Outcome, path: Path) -> str:
     return "yes" if not apart else "no: " + ", ".join(apart)
 
 
-def row(outcome: Outcome, folder: Path) -> str:
+def row(outcome: CaseOutcome, folder: Path) -> str:
     """Return the line of the table for this outcome."""
     case, seen = outcome.case, outcome.seen
     run_state = seen.state.run if seen else None

@@ -29,7 +29,7 @@ from tests.gpu.predicted import SCRIPTS
 from tfmemtop import recording
 from tfmemtop.events import Trace
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Answer, Question, Replayer
+from tfmemtop.probe.replaying import Question, ReplayAnswer, Replayer
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
 
@@ -117,7 +117,7 @@ def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | 
         answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
     tried = []
     for limit, answer in zip(limits, answers, strict=True):
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ReplayAnswer)
         path = found[limit]
         fits = True if answer.in_order.fits else None if answer.waiting.fits else False
         said = (answer.in_order if answer.in_order.fits else answer.waiting).peak_pool

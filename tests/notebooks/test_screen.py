@@ -24,7 +24,7 @@ from tfmemtop.commands.live import successor
 from tfmemtop.engine.sources.procfs import read_environment
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.source import LiveSource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.words import kernels
@@ -127,7 +127,7 @@ async def test_what_is_chosen_holds_from_the_restart_that_the_server_is_asked_fo
         assert "Its next start: BFC" in asked or "bfc" in asked, asked
         await press(pilot, "r")
         second = await asyncio.to_thread(server.session, first.id)
-        assert await _until(pilot, lambda: shown.return_value) == Outcome(0, follow=second.id)
+        assert await _until(pilot, lambda: shown.return_value) == ScreenOutcome(0, follow=second.id)
     after = await _screen(second)
     async with after.run_test(size=(140, 40)) as pilot:
         run = await _until(pilot, lambda: after.state.run)

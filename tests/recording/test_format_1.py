@@ -159,11 +159,11 @@ def test_what_makes_no_sense_is_refused_in_one_way(line: bytes) -> None:
     ("detail", "held"),
     [
         ("", None),
-        ("GPU 1 still lists process 7, 3.0 GiB", ev.Held(ev.Leftover.LISTED, 1, None, [7])),
-        ("GPU 0 holds 1.0 GiB more than before the run", ev.Held(ev.Leftover.MORE_USED, 0)),
-        ("the kernel does not let go of 7 (a), 9 (b)", ev.Held(ev.Leftover.PROCESSES, pids=[7, 9])),
-        ("the driver does not answer, so what is still held cannot be known", ev.Held(ev.Leftover.DRIVER_SILENT)),
+        ("GPU 1 still lists process 7, 3.0 GiB", ev.StillHeld(ev.Leftover.LISTED, 1, None, [7])),
+        ("GPU 0 holds 1.0 GiB more than before the run", ev.StillHeld(ev.Leftover.MORE_USED, 0)),
+        ("the kernel does not let go of 7 (a), 9 (b)", ev.StillHeld(ev.Leftover.PROCESSES, pids=[7, 9])),
+        ("the driver does not answer, so what is still held cannot be known", ev.StillHeld(ev.Leftover.DRIVER_SILENT)),
     ],
 )
-def test_what_was_still_held_becomes_values(detail: str, held: ev.Held | None) -> None:
+def test_what_was_still_held_becomes_values(detail: str, held: ev.StillHeld | None) -> None:
     assert upgraded(type="stopping", run=1, phase="held", detail=detail).held == held

@@ -5,7 +5,7 @@ import pytest
 from tests.streams import fold
 from tests.ui.recorded import events_until
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import KINDS, Breakdown, Part, breakdowns
+from tfmemtop.state.breakdown import KINDS, Breakdown, MemoryPart, breakdowns
 from tfmemtop.words.breakdown import meaning, notes
 
 
@@ -30,18 +30,23 @@ def test_the_slices_of_a_gpu_add_up_to_the_drivers_total(name: str, t: float) ->
 
 def test_what_is_in_use_is_divided_by_kind_where_kinds_were_counted() -> None:
     (undivided,) = all_of(recorded("h200-settings", 44.0))
-    assert [part.part for part in undivided.slices] == [Part.CONTEXT, Part.IN_USE, Part.CACHED, Part.OUTSIDE]
+    assert [part.part for part in undivided.slices] == [
+        MemoryPart.CONTEXT,
+        MemoryPart.IN_USE,
+        MemoryPart.CACHED,
+        MemoryPart.OUTSIDE,
+    ]
     (divided,) = all_of(recorded("h200-runs", 140.5))
     sizes = {part.part: part.size for part in divided.slices}
-    assert sizes[Part.OPTIMIZER] == pytest.approx(2 * sizes[Part.VARIABLES], rel=0.01)  # Adam's two copies
+    assert sizes[MemoryPart.OPTIMIZER] == pytest.approx(2 * sizes[MemoryPart.VARIABLES], rel=0.01)  # Adam's two copies
     assert divided.account is not None
-    assert sum(sizes.get(part, 0) for part in (*KINDS, Part.OTHER_IN_USE)) == divided.account.in_use
+    assert sum(sizes.get(part, 0) for part in (*KINDS, MemoryPart.OTHER_IN_USE)) == divided.account.in_use
 
 
 def test_a_pool_on_the_cpu_is_in_use_and_cached() -> None:
     (found,) = (one for one in all_of(recorded("cpu-demo", 60.0)) if one.size)
     assert found.gpu is None and found.account is None
-    assert found.slices[-1].part is Part.CACHED and found.size == 514 * 2**20
+    assert found.slices[-1].part is MemoryPart.CACHED and found.size == 514 * 2**20
 
 
 @pytest.mark.parametrize("name, t", [("h200-runs", 140.5), ("h200-settings", 44.0), ("cpu-demo", 60.0)])

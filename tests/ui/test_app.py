@@ -16,7 +16,7 @@ from tests.rules.situations import asked_limits
 from tests.ui.recorded import Recorded, source_of
 from tfmemtop import events
 from tfmemtop.help import topics
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.help import HelpDialog
@@ -48,7 +48,7 @@ def app(stream: list[events.Event] | None = None, options: UiOptions | None = No
     return TfmemtopApp(Recorded(training() if stream is None else stream), options or UiOptions())
 
 
-async def drawn(pilot: Pilot[Outcome]) -> TfmemtopApp:
+async def drawn(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:
     """Return the app after it has folded and drawn every event that it has received."""
     await pilot.pause()
     shown = pilot.app
@@ -64,7 +64,7 @@ def text_of(shown: TfmemtopApp) -> str:
     return "\n".join(strip.text for strip in strips)
 
 
-async def press(pilot: Pilot[Outcome], *keys: str) -> str:
+async def press(pilot: Pilot[ScreenOutcome], *keys: str) -> str:
     await pilot.press(*keys)
     return text_of(await drawn(pilot))
 
@@ -158,7 +158,7 @@ async def test_quitting_asks_what_becomes_of_the_script() -> None:
         assert "The script is still running" in text_of(shown)
         await pilot.press("l")
         await pilot.pause()
-        assert shown.return_value == Outcome(0, left_running=True)
+        assert shown.return_value == ScreenOutcome(0, left_running=True)
         assert isinstance(source_of(shown).sent[-1], events.Leave)
 
 
@@ -175,7 +175,7 @@ async def test_stopping_it_waits_for_its_end_and_gives_its_exit_code() -> None:
         await gone.put([events.RunEnd(t=4.0, run=1, exit_code=None, signal=15)])
         await gone.put(None)
         await pilot.pause()
-        assert shown.return_value == Outcome(143)
+        assert shown.return_value == ScreenOutcome(143)
         assert not shown.state.notices, "an engine that was asked to end has not ended unexpectedly"
 
 

@@ -19,7 +19,7 @@ from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.fit.session import SessionFit
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import LiveSource
 from tfmemtop.settings import Settings
@@ -55,7 +55,7 @@ def said(shown: TfmemtopApp) -> str:
     return " ".join("".join(segment.text for segment in line).strip() for line in shown.screen.lines)
 
 
-async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[ScreenOutcome], true: Callable[[], bool]) -> None:
     """Let the app go on until *true* returns true, for at most 120 s."""
 
     async def look() -> None:
@@ -65,7 +65,7 @@ async def until(pilot: Pilot[Outcome], true: Callable[[], bool]) -> None:
     await asyncio.wait_for(look(), 120)
 
 
-async def give(pilot: Pilot[Outcome], *stream: events.Event) -> str:
+async def give(pilot: Pilot[ScreenOutcome], *stream: events.Event) -> str:
     """Let the engine send *stream*, and return the screen's text after it."""
     shown = await drawn(pilot)
     await source_of(shown).more.put(list(stream))
@@ -196,7 +196,7 @@ async def test_the_key_says_why_it_does_nothing() -> None:
         assert "fit needs the allocator bfc" in await noticed(pilot)
 
 
-async def noticed(pilot: Pilot[Outcome]) -> str:
+async def noticed(pilot: Pilot[ScreenOutcome]) -> str:
     """Press F, and return the notice that it shows."""
     shown = await drawn(pilot)
     await press(pilot, "F")

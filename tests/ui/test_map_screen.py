@@ -17,7 +17,7 @@ from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.map_screen import MapScreen
@@ -35,7 +35,7 @@ def app(stream: list[events.Event], options: UiOptions | None = None) -> Tfmemto
     return TfmemtopApp(Recorded(stream), options or UiOptions())
 
 
-def wishes(pilot: Pilot[Outcome]) -> list[tuple[str, float | None, int | None]]:
+def wishes(pilot: Pilot[ScreenOutcome]) -> list[tuple[str, float | None, int | None]]:
     assert isinstance(pilot.app, TfmemtopApp)
     sent = [one for one in source_of(pilot.app).sent if isinstance(one, events.MapWanted)]
     return [(one.device, one.pace_s, one.region) for one in sent]
@@ -251,7 +251,7 @@ async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is
         assert "Who holds a cell is known" in await press(pilot, "b", "down")
 
 
-async def cells_of(pilot: Pilot[Outcome], letter: str) -> str:
+async def cells_of(pilot: Pilot[ScreenOutcome], letter: str) -> str:
     """Move the cursor to the first cell that is drawn as *letter*, and return the screen's text."""
     shown = pilot.app
     assert isinstance(shown, TfmemtopApp) and isinstance(shown.screen, MapScreen)

@@ -6,13 +6,13 @@ from textual.pilot import Pilot
 from tests.ui.recorded import screen, source_of
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
-from tfmemtop.options import Outcome
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens
 
 
-async def click(pilot: Pilot[Outcome], words: str) -> str:
+async def click(pilot: Pilot[ScreenOutcome], words: str) -> str:
     """Click on the first place where *words* are shown, and return the screen's text after it."""
     app = pilot.app
     assert isinstance(app, TfmemtopApp)

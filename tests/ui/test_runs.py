@@ -6,7 +6,7 @@ from textual.pilot import Pilot
 from tests import streams as s
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.test_app import app, drawn, press, text_of
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.overlay import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
@@ -116,7 +116,7 @@ async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
         assert "Run 1: process total" in told and "one run so far" in told
 
 
-async def caught_up(pilot: Pilot[Outcome], source: ReplaySource) -> None:
+async def caught_up(pilot: Pilot[ScreenOutcome], source: ReplaySource) -> None:
     while source.seeking:
         await pilot.pause()
     await drawn(pilot)

@@ -21,7 +21,7 @@ from textual.pilot import Pilot
 from tests.cluster.recorded import OPENED, cluster_screen, settled
 from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 
@@ -103,7 +103,7 @@ HELD = {
 
 
 class Compare(Protocol):
-    def __call__(self, app: App[Outcome], *, terminal_size: tuple[int, int], run_before: object) -> bool: ...
+    def __call__(self, app: App[ScreenOutcome], *, terminal_size: tuple[int, int], run_before: object) -> bool: ...
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +127,7 @@ def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None
     app = screen(shown.recording, shown.t, shown.options)
     app.main.output.frame_s = 60.0  # enough that no output is left out, on a slow machine too
 
-    async def run_before(pilot: Pilot[Outcome]) -> None:
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
         await pilot.pause()
         app.redraw()
         await pilot.press(*shown.keys)
@@ -145,7 +145,7 @@ def test_holders(name: str, size: tuple[int, int], snap_compare: Compare) -> Non
     app = TfmemtopApp(Recorded(held.training()), UiOptions())
     app.main.output.frame_s = 60.0
 
-    async def run_before(pilot: Pilot[Outcome]) -> None:
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
         await pilot.pause()
         app.redraw()
         await pilot.press(*HELD[name])
@@ -161,7 +161,7 @@ def test_what_if(keys: tuple[str, ...], size: tuple[int, int], snap_compare: Com
     app = TfmemtopApp(Recorded(test_whatif_screen.replayed()), UiOptions())
     app.main.output.frame_s = 60.0
 
-    async def run_before(pilot: Pilot[Outcome]) -> None:
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
         await pilot.pause()
         app.redraw()
         await pilot.press(*keys)
@@ -178,7 +178,7 @@ def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
     app = TfmemtopApp(source, UiOptions())
     app.main.output.frame_s = 60.0
 
-    async def run_before(pilot: Pilot[Outcome]) -> None:
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
         while source.seeking or app.state.session is None:
             await pilot.pause()
         app.redraw()
@@ -199,7 +199,7 @@ CLUSTER = {
 def test_cluster(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
     keys, options = CLUSTER[name]
 
-    async def run_before(pilot: Pilot[Outcome]) -> None:
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
         await settled(pilot)
         await pilot.press(*keys)
         await settled(pilot)

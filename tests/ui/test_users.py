@@ -9,7 +9,7 @@ from tests import streams as s
 from tests.ui.recorded import Recorded
 from tests.ui.test_app import GIB, drawn, press, text_of
 from tfmemtop import events
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens
@@ -34,7 +34,7 @@ def shared() -> list[events.Event]:
 
 
 @pytest.fixture
-async def pilot() -> AsyncIterator[Pilot[Outcome]]:
+async def pilot() -> AsyncIterator[Pilot[ScreenOutcome]]:
     async with TfmemtopApp(Recorded(shared()), UiOptions()).run_test(size=(120, 36)) as pilot:
         await drawn(pilot)
         yield pilot
@@ -44,7 +44,7 @@ def rows(shown: str, *names: str) -> list[list[str]]:
     return [line.split() for line in shown.splitlines() if line.split()[:1] and line.split()[0] in names]
 
 
-async def test_memory_is_summed_by_user_who_holds_most_first(pilot: Pilot[Outcome]) -> None:
+async def test_memory_is_summed_by_user_who_holds_most_first(pilot: Pilot[ScreenOutcome]) -> None:
     shown = await press(pilot, "u")
     found = rows(shown, "ada", "grace", "alan")
     assert [row[:4] for row in found] == [
@@ -72,13 +72,13 @@ async def test_a_user_whose_processes_have_ended_stays() -> None:
         assert "Users 1" in shown and rows(shown, "ada")[0][1:3] == ["1", "ended"]
 
 
-async def test_enter_on_a_user_shows_that_users_processes(pilot: Pilot[Outcome]) -> None:
+async def test_enter_on_a_user_shows_that_users_processes(pilot: Pilot[ScreenOutcome]) -> None:
     shown = await press(pilot, "u", "down", "enter")
     assert "Processes 3 of 5" in shown and "filter: ada" in shown and "big.py" not in shown
     assert "Processes 5" in await press(pilot, "escape")
 
 
-async def test_a_letter_after_o_chooses_the_column_as_in_nvitop(pilot: Pilot[Outcome]) -> None:
+async def test_a_letter_after_o_chooses_the_column_as_in_nvitop(pilot: Pilot[ScreenOutcome]) -> None:
     assert "n GPU" in (await press(pilot, "o")).splitlines()[-1]
     shown = await press(pilot, "g")
     assert "sort GPU-MEM ▼" in shown

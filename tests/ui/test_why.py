@@ -12,7 +12,7 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.rules import Finding, findings
 from tfmemtop.rules.pool import WholeCard
 from tfmemtop.rules.remedy import Action, Remedy
@@ -46,7 +46,7 @@ def chosen(shown: TfmemtopApp) -> type[Finding]:
     return type(screen.chosen)
 
 
-async def opened(pilot: Pilot[Outcome]) -> TfmemtopApp:
+async def opened(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:
     await drawn(pilot)
     await pilot.press("W")
     return await drawn(pilot)

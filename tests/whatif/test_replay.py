@@ -13,7 +13,7 @@ from tests.whatif.traced import Measured
 from tfmemtop.events import Replayed
 from tfmemtop.events.damage import Damaged
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, run
+from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, run
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
 from tfmemtop.whatif.settings import Present
@@ -46,7 +46,7 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
     assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 2
     limits = [least.at_least - MIB, *range(least.at_least, least.surely + MIB, MIB)]
     answers = run(program, course.events, course.steps, [Question(True, False, limit) for limit in limits])
-    below, *others = (answer for answer in answers if isinstance(answer, Answer))
+    below, *others = (answer for answer in answers if isinstance(answer, ReplayAnswer))
     lowest = next(answer for answer in others if answer.waiting.fits)
     between, surely = others[-2:]
     assert 3 <= others.index(lowest) <= 8, "real runs pass a little below it"
@@ -63,7 +63,7 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     brief = [event for number in range(2, 30) for event in ((0, 256), (1, number))]
     events = [kept, large, *brief, (1, 1), larger]
     ends, row = run(program, events, [], [Question(False, True, smallest=True), Question(False, True, 20 * MIB)])
-    assert isinstance(ends, Ends) and isinstance(row, Answer)
+    assert isinstance(ends, Ends) and isinstance(row, ReplayAnswer)
     assert ends.at_least == 17 * MIB and ends.surely > 20 * MIB
     assert not row.in_order.fits and row.waiting.fits
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
@@ -77,7 +77,7 @@ def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None
     strict, _ = run(program, events, [], [smallest, row])
     ends, fits = run(program, events, [], [smallest, row], scratch=[1])
     assert strict == Ends(24 * MIB, 24 * MIB) and ends == Ends(24 * MIB, 16 * MIB)
-    assert isinstance(fits, Answer) and fits.waiting.fits
+    assert isinstance(fits, ReplayAnswer) and fits.waiting.fits
     assert (fits.in_order.failed, fits.in_order.asked, fits.waiting.waits) == (1, 16 * MIB, 0)
 
 
@@ -102,7 +102,7 @@ def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(
     monkeypatch.setattr("tfmemtop.probe.replaying._memory", lambda: 512 * MIB)
     sizes = (400 * MIB, 4096 * MIB, 140_829 * MIB)
     answers = run(program, course.events, course.steps, [Question(False, True, size) for size in sizes])
-    pools = [answer.in_order for answer in answers if isinstance(answer, Answer)]
+    pools = [answer.in_order for answer in answers if isinstance(answer, ReplayAnswer)]
     assert [pool.pool for pool in pools] == list(sizes) and all(pool.growths == 1 for pool in pools)
     # The largest pool is not laid out completely. Its bytes in use are the same as in the others, and its free memory
     # differs only by the size of the pool.

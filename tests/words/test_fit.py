@@ -4,19 +4,19 @@ import msgspec
 
 from tfmemtop.ending import Ending, Way
 from tfmemtop.fit.plan import Plan, make_plan
-from tfmemtop.fit.search import Outcome, Result, Search, Tried
+from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB
 from tfmemtop.words.fit import advice, finding, result, table
 
-FAILED = Outcome(result=Result.ENDED, ending=Ending(Way.EXIT, 1))
+FAILED = TryOutcome(result=Result.ENDED, ending=Ending(Way.EXIT, 1))
 
 
-def tried(limit: int | None, passed: bool, speed: float | None = None, how: Outcome | None = None) -> Tried:
+def tried(limit: int | None, passed: bool, speed: float | None = None, how: TryOutcome | None = None) -> Tried:
     return Tried(
         limit=limit and limit * MIB,
-        how=how or Outcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY),
+        how=how or TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY),
         duration_s=31.2,
         peak_in_use=600 * MIB,
         pool=1000 * MIB,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from . import tensors
 from .gc_guard import Collector
 from .messenger import Messenger
-from .paths import Held
+from .paths import HoldingPath
 from .tensors import Look, Tensor, Tensors
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ FOLDED = 10 << 20
 keeps them as constants until the session ends."""
 
 _NAME = 200  # characters
-_NAMELESS = Held("", "")
+_NAMELESS = HoldingPath("", "")
 _PRUNE = 256
 _FRAMES = 64
 _KERAS = "keras.src.backend.tensorflow.core", "_initialize"
@@ -232,7 +232,9 @@ def _is_constant(variable: Any) -> bool:
     return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
-def _counted(variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, Held]") -> "dict[str, Any]":
+def _counted(
+    variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, HoldingPath]"
+) -> "dict[str, Any]":
     """Return the event's fields: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
     largest: list[tuple[str, Any]] = list(variables)
@@ -265,12 +267,12 @@ def _row(kind: str, found: Found) -> "list[Any]":
     return [found.name, kind, found.shape, found.dtype, found.device, found.size]
 
 
-def _name(found: Any, paths: "dict[int, Held]") -> str:
+def _name(found: Any, paths: "dict[int, HoldingPath]") -> str:
     name: str = paths.get(found.identity, _NAMELESS).path if isinstance(found, Tensor) else found.name
     return name[:_NAME]
 
 
-def _alike(found: "list[Tensor]", paths: "dict[int, Held]") -> "list[list[Any]]":
+def _alike(found: "list[Tensor]", paths: "dict[int, HoldingPath]") -> "list[list[Any]]":
     """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
     groups: dict[Any, list[Any]] = {}  # rows [holder, count, shape, type, device, bytes]
     for tensor in found:

@@ -41,7 +41,7 @@ _code, _defaults, _keywords = (
 _closure, _attributes = FUNCTION.__dict__["__closure__"].__get__, FUNCTION.__dict__["__dict__"].__get__
 
 
-class Held(NamedTuple):
+class HoldingPath(NamedTuple):
     """The ``path`` by which a tensor is held, and the path of the ``group`` of all tensors that are held alike.
 
     ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. The group is empty
@@ -79,7 +79,7 @@ class Search:
         The script's threads take their turns meanwhile. If they leave the search little time, it ends all the same,
         after ``_PATIENCE`` times *seconds*.
         """
-        self.found: dict[int, Held] = {}
+        self.found: dict[int, HoldingPath] = {}
         self._wanted = wanted
         self._until = time.thread_time() + seconds
         self._ends = time.monotonic() + seconds * _PATIENCE
@@ -92,7 +92,7 @@ class Search:
         self._put_off: set[int] = set()  # large containers that are looked into after the others
         self._looks = 0
 
-    def run(self) -> "dict[int, Held]":
+    def run(self) -> "dict[int, HoldingPath]":
         """Search, and return the paths that are found in time, by identity."""
         self._attempt(self._globals, "__main__", "")
         running = self._attempt(self._running) or []
@@ -349,7 +349,7 @@ def _numbered(position: int, fields: "tuple[str, ...]" = ()) -> Piece:
     return Piece("." + fields[position]) if position < len(fields) else Piece(f"[{position}]", True, True)
 
 
-def _held(node: _Node, *last: Piece) -> Held:
+def _held(node: _Node, *last: Piece) -> HoldingPath:
     pieces = [*reversed(last)]
     each: Optional[_Node] = node
     while each is not None:
@@ -359,10 +359,10 @@ def _held(node: _Node, *last: Piece) -> Held:
     path = "".join(piece.text for piece in pieces)
     last_piece, many = pieces[-1], any(piece.numbered for piece in pieces[:-1])
     if not (last_piece.item or many):
-        return Held(path, "")
+        return HoldingPath(path, "")
     # A name at the end stays in the group: the loss of each row is not its step.
     rest = pieces[:-1] if last_piece.numbered or (last_piece.item and not many) else pieces
-    return Held(path, "".join("[*]" if piece.numbered else piece.text for piece in rest))
+    return HoldingPath(path, "".join("[*]" if piece.numbered else piece.text for piece in rest))
 
 
 def _short(key: Any) -> str:

@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .one_step import alive, identity
-from .paths import Held, Search
+from .paths import HoldingPath, Search
 
 if TYPE_CHECKING:
     from _weakref import ref
@@ -84,7 +84,7 @@ class Tensors:
         found = [tensor for tensor in told if tensor is not None]
         return Look(found, "frozen", frozen) if frozen else Look(found)
 
-    def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, Held]":
+    def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, HoldingPath]":
         """Return the paths by which Python holds the *found* tensors, by identity: those found in about *seconds*.
 
         A tensor must be alive before and after the search: else its identity may be another object's.

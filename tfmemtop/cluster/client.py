@@ -94,7 +94,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerAnswer:
     """An answer of the server; ``took_s`` is how many seconds it took.
 
     ``server_time`` is the server's clock, in seconds since 1970. ``ahead_s`` is how many seconds that clock is ahead of
@@ -122,7 +122,7 @@ class Client:
         self._timeout_s = timeout_s
         self._opener = urllib.request.build_opener(_NoRedirects, BoundedHttp, BoundedHttps)
 
-    def query(self, text: str) -> Answer:
+    def query(self, text: str) -> ServerAnswer:
         """Return the current result of the query *text*.
 
         Raises:
@@ -130,7 +130,7 @@ class Client:
         """
         return self._get("query", {"query": text})
 
-    def query_range(self, text: str, start: float, end: float, step_s: float) -> Answer:
+    def query_range(self, text: str, start: float, end: float, step_s: float) -> ServerAnswer:
         """Return the results of the query *text* from *start* to *end*, one every *step_s* seconds.
 
         *start* and *end* are seconds since 1970.
@@ -142,7 +142,7 @@ class Client:
             "query_range", {"query": text, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
         )
 
-    def _get(self, what: str, parameters: dict[str, str]) -> Answer:
+    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
         parameters = {**parameters, "timeout": f"{self._timeout_s:g}s"}
         url, encoded = f"{self.address.url}/api/v1/{what}", urlencode(parameters)
         begun = time.monotonic()
@@ -165,7 +165,7 @@ class Client:
         server_time = _time_of(date)
         # The header is in whole seconds, so on average it is half a second old.
         ahead_s = None if server_time is None else server_time + 0.5 - asked_at
-        return Answer(body, time.monotonic() - begun, server_time, ahead_s)
+        return ServerAnswer(body, time.monotonic() - begun, server_time, ahead_s)
 
     def _ask(self, request: Bounded) -> tuple[bytes, str, float]:
         """Return the body of the answer, the server's date, and the time by our clock when the date arrived."""

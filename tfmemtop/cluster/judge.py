@@ -10,7 +10,7 @@ from statistics import median
 
 import msgspec
 
-from tfmemtop.cluster.overview import Cluster, Row, Silence
+from tfmemtop.cluster.overview import Cluster, ClusterRow, Silence
 from tfmemtop.rules.ranks import unusual, unusual_pace
 
 NEARLY_SHARE = 0.95
@@ -64,7 +64,7 @@ class Wrong(msgspec.Struct, frozen=True, gc=False):
 class Judged(msgspec.Struct, frozen=True, gc=False):
     """A row and its problems, the worst first. ``remarks`` are the keys of findings that are only information."""
 
-    row: Row
+    row: ClusterRow
     wrongs: tuple[Wrong, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -146,7 +146,7 @@ def natural(text: str) -> tuple[int, str]:
     return (int(text), "") if text.isascii() and text.isdigit() and len(text) < 10 else (10**10, text)
 
 
-def _group(row: Row) -> tuple[str, ...]:
+def _group(row: ClusterRow) -> tuple[str, ...]:
     """Return the key of the rows that are compared with each other.
 
     The job alone is not enough. Without a scheduler it may be Prometheus's name for targets of many users.
@@ -157,7 +157,7 @@ def _group(row: Row) -> tuple[str, ...]:
 class _Medians:
     """For each group with enough ranks: the median, and the median distance from it, of memory and of pace."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[ClusterRow]) -> None:
         sizes: _Groups = {}
         paces: _Groups = {}
         for row in rows:
@@ -177,7 +177,7 @@ def _middles(groups: _Groups) -> dict[tuple[str, ...], tuple[float, float]]:
     return {group: (usual, median(abs(one - usual) for one in groups[group])) for group, usual in middles.items()}
 
 
-def _judged(row: Row, medians: _Medians) -> Judged:
+def _judged(row: ClusterRow, medians: _Medians) -> Judged:
     remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
     return Judged(row, tuple(_wrongs(row, medians)), remarks)
 
@@ -190,7 +190,7 @@ def _is_remark(key: str, severity: str) -> bool:
     return severity == "info" and key not in _KINDS
 
 
-def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
+def _wrongs(row: ClusterRow, medians: _Medians) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # The earlier problems may be gone by now; that is not known.
         return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
@@ -217,7 +217,7 @@ def _wrongs(row: Row, medians: _Medians) -> Sequence[Wrong]:
     return sorted(wrongs, key=lambda wrong: wrong.kind)
 
 
-def _beside_others(row: Row, medians: _Medians) -> Iterator[Wrong]:
+def _beside_others(row: ClusterRow, medians: _Medians) -> Iterator[Wrong]:
     """Yield how a rank differs from the others of its job: in memory, and in pace if it is slower."""
     if not row.rank:
         return

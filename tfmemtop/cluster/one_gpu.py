@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tfmemtop import events
 from tfmemtop.cluster.answers import Labels, courses, label, number, series
 from tfmemtop.cluster.client import Client
-from tfmemtop.cluster.overview import Row, rank_of
+from tfmemtop.cluster.overview import ClusterRow, rank_of
 from tfmemtop.cluster.queries import COUNTED_S, interval, of_gpu
 from tfmemtop.rules.finding import DeviceFinding
 from tfmemtop.settings import Settings
@@ -43,7 +43,7 @@ class OneGpu:
     The calls block, because those of the client do.
     """
 
-    def __init__(self, client: Client, row: Row, span_s: float) -> None:
+    def __init__(self, client: Client, row: ClusterRow, span_s: float) -> None:
         self.row, self.span_s = row, span_s
         self.state = State()
         self._client = client

@@ -34,7 +34,7 @@ class Silence(Enum):
     GONE = "gone"  # Prometheus no longer has the target, or the target no longer reports this GPU
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class ClusterRow(msgspec.Struct, frozen=True, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
     ``in_use`` is the highest value since the scrape before; if that is not reported, the value at the scrape. ``used``
@@ -143,7 +143,7 @@ class Cluster:
         self._idle: set[Card] = set()
         self._rising: dict[Pool, float] = {}
         self._paces: dict[Told, float] = {}
-        self._last: dict[Pool, tuple[Row, float]] = {}  # each row's last state with figures, and its time
+        self._last: dict[Pool, tuple[ClusterRow, float]] = {}  # each row's last state with figures, and its time
         self._now = 0.0
 
     def take(self, lane: Lane, found: Iterable[Series], now: float) -> None:
@@ -251,7 +251,7 @@ class Cluster:
         """The instances of all targets that are down, first those that may be tfmemtop's."""
         return sorted(self._down, key=lambda instance: not _ours(self._down[instance]))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ClusterRow]:
         """Return one row for each rank on a GPU, one for each other GPU, and the rows that are silent."""
         if Lane.FIGURES not in self.known:
             return []
@@ -267,7 +267,7 @@ class Cluster:
                 self._last[row.key] = row, self._now
         return rows + self._unread(rows)
 
-    def _unread(self, rows: Iterable[Row]) -> list[Row]:
+    def _unread(self, rows: Iterable[ClusterRow]) -> list[ClusterRow]:
         """Return a row for each rank that runs but has reported no memory."""
         told = {(row.instance, row.run, row.rank) for row in rows}
         told |= {(key[0], key[4], key[6]) for key in self._last}
@@ -281,12 +281,12 @@ class Cluster:
             if who not in told and who[0] not in self._down
         ]
 
-    def _row(self, pool: Pool, in_use: int | None) -> Row:
+    def _row(self, pool: Pool, in_use: int | None) -> ClusterRow:
         instance, host, uuid, device, run, job, rank = pool
         card = host, uuid
         gpu, model = self._names.get(card, ("", ""))
         old = self._old.get(instance)
-        return Row(
+        return ClusterRow(
             instance,
             *(host, uuid, device, run, job, rank),
             self._users.get((instance, run), ""),
@@ -313,7 +313,7 @@ class Cluster:
             found = found + self._findings.get((instance, run, ""), [])
         return tuple(found)
 
-    def _silent(self, present: set[Pool], again: set[Card]) -> list[Row]:
+    def _silent(self, present: set[Pool], again: set[Card]) -> list[ClusterRow]:
         """Return rows that had figures and have none now, and rows for other targets that are down."""
         found = []
         told = {pool[0] for pool in present}
@@ -337,7 +337,7 @@ class Cluster:
                 found += self._remembered(instance, labels)
         return [row for row in found if self._job in (None, row.job)]
 
-    def _remembered(self, instance: str, labels: Labels) -> list[Row]:
+    def _remembered(self, instance: str, labels: Labels) -> list[ClusterRow]:
         """Return rows for a target that was down before this program started: its last figures, or only its name."""
         times = {pool: t for pool, t in self._were.items() if pool[0] == instance}
         cards = {card: had for (at, card), had in self._cards_had.items() if at == instance}
@@ -355,7 +355,7 @@ class Cluster:
             return rows
         return [_down(instance, labels)]
 
-    def _was(self, pool: Pool, t: float, in_use: int | None, used: int | None) -> Row:
+    def _was(self, pool: Pool, t: float, in_use: int | None, used: int | None) -> ClusterRow:
         row = self._row(pool, in_use)
         silent_s = max(0.0, self._now - t)
         return msgspec.structs.replace(row, used=used, busy=None, silence=Silence.DOWN, silent_s=silent_s)
@@ -366,8 +366,8 @@ def _ours(labels: Labels) -> bool:
     return "tfmemtop" in labels.job or bool(labels.rank)
 
 
-def _down(instance: str, labels: Labels) -> Row:
-    return Row(
+def _down(instance: str, labels: Labels) -> ClusterRow:
+    return ClusterRow(
         instance,
         host_of(labels),
         "",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from tfmemtop.cluster.answers import series
-from tfmemtop.cluster.client import Answer, Client, NoAnswer
+from tfmemtop.cluster.client import Client, NoAnswer, ServerAnswer
 from tfmemtop.cluster.judge import Overview, overview
 from tfmemtop.cluster.overview import Cluster
 from tfmemtop.cluster.queries import Lane, Queries
@@ -56,12 +56,12 @@ class Asking:
         self._queries = Queries(job)
         self._cluster = Cluster(job)
         self._answered: dict[Lane, float] = {}
-        self._early: Future[Answer] | None = None
+        self._early: Future[ServerAnswer] | None = None
         self.seen = Seen()
 
     def begin(self) -> None:
         """Send the first query at once, in a thread, while the rest of the program is loaded."""
-        early: Future[Answer] = Future()
+        early: Future[ServerAnswer] = Future()
         self._early = early
 
         def ask() -> None:
@@ -93,7 +93,7 @@ class Asking:
         slow = [lane for lane in late if late[lane] >= 0]
         return [Lane.FIGURES, Lane.STATE, *sorted(slow, key=lambda lane: -late[lane])[:1]]
 
-    def _ask(self, lane: Lane) -> Answer | None:
+    def _ask(self, lane: Lane) -> ServerAnswer | None:
         """Send the query, store the answer and return it; ``None`` if there is none, and ``seen`` has the reason."""
         self.seen = replace(self.seen, asked=self.seen.asked + 1)
         early, self._early = self._early, None
@@ -108,10 +108,10 @@ class Asking:
         self._answered[lane] = time.monotonic()
         return answer
 
-    def _answer(self, lane: Lane) -> Answer:
+    def _answer(self, lane: Lane) -> ServerAnswer:
         return self.client.query(self._queries.of(lane, self._cluster.down))
 
-    def _known(self, newest: Answer) -> Seen:
+    def _known(self, newest: ServerAnswer) -> Seen:
         ahead_s = newest.ahead_s
         return Seen(
             overview=overview(self._cluster, newest.server_time or time.time()),
@@ -122,7 +122,7 @@ class Asking:
         )
 
 
-class Watch:
+class ClusterWatch:
     """Runs an :class:`Asking` for an event loop."""
 
     def __init__(self, asking: Asking, interval_s: float = 5.0) -> None:

@@ -12,7 +12,7 @@ from tfmemtop.events.unstarted import StartError
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
-from tfmemtop.fit.watch import Watch
+from tfmemtop.fit.watch import TryWatch
 from tfmemtop.tensorflow_text import tells_exhaustion
 from tfmemtop.words import usage
 from tfmemtop.words.fit import result
@@ -38,7 +38,7 @@ class Trying:
         output: int,
         name: str,
         limit: int | None,
-        watch: Watch,
+        watch: TryWatch,
         take: Callable[[Event], None],
         argv: list[str] | None = None,
     ) -> Tried | None:

@@ -7,7 +7,7 @@ from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.recording import Recording, RecordingError, read
-from tfmemtop.state.outcome import TOLD_BY, Outcome, SessionFigures, outcome
+from tfmemtop.state.outcome import TOLD_BY, SessionFigures, SessionOutcome, outcome
 from tfmemtop.words import usage
 
 
@@ -54,7 +54,7 @@ def _of(recording: Recording, attachable: bool) -> SessionFigures:
     try:
         last, duration = outcome(recording.tail(*TOLD_BY)), recording.duration()
     except RecordingError:
-        last, duration = Outcome(), 0.0
+        last, duration = SessionOutcome(), 0.0
     return SessionFigures(
         name=session.id,
         command=tuple(session.command),
@@ -70,7 +70,7 @@ def _of(recording: Recording, attachable: bool) -> SessionFigures:
 
 def _without(session: SessionInfo) -> SessionFigures:
     since = max(0.0, time.time() - session.started)
-    last = Outcome(kernel=session.kernel is not None, notebook=session.notebook)
+    last = SessionOutcome(kernel=session.kernel is not None, notebook=session.notebook)
     return SessionFigures(session.id, tuple(session.command), session.started, since, True, last)
 
 

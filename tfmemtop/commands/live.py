@@ -38,7 +38,7 @@ from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 from tfmemtop.words import command_line, usage
 from tfmemtop.words.ranks import waits_for_script
@@ -197,7 +197,7 @@ def _import_screen() -> None:
         import tfmemtop.ui.main  # noqa: F401
 
 
-def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> Outcome:
+def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> ScreenOutcome:
     """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
     from tfmemtop.commands import staying
     from tfmemtop.ui.main import run_live
@@ -206,7 +206,7 @@ def _screen(launched: Launched, options: UiOptions, step: "StepListener | None")
         return run_live(Path(launched.socket), options)
 
 
-def _say_how_it_ended(outcome: Outcome) -> None:
+def _say_how_it_ended(outcome: ScreenOutcome) -> None:
     if outcome.trouble:
         say(usage.screen_failed(outcome.trouble))
     for line in outcome.summary:

@@ -29,7 +29,7 @@ from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
-from tfmemtop.engine.sources.windows import Windows
+from tfmemtop.engine.sources.windows import WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
@@ -68,7 +68,7 @@ class Watch:
         replays: Replays,
         dumps: Dumps,
         chunks: ChunkMaps,
-        windows: Windows,
+        windows: WindowReader,
         finding_windows: FindingWindows,
         xla_reports: XlaReports,
         maps: Maps,
@@ -247,7 +247,7 @@ def open_watch(
         (windows if isinstance(put_down, Window) else chunks).take(put_down)
 
     hooks = Hooks(stream, folder.hooks, take_file)
-    windows = Windows(stream, hooks, dumps_in)
+    windows = WindowReader(stream, hooks, dumps_in)
     dumps = Dumps(stream, hooks, dumps_in)
     probes = Probes(stream, hooks, enabled=launch.probe)
     replays = Replays(stream)

@@ -136,7 +136,7 @@ class Leftover(Enum):
     DRIVER_SILENT = "driver_silent"  # not known: the driver does not answer
 
 
-class Held(msgspec.Struct, frozen=True):
+class StillHeld(msgspec.Struct, frozen=True):
     """What a run still holds: ``size`` bytes on a GPU, or processes."""
 
     leftover: Leftover
@@ -164,7 +164,7 @@ class Stopping(Event, tag="stopping", frozen=True):
     run: Number
     phase: StoppingPhase
     deadline: Seconds | None = None
-    held: Held | None = None
+    held: StillHeld | None = None
 
 
 class Device(Event, tag="device", frozen=True):

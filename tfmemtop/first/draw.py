@@ -6,7 +6,7 @@ A line is a list of pieces. Each piece is a text and its look, which is the numb
 import time
 
 from tfmemtop.first.cards import Card, Strange
-from tfmemtop.first.processes import Row
+from tfmemtop.first.processes import CardProcess
 from tfmemtop.ui.draw.layout import AROUND, GAP, DeviceLayout, arrange, device_layout, devices_wanted
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_short
 
@@ -34,7 +34,7 @@ _HALVINGS, _SPAN = 10, "10 s"
 _BAR_LEAST, _BAR_LIKED = 4, 16
 
 
-def picture(cards: list[Card], rows: list[Row] | None, width: int, height: int) -> list[Line]:
+def picture(cards: list[Card], rows: list[CardProcess] | None, width: int, height: int) -> list[Line]:
     """Return the lines of a screen of *width* by *height* cells.
 
     If *rows* is ``None``, the table is empty, and its title shows no count.
@@ -264,7 +264,7 @@ def _graph(card: Card, width: int, height: int) -> list[Line]:
 # The processes.
 
 
-def _table(rows: list[Row] | None, width: int, height: int) -> list[Line]:
+def _table(rows: list[CardProcess] | None, width: int, height: int) -> list[Line]:
     if not height:
         return []
     title = "Processes" if rows is None else f"Processes {len(rows)}"
@@ -295,7 +295,7 @@ def _laid_out(width: int) -> tuple[list[tuple[str, int, int, bool]], int]:
     return shown, max(0, width - need(0))
 
 
-def _row(row: Row, columns: list[tuple[str, int, int, bool]], room: int, *, chosen: bool) -> Line:
+def _row(row: CardProcess, columns: list[tuple[str, int, int, bool]], room: int, *, chosen: bool) -> Line:
     lasted = None if row.elapsed_s is None else format_duration(row.elapsed_s)
     texts = {
         "GPU": str(row.gpu),

@@ -11,7 +11,7 @@ from tfmemtop.programs import program
 _FIRST_NAMESPACE = "pid:[4026531836]"
 
 
-class Row(NamedTuple):
+class CardProcess(NamedTuple):
     """A process on a card; ``held`` and ``rss`` in bytes. What cannot be read is ``None``, as on the screen."""
 
     gpu: int
@@ -23,7 +23,7 @@ class Row(NamedTuple):
     program: str
 
 
-def rows_of(cards: list[Card]) -> list[Row] | None:
+def rows_of(cards: list[Card]) -> list[CardProcess] | None:
     """Return a row for each process on each card, the largest of a card first.
 
     Return ``None`` in a PID namespace of its own, as in a container: the driver's PIDs may mean other processes there.
@@ -41,7 +41,7 @@ def rows_of(cards: list[Card]) -> list[Row] | None:
     ]
 
 
-def _row(gpu: int, pid: int, held: int, booted: float) -> Row:
+def _row(gpu: int, pid: int, held: int, booted: float) -> CardProcess:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             head, _, tail = file.read(4096).decode(errors="replace").rpartition(")")
@@ -49,9 +49,9 @@ def _row(gpu: int, pid: int, held: int, booted: float) -> Row:
             words = file.read(65536).decode(errors="replace").rstrip("\0").split("\0")
         uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116
     except OSError:
-        return Row(gpu, pid, None, held, None, None, "")
+        return CardProcess(gpu, pid, None, held, None, None, "")
     fields = tail.split()
-    return Row(
+    return CardProcess(
         gpu=gpu,
         pid=pid,
         user=_user(uid),

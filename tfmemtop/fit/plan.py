@@ -8,7 +8,7 @@ import msgspec
 from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.not_sought import NoSearch, NotSought
 from tfmemtop.fit.search import Search, Tried
-from tfmemtop.fit.watch import Goal, Watch
+from tfmemtop.fit.watch import Goal, TryWatch
 from tfmemtop.settings import Settings
 from tfmemtop.suggested import Basis, SuggestedLimit
 
@@ -49,14 +49,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Return a new search, without any tries."""
         return Search(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
 
-    def watch(self, first: Tried | None, *, traces: bool | None = None) -> Watch:
+    def watch(self, first: Tried | None, *, traces: bool | None = None) -> TryWatch:
         """Return the watch for one try; *first* is the result of the first try, ``None`` for the first try itself.
 
         *traces*: all allocations of the try are recorded, to be replayed. By default those of the first try are.
         """
         traces = first is None if traces is None else traces
         growth = not self.on_gpu or self.settings.growth != "off"
-        return Watch(self.kind, self.goal, first, growth=growth, traces=traces)
+        return TryWatch(self.kind, self.goal, first, growth=growth, traces=traces)
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """Return the limit to set after *search*; ``None`` if it has found none."""

@@ -32,7 +32,7 @@ class Result(Enum):
     TOO_SLOW = "too_slow"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class TryOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a try, and the figures that belong to it.
 
     ``OUT_OF_MEMORY``: ``requested`` is the size of the failed request, in bytes. ``TOO_SLOW``: the try made ``steps``
@@ -72,7 +72,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     limit: int | None
-    how: Outcome
+    how: TryOutcome
     duration_s: float
     peak_in_use: int | None = None
     pool: int | None = None

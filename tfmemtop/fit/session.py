@@ -9,7 +9,6 @@ from enum import Enum
 from tfmemtop.events import (
     Command,
     Event,
-    Held,
     HookAbsence,
     Notice,
     NoticeKind,
@@ -18,6 +17,7 @@ from tfmemtop.events import (
     Replayed,
     Run,
     RunEnd,
+    StillHeld,
     Stop,
     Stopping,
     StoppingPhase,
@@ -115,7 +115,7 @@ class SessionTries(ABC):
         self._run = newest_run + 1
         return self._start()
 
-    def stop(self, why: Why = Why.INTERRUPTED, held: Held | None = None, notice: Notice | None = None) -> None:
+    def stop(self, why: Why = Why.INTERRUPTED, held: StillHeld | None = None, notice: Notice | None = None) -> None:
         """Make no further try. A run that is under way is not ended."""
         self.phase, self.stopped = Phase.DONE, Stopped(why, held, notice)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from tfmemtop.events import Held, Notice
+from tfmemtop.events import Notice, StillHeld
 
 
 class Why(Enum):
@@ -22,5 +22,5 @@ class Stopped:
     """The reason. ``held`` is the memory that did not become free, ``notice`` reports that no script was started."""
 
     why: Why
-    held: Held | None = None
+    held: StillHeld | None = None
     notice: Notice | None = None

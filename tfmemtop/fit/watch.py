@@ -9,7 +9,6 @@ from tfmemtop.events import (
     Effective,
     Event,
     Functions,
-    Held,
     Hook,
     HookAbsence,
     MapMoment,
@@ -19,10 +18,11 @@ from tfmemtop.events import (
     Replayed,
     Run,
     RunEnd,
+    StillHeld,
     Stopping,
     StoppingPhase,
 )
-from tfmemtop.fit.search import Outcome, Result, Tried
+from tfmemtop.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 UNSEEN_S = 300.0
@@ -98,7 +98,7 @@ class _Speed:
         return (counts[-1].counted - counts[0].counted) / (counts[-1].t - counts[0].t) or None
 
 
-class Watch:
+class TryWatch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
     *first* is the result of the first try, which had all the memory. It shows how long a later try may take and stall.
@@ -136,7 +136,7 @@ class Watch:
         self._ended_at: float | None = None
         self.hook_absence: HookAbsence | None = None
         """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
-        self.held: Held | None = None
+        self.held: StillHeld | None = None
         """The memory that did not become free after the try; ``None`` if all did."""
 
     def take(self, event: Event) -> None:
@@ -291,37 +291,37 @@ class Watch:
                 return speed, unit
         return None, ""
 
-    def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> Outcome:
+    def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> TryOutcome:
         if self._failure is not None:
-            out_of_memory = Outcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
+            out_of_memory = TryOutcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
             return self._had_less(limit) or out_of_memory
         end = self._end
         if end is not None and self._ended_at == end.t:
             if end.ending.good:
-                return self._unproved(limit) or Outcome(result=Result.FINISHED)
+                return self._unproved(limit) or TryOutcome(result=Result.FINISHED)
             less = self._had_less(limit) if complained else None
-            return less or Outcome(result=Result.ENDED, ending=end.ending, complained=complained)
+            return less or TryOutcome(result=Result.ENDED, ending=end.ending, complained=complained)
         # The run ended because we ended it.
         if interrupted:
-            return Outcome(result=Result.INTERRUPTED)
+            return TryOutcome(result=Result.INTERRUPTED)
         if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
             took = (self._ended_at or 0.0) - self._started
-            return Outcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
-        return self._unproved(limit) or Outcome(result=Result.REACHED)
+            return TryOutcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
+        return self._unproved(limit) or TryOutcome(result=Result.REACHED)
 
-    def _unproved(self, limit: int | None) -> Outcome | None:
+    def _unproved(self, limit: int | None) -> TryOutcome | None:
         """Return why the try, which ended well, proves nothing about *limit*.
 
         ``None`` if it proves something, or if the limits of its pools are not known.
         """
         if self._began is None:
-            return Outcome(result=Result.UNUSED, kind=self._kind)
+            return TryOutcome(result=Result.UNUSED, kind=self._kind)
         had = self._had()
         if limit is None or not had or min(had) < limit + MIB:
             return None
-        return Outcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
+        return TryOutcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
 
-    def _had_less(self, limit: int | None) -> Outcome | None:
+    def _had_less(self, limit: int | None) -> TryOutcome | None:
         """Return why the try, which ran out of memory, proves nothing about *limit*: its pool had a smaller limit.
 
         ``None`` if it proves something.
@@ -329,7 +329,7 @@ class Watch:
         had = self._had(self._failure.device if self._failure else None)
         if limit is None or not had or max(had) > limit - MIB:
             return None
-        return Outcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
+        return TryOutcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
 
     def _had(self, device: str | None = None) -> list[int]:
         """Return the limits of all pools, or of the pools of *device*; empty if not all of them are known."""

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tfmemtop.probe.replaying import Answer, NotReplayed, Question, run
+from tfmemtop.probe.replaying import NotReplayed, Question, ReplayAnswer, run
 
 _MIB = 1 << 20
 _EVENTS = [(0, 8 * _MIB), (2, 1000), (3, 1), (0, 4 * _MIB), (1, 0)]
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
         enough, small = run(Path(program), _EVENTS, [0], [Question(True, False), Question(False, False, 8 * _MIB)])
     except NotReplayed as error:
         return _failed("replay", error.detail or error.why)
-    assert isinstance(enough, Answer) and isinstance(small, Answer)
+    assert isinstance(enough, ReplayAnswer) and isinstance(small, ReplayAnswer)
     right = enough.in_order.fits and enough.in_order.in_use == 4 * _MIB and enough.in_order.peak == 12 * _MIB
     if not right or small.waiting.fits or small.in_order.failed != 1:
         return _failed("answers", f"{enough} {small}")

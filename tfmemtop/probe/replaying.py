@@ -36,7 +36,7 @@ class Question(NamedTuple):
     alone: bool = False
 
 
-class Outcome(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """The outcome of a replay, in bytes. The figures are those at its end, which is where it failed if it did not fit.
 
     ``failed`` is the number of the event, an allocation of ``asked`` bytes, for which ``lacking`` bytes were missing.
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     waits: int
 
 
-class Answer(NamedTuple):
+class ReplayAnswer(NamedTuple):
     """The outcomes of two replays.
 
     In ``in_order``, one event comes after the other, as recorded. In ``waiting``, an allocation that finds no room
@@ -68,8 +68,8 @@ class Answer(NamedTuple):
     that other order.
     """
 
-    in_order: Outcome
-    waiting: Outcome
+    in_order: ReplayOutcome
+    waiting: ReplayOutcome
 
 
 class Ends(NamedTuple):
@@ -141,7 +141,7 @@ class Replayer:
         self._process.kill()
         self._process.communicate()
 
-    def ask(self, questions: Sequence[Question]) -> list[Answer | Ends | None]:
+    def ask(self, questions: Sequence[Question]) -> list[ReplayAnswer | Ends | None]:
         """Return the answers; ``None`` where the book-keeping of a pool would take more memory than is allowed.
 
         Raises:
@@ -192,7 +192,7 @@ def run(
     steps: Sequence[int],
     questions: Sequence[Question],
     scratch: Sequence[int] = (),
-) -> list[Answer | Ends | None]:
+) -> list[ReplayAnswer | Ends | None]:
     """Ask all *questions* at once, and return the answers, see :class:`Replayer`.
 
     Raises:
@@ -211,13 +211,13 @@ def encode(
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 
-def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
+def parse(lines: Iterable[str]) -> Iterator[ReplayAnswer | Ends | None]:
     """Yield the answers in the *lines* of the program's output.
 
     Raises:
         NotReplayed: the lines are not such output.
     """
-    in_order: Outcome | None = None
+    in_order: ReplayOutcome | None = None
     try:
         for line in lines:
             kind, *figures = line.split()
@@ -228,7 +228,7 @@ def parse(lines: Iterable[str]) -> Iterator[Answer | Ends | None]:
             elif kind == "order":
                 in_order = _outcome(figures)
             elif in_order is not None:
-                yield Answer(in_order, _outcome(figures))
+                yield ReplayAnswer(in_order, _outcome(figures))
                 in_order = None
     except (TypeError, ValueError) as error:
         raise NotReplayed("not_understood", str(error)) from error
@@ -238,9 +238,9 @@ def _kind(question: Question) -> int:
     return 1 if question.smallest else 2 if question.alone else 0
 
 
-def _outcome(figures: list[str]) -> Outcome:
+def _outcome(figures: list[str]) -> ReplayOutcome:
     fits, *rest = map(int, figures)
-    return Outcome(bool(fits), *rest)
+    return ReplayOutcome(bool(fits), *rest)
 
 
 def _flat(rows: Iterable[tuple[int, ...]]) -> Iterator[int]:

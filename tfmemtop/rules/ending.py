@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.ending import Ending
-from tfmemtop.events import Held, StoppingPhase
+from tfmemtop.events import StillHeld, StoppingPhase
 from tfmemtop.rules.finding import Finding, Severity
 from tfmemtop.rules.remedy import Action, Remedy
 from tfmemtop.state import State
@@ -51,7 +51,7 @@ class MemoryHeld(Finding):
     """The run's processes are gone, but GPU memory or processes of it are left, as ``held`` names them."""
 
     run: int
-    held: Held
+    held: StillHeld
 
 
 def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHeld]:

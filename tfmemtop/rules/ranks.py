@@ -81,7 +81,7 @@ class Peak(Differs):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherPace(Differs):
+class Pace(Differs):
     """The rank makes ``rate`` steps a second, and ``usual`` is the usual rate.
 
     ``share`` is by which share it is slower, or if negative, faster.
@@ -253,7 +253,7 @@ def _peak(rank: Rank, measure: Measure) -> int | None:
     return (figures.peak_in_use, figures.peak_pool, figures.peak_process_total)[measure.value]
 
 
-def _paces(ranks: Sequence[Rank]) -> Iterator[OtherPace]:
+def _paces(ranks: Sequence[Rank]) -> Iterator[Pace]:
     rates = {
         number: rank.figures.steps_per_s
         for number, rank in enumerate(ranks)
@@ -266,7 +266,7 @@ def _paces(ranks: Sequence[Rank]) -> Iterator[OtherPace]:
         usual = median([*others, rate]) if len(others) > 1 else others[0]
         spread = median(abs(other - usual) for other in others) if len(others) > 2 else 0.0
         if unusual_pace(rate - usual, usual, spread) and (len(rates) > 2 or rate < usual):
-            yield OtherPace(number, 1 - rate / usual, rate, usual)
+            yield Pace(number, 1 - rate / usual, rate, usual)
 
 
 def _ended(ranks: Sequence[Rank]) -> Iterator[Ended]:

@@ -25,7 +25,7 @@ _Key = tuple[Hashable, int]
 
 
 @dataclass(slots=True)
-class Held:
+class HeldFinding:
     """A finding with its newest figures, and from when to when it held, in seconds since the run began.
 
     ``place`` is its place then among all findings, the most serious first.
@@ -62,7 +62,7 @@ class RunReview:
     """
 
     state: State = field(default_factory=State)
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldFinding] = field(default_factory=list)
     cards: dict[int, CardUse] = field(default_factory=dict)  # by NVML index
     account: Account | None = None
     end: float = 0.0
@@ -72,7 +72,7 @@ def review(stream: Iterable[events.Event], run: int | None = None, look_s: float
     """Review run number *run* of *stream*, by default its last, with a look at the findings every *look_s* seconds."""
     seen = RunReview()
     state, pace, looks, next_look = seen.state, look_s, 0, 0.0
-    by_key: dict[_Key, Held] = {}
+    by_key: dict[_Key, HeldFinding] = {}
     for event in stream:
         if isinstance(event, events.Run):
             if run is not None and event.run > run:
@@ -98,7 +98,7 @@ def review(stream: Iterable[events.Event], run: int | None = None, look_s: float
     return seen
 
 
-def _look(seen: RunReview, by_key: dict[_Key, Held]) -> None:
+def _look(seen: RunReview, by_key: dict[_Key, HeldFinding]) -> None:
     state = seen.state
     run = state.run
     if run is None:
@@ -114,7 +114,7 @@ def _look(seen: RunReview, by_key: dict[_Key, Held]) -> None:
         if known is not None:
             known.finding, known.last, known.place = finding, now, place
         elif len(by_key) < FOUND:
-            by_key[finding.kind, number] = Held(finding, now, now, place)
+            by_key[finding.kind, number] = HeldFinding(finding, now, now, place)
 
 
 def _balance(seen: RunReview) -> None:

@@ -10,7 +10,7 @@ from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.rules.notices import Noticed
 from tfmemtop.rules.questions import Peaks, peaks, pool_kind
 from tfmemtop.rules.run_devices import hooked_of_run
-from tfmemtop.rules.run_review import Held, RunReview
+from tfmemtop.rules.run_review import HeldFinding, RunReview
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 
@@ -62,7 +62,7 @@ def _unread(state: State, run: RunState) -> Unread | None:
     return Unread.UNKNOWN if pool_kind(run).on_gpu else Unread.NO_CPU_POOL
 
 
-def weighed(seen: RunReview) -> list[Held]:
+def weighed(seen: RunReview) -> list[HeldFinding]:
     """Return what was found in the run, the most serious first, without findings that a more serious one includes."""
     failed = {
         (held.finding.anatomy.pid, held.finding.anatomy.device)

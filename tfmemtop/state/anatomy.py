@@ -23,7 +23,7 @@ _COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HoldersAtFailure:
     """The holders of most of ``total`` bytes, the largest first, ``age_s`` seconds before the failure.
 
     They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
@@ -71,7 +71,7 @@ class Anatomy:
     others: int | None
     reading_age_s: float | None
     map_age_s: float | None
-    held: Held | None = None
+    held: HoldersAtFailure | None = None
 
     @property
     def cached(self) -> int | None:
@@ -202,7 +202,7 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
     return replace(a, asked=size if a.asked is None else a.asked, shape=shape, dtype=dtype)
 
 
-def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
+def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
     """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
     windows = hooked.windows.get(device)
     known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
@@ -221,7 +221,7 @@ def _held(hooked: Hooked, device: str, failed: float) -> Held | None:
     named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
     if any(holder.likely for holder in named) and (guess := likely(window, hooked)):
         scale = float(guess.scale)
-    return Held(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
+    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
@@ -297,7 +297,7 @@ class Closeness:
     highest: int
     still_s: float
     line: str | None
-    held: Held | None = None
+    held: HoldersAtFailure | None = None
 
     @property
     def share(self) -> float:

@@ -11,7 +11,7 @@ from tfmemtop.state.lookup import cached_of
 from tfmemtop.state.model import State
 
 
-class Part(Enum):
+class MemoryPart(Enum):
     """What a slice contains. The parts that a census counts have the names that it uses."""
 
     CONTEXT = "context"
@@ -27,14 +27,14 @@ class Part(Enum):
     UNREAD = "unread"  # all memory, where no allocator was read
 
 
-KINDS = (Part.VARIABLES, Part.OPTIMIZER, Part.METRICS, Part.TENSORS)
+KINDS = (MemoryPart.VARIABLES, MemoryPart.OPTIMIZER, MemoryPart.METRICS, MemoryPart.TENSORS)
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
     """``size`` bytes of a ``part``; not ``exact`` where the size is based on a usual figure, not a measured one."""
 
-    part: Part
+    part: MemoryPart
     size: int
     exact: bool = True
 
@@ -73,14 +73,14 @@ def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
 
 def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[Slice]:
     if account.context is not None:
-        yield Slice(Part.CONTEXT, account.context, account.context_exact)
+        yield Slice(MemoryPart.CONTEXT, account.context, account.context_exact)
     yield from in_use_slices(account.in_use, held)
     if account.cached is not None:
-        yield Slice(Part.CACHED, account.cached)
+        yield Slice(MemoryPart.CACHED, account.cached)
     if account.outside is not None:
-        yield Slice(Part.OUTSIDE, account.outside, account.context_exact)
+        yield Slice(MemoryPart.OUTSIDE, account.outside, account.context_exact)
     elif account.rest is not None:
-        yield Slice(Part.CACHED_AND_OUTSIDE, account.rest, exact=False)
+        yield Slice(MemoryPart.CACHED_AND_OUTSIDE, account.rest, exact=False)
 
 
 def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[Slice]:
@@ -88,10 +88,10 @@ def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[Slice]:
     sizes = {part: sum(dict(one.kinds).get(part.value, 0) for one in held) for part in KINDS}
     rest = in_use - sum(sizes.values())
     if not held or rest < 0:
-        yield Slice(Part.IN_USE, in_use)
+        yield Slice(MemoryPart.IN_USE, in_use)
         return
     yield from (Slice(part, size) for part, size in sizes.items() if size)
-    yield Slice(Part.OTHER_IN_USE, rest)
+    yield Slice(MemoryPart.OTHER_IN_USE, rest)
 
 
 def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[Breakdown]:
@@ -102,7 +102,7 @@ def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[B
         held = (found[name],) if name in found else ()
         slices = [*in_use_slices(reading.in_use, held)]
         if (cached := cached_of(reading.pool, reading.in_use)) is not None:
-            slices.append(Slice(Part.CACHED, cached))
+            slices.append(Slice(MemoryPart.CACHED, cached))
         yield Breakdown(None, tuple(slices), None, held, reading.peak, reading.limit)
 
 

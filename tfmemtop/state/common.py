@@ -26,7 +26,7 @@ class Basis(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComparedPart:
     """The part of one run that is compared. Sizes are bytes, ``None`` where not known.
 
     ``span_s`` is the length in seconds: for a part in steps since the first step, for one in seconds since memory was
@@ -45,8 +45,8 @@ class Common:
     """The compared parts of both runs. If they are compared by steps, ``steps`` is their number, in ``unit``."""
 
     basis: Basis
-    first: Part
-    second: Part
+    first: ComparedPart
+    second: ComparedPart
     steps: int | None = None
     unit: str = "steps"
 
@@ -67,11 +67,11 @@ def _unequal_steps(first: RunFigures, second: RunFigures) -> bool:
     return first.argv == second.argv and a is not None and b is not None and abs(a - b) > max(a, b) * _EQUAL
 
 
-def _whole(run: RunFigures) -> Part:
-    return Part(run.duration_s, run.peak_in_use, run.peak_pool, run.peak_process_total, run.steps_per_s)
+def _whole(run: RunFigures) -> ComparedPart:
+    return ComparedPart(run.duration_s, run.peak_in_use, run.peak_pool, run.peak_process_total, run.steps_per_s)
 
 
-def _without_pace(run: RunFigures) -> Part:
+def _without_pace(run: RunFigures) -> ComparedPart:
     return replace(_whole(run), steps_per_s=None)
 
 
@@ -89,7 +89,7 @@ def _same_steps(first: RunFigures, second: RunFigures) -> Common | None:
     return Common(Basis.STEPS, parts[0], parts[1], calls * (a.function.steps or 1), first.unit)
 
 
-def _until_calls(run: RunFigures, calls: int) -> Part | None:
+def _until_calls(run: RunFigures, calls: int) -> ComparedPart | None:
     course, started = run.past.course, run.past.started
     if course is None or run.first_step_s is None or calls < course.first.calls:
         return None
@@ -117,7 +117,7 @@ def _same_seconds(first: RunFigures, second: RunFigures) -> Common:
     return Common(basis, a, b)
 
 
-def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> Part:
+def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> ComparedPart:
     """Return the part of *run* up to *until* seconds after its start.
 
     A figure that is not known of the whole run is not known of the part either.
@@ -126,7 +126,7 @@ def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> P
     def highest(measure: Measure, of_whole: int | None) -> int | None:
         return None if of_whole is None else run.past.curve.highest(measure.value, until)
 
-    return Part(
+    return ComparedPart(
         max(0.0, span_s),
         highest(Measure.IN_USE, run.peak_in_use),
         highest(Measure.POOL, run.peak_pool),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tfmemtop.events import Holders
 from tfmemtop.state.lookup import of_run
-from tfmemtop.state.model import Hooked, State, Windows
+from tfmemtop.state.model import Hooked, PoolWindows, State
 
 _NEARLY, _HALF = 0.98, 0.5
 
@@ -45,7 +45,7 @@ def _fullest(windows: list[Holders]) -> Holders | None:
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
-def told(windows: Windows) -> Iterator[Holders]:
+def told(windows: PoolWindows) -> Iterator[Holders]:
     """Yield the windows of a pool that have allocations and a peak, the oldest first."""
     first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
     yield from (window for window in (*first, *windows.newest) if not window.is_missing and window.peak)

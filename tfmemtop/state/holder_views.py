@@ -16,7 +16,7 @@ from tfmemtop.state.step_slices import ORDER, Slice, slices
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HolderRow:
     """A holder with its share of all memory in use, 0 to 1; ``kind`` is that of most of its bytes.
 
     ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` has the same kinds in the order of a
@@ -43,7 +43,7 @@ class Row:
         return next((part.guess for part in self.parts if part.guess), None)
 
 
-_NOBODY = Row("", Kind.UNKNOWN, 0, 0, 0.0)
+_NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Listed:
     at_us: int | None
     total: int
     named: int
-    rows: tuple[Row, ...]
-    unknown: Row | None
+    rows: tuple[HolderRow, ...]
+    unknown: HolderRow | None
 
     @property
     def largest_share(self) -> float:
@@ -157,7 +157,7 @@ def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None
     return Listed(stands.at, at_us(window, stands.at), stands.total, sum(row.bytes for row in rows), rows, unknown)
 
 
-def _row(holder: Holder, total: int) -> Row:
+def _row(holder: Holder, total: int) -> HolderRow:
     sizes: dict[Kind, int] = {}
     for part in holder.parts:
         sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
@@ -167,7 +167,9 @@ def _row(holder: Holder, total: int) -> Row:
     ends = accumulate(sizes[kind] for kind in stacked)
     mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
     kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
-    return Row(holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, kinds, mix, holder.parts)
+    return HolderRow(
+        holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, kinds, mix, holder.parts
+    )
 
 
 def changes(first: Listed, second: Listed) -> list[Change]:
@@ -190,11 +192,11 @@ def change_of(first: Listed, second: Listed) -> int:
     return second.total - first.total
 
 
-def _all(of: Listed) -> list[Row]:
+def _all(of: Listed) -> list[HolderRow]:
     return [*of.rows, *([of.unknown] if of.unknown else [])]
 
 
-def _identity(row: Row) -> Hashable:
+def _identity(row: HolderRow) -> Hashable:
     """Return the key by which a row is found in another window: its name, or its kind if it has no name."""
     return row.name or row.kind
 

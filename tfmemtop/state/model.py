@@ -47,7 +47,7 @@ class Pool:
 
 
 @dataclass(slots=True)
-class Windows:
+class PoolWindows:
     """The recorded allocations of one pool: its first window, its newest windows, and the trace from the start."""
 
     first: events.Holders | None = None
@@ -127,7 +127,7 @@ class Hooked:
     allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
     effective: dict[str, events.Effective] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
-    windows: dict[str, Windows] = field(default_factory=dict)
+    windows: dict[str, PoolWindows] = field(default_factory=dict)
     lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
     clusters: dict[int, events.XlaCluster] = field(default_factory=dict)  # by XLA's number of the module
     trends: dict[str, Trend] = field(default_factory=dict)

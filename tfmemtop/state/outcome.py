@@ -13,7 +13,7 @@ TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SessionOutcome:
     """The last run of a session: its number and how it ended.
 
     ``peak_in_use`` is the highest of all runs on one device, in bytes, where known. ``kernel`` is true for a Jupyter
@@ -41,7 +41,7 @@ class SessionFigures:
     started: float
     duration_s: float
     going: bool
-    last: Outcome
+    last: SessionOutcome
     path: str | None = None
     size: int | None = None
     placement: Placement | None = None
@@ -52,7 +52,7 @@ class SessionFigures:
         return self.going and self.last.ending is None
 
 
-def outcome(stream: Iterable[events.Event]) -> Outcome:
+def outcome(stream: Iterable[events.Event]) -> SessionOutcome:
     """Return the outcome of the session in *stream*. Only its events of the classes in :data:`TOLD_BY` are needed."""
     run: int | None = None
     ending: Ending | None = None
@@ -72,4 +72,4 @@ def outcome(stream: Iterable[events.Event]) -> Outcome:
                 peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
             case _:
                 pass
-    return Outcome(run, ending, peak, kernel, notebook, left)
+    return SessionOutcome(run, ending, peak, kernel, notebook, left)

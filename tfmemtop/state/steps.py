@@ -123,7 +123,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepRate:
     """Steps of the busiest function, or its calls where the steps of a call are not known (``unit``).
 
     ``recent`` and ``whole`` are steps a second, over the last 30 s and from the first count to the newest. They are
@@ -136,7 +136,7 @@ class Pace:
     whole: float | None
 
 
-def pace(steps: Steps, now: float) -> Pace | None:
+def pace(steps: Steps, now: float) -> StepRate | None:
     """Return the pace at *now* seconds; ``None`` before the first call."""
     course = steps.busiest
     if course is None or not course.last.calls:
@@ -146,7 +146,7 @@ def pace(steps: Steps, now: float) -> Pace | None:
     since = course.before(max(course.first.t, now - RECENT_S))
     # While calls go on, the pace is up to the newest count. Once they have stopped, it falls as time passes.
     until = course.last.t if now - course.last.t < _STALLED_S else now
-    return Pace(
+    return StepRate(
         "calls" if each is None else "steps",
         course.last.calls * factor,
         _rate(course.last.calls - since.calls, until - since.t, factor),

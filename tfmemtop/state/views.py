@@ -12,7 +12,7 @@ from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, p
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
 from tfmemtop.state.program import title
-from tfmemtop.state.steps import Pace, pace
+from tfmemtop.state.steps import StepRate, pace
 
 
 class LayerKind(str, Enum):
@@ -138,7 +138,7 @@ class RunStatus:
     elapsed_s: float
     kill_in_s: float | None
     settings: InEffect
-    pace: Pace | None
+    pace: StepRate | None
 
 
 @dataclass(frozen=True, slots=True)

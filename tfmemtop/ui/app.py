@@ -15,7 +15,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.session.news import News
 from tfmemtop.session.session import Session
 from tfmemtop.session.source import Batch, Source
@@ -122,7 +122,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, Le
         self.pace.urge()
         self.pace.look()
         if self.session.leaving:
-            self.exit(Outcome(self.session.exit_code))
+            self.exit(ScreenOutcome(self.session.exit_code))
 
     def _tell_news(self, batch: Batch) -> None:
         """Ring the terminal's bell and notify the user, if *batch* contains news."""

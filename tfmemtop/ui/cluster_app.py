@@ -6,9 +6,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop.cluster.watch import Seen, Watch
+from tfmemtop.cluster.watch import ClusterWatch, Seen
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_keys import KEYS
 from tfmemtop.ui.panels.cluster_table import ClusterTable
 from tfmemtop.ui.screen_app import ScreenApp
@@ -25,7 +25,7 @@ class ClusterApp(ScreenApp):
         if key.action and not key.action.startswith("screen.")
     ]
 
-    def __init__(self, watch: Watch, options: UiOptions, *, job: str | None) -> None:
+    def __init__(self, watch: ClusterWatch, options: UiOptions, *, job: str | None) -> None:
         super().__init__(options)
         self.watch_ = watch
         self.seen = Seen()
@@ -79,7 +79,7 @@ class ClusterApp(ScreenApp):
     # The end of the app.
 
     def action_leave(self) -> None:
-        self.exit(Outcome(0))
+        self.exit(ScreenOutcome(0))
 
     async def action_quit(self) -> None:
         self.action_leave()
@@ -91,4 +91,4 @@ class ClusterApp(ScreenApp):
 
     def end_for(self, number: int) -> None:
         """Leave because of signal *number*."""
-        self.exit(Outcome(SIGNALLED + number))
+        self.exit(ScreenOutcome(SIGNALLED + number))

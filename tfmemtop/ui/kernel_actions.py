@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tfmemtop.options import Outcome
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.session.earlier import run_in
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
@@ -40,7 +40,7 @@ class KernelActions(ScreenApp):
                 return
             found = await asyncio.to_thread(successor, session.id)
             if found is not None:
-                self.exit(Outcome(0, follow=found))
+                self.exit(ScreenOutcome(0, follow=found))
 
         self.set_interval(_LOOK_S, look)
 

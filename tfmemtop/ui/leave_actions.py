@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tfmemtop import events
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.options import Outcome
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.session.session import Session
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen
@@ -23,7 +23,7 @@ class LeaveActions(ScreenApp):
 
     def end_for(self, number: int) -> None:
         """Leave at once because of signal *number*, without a question. The script goes on."""
-        self.exit(Outcome(SIGNALLED + number, left_running=self.session.script_goes_on))
+        self.exit(ScreenOutcome(SIGNALLED + number, left_running=self.session.script_goes_on))
 
     def action_leave(self) -> None:
         """Quit. If a script of this session runs, first ask whether to stop it or to leave it running."""
@@ -31,18 +31,18 @@ class LeaveActions(ScreenApp):
 
         session, run = self.session, self.session.state.run
         if not session.connected:
-            self.exit(Outcome(session.exit_code))
+            self.exit(ScreenOutcome(session.exit_code))
         elif session.outside:
             # Its engine ends with its last screen, and the process goes on.
             self.session.send(events.Leave())
-            self.exit(Outcome(0))
+            self.exit(ScreenOutcome(0))
         elif session.readonly:
-            self.exit(Outcome(session.exit_code, left_running=bool(run and run.going)))
+            self.exit(ScreenOutcome(session.exit_code, left_running=bool(run and run.going)))
         elif run is None or not run.going:
             session.stop()
         elif session.kernel is not None:
             session.send(events.Leave())
-            self.exit(Outcome(0, left_running=True))
+            self.exit(ScreenOutcome(0, left_running=True))
         else:
             self.push_screen(leave_dialog(session.state, self.glyphs), self._leave)
 
@@ -53,7 +53,7 @@ class LeaveActions(ScreenApp):
             self.session.stop()
         elif choice is Leaving.LEAVE:
             self.session.send(events.Leave())
-            self.exit(Outcome(0, left_running=True))
+            self.exit(ScreenOutcome(0, left_running=True))
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q, which Textual binds with priority: quit, or, while the user types, send it to the script."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfmemtop.engine.stream.client import connect
-from tfmemtop.options import Outcome, UiOptions
+from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.reports.summary import closing
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.session.source import LiveSource, Source
@@ -26,7 +26,7 @@ _GATHER_S = 0.3
 """The most seconds that a screen waits for figures. Without them it would be drawn empty over the first picture."""
 
 
-def run_live(socket: Path, options: UiOptions) -> Outcome:
+def run_live(socket: Path, options: UiOptions) -> ScreenOutcome:
     """Show the screen of the engine that listens at *socket*, until the user leaves.
 
     Raises:
@@ -41,7 +41,7 @@ def run_live(socket: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
-def run_replay(path: Path, options: UiOptions) -> Outcome:
+def run_replay(path: Path, options: UiOptions) -> ScreenOutcome:
     """Show the screen of the recording at *path*, until the user leaves.
 
     Raises:
@@ -54,24 +54,24 @@ def run_replay(path: Path, options: UiOptions) -> Outcome:
     return asyncio.run(_run(source, options))
 
 
-def run_cluster(asking: "Asking", options: UiOptions, *, job: str | None, interval_s: float) -> Outcome:
+def run_cluster(asking: "Asking", options: UiOptions, *, job: str | None, interval_s: float) -> ScreenOutcome:
     """Show the screen of many machines, from the figures of a Prometheus server, until the user leaves."""
     return asyncio.run(_cluster(asking, options, job, interval_s))
 
 
-async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interval_s: float) -> Outcome:
-    from tfmemtop.cluster.watch import Watch
+async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interval_s: float) -> ScreenOutcome:
+    from tfmemtop.cluster.watch import ClusterWatch
     from tfmemtop.ui.cluster_app import ClusterApp
 
     _forget_size()
-    watch = Watch(asking, interval_s)
+    watch = ClusterWatch(asking, interval_s)
     app = ClusterApp(watch, options, job=job)
     try:
         with signals_end(app):
             outcome = await app.run_async()
     finally:
         watch.close()
-    return outcome or Outcome(app.return_code or 0, trouble=app.trouble)
+    return outcome or ScreenOutcome(app.return_code or 0, trouble=app.trouble)
 
 
 def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _forget_size() -> None:
         os.environ.pop(name, None)
 
 
-async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> Outcome:
+async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> ScreenOutcome:
     _forget_size()
     source = await make_source()
     try:
@@ -111,7 +111,9 @@ async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions)
         app = TfmemtopApp(source, options, before)
         with signals_end(app):
             outcome = await app.run_async()
-        outcome = outcome or Outcome(app.return_code or 0, left_running=app.session.script_goes_on, trouble=app.trouble)
+        outcome = outcome or ScreenOutcome(
+            app.return_code or 0, left_running=app.session.script_goes_on, trouble=app.trouble
+        )
         return replace(outcome, summary=(*_summary(source), *_keep(app.choices, before, options.choices)))
     finally:
         await source.close()

@@ -3,13 +3,13 @@
 from textual.app import App
 from textual.screen import Screen
 
-from tfmemtop.options import Outcome
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.session.session import Session
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 
 
-class PoolScreens(App[Outcome]):
+class PoolScreens(App[ScreenOutcome]):
     """The part of the app that opens the screens about a pool."""
 
     session: Session

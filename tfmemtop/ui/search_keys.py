@@ -25,7 +25,7 @@ from tfmemtop.words.searching import OVER, suggestions
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.dialog import Suggestion
-    from tfmemtop.ui.screens.fit_dialogs import Answer
+    from tfmemtop.ui.screens.fit_dialogs import AfterSearch
 
 
 class SearchKeys:
@@ -116,17 +116,17 @@ class SearchKeys:
         self.look()
 
     def _show(self, search: SessionTries) -> None:
-        from tfmemtop.ui.screens.fit_dialogs import Answer, FitDialog
+        from tfmemtop.ui.screens.fit_dialogs import AfterSearch, FitDialog
 
         session = self._session
 
-        def done(answer: "Answer | None") -> None:
-            if answer is Answer.GO_ON:
+        def done(answer: "AfterSearch | None") -> None:
+            if answer is AfterSearch.GO_ON:
                 session.fitting.go_on(session.state.run.run if session.state.run else 0)
                 self._begun()
-            elif answer is Answer.NEW:
+            elif answer is AfterSearch.NEW:
                 self._ask()
-            elif answer is Answer.RELAUNCH and (found := _found(search)) is not None:
+            elif answer is AfterSearch.RELAUNCH and (found := _found(search)) is not None:
                 session.choose(found)
                 self._relaunch()
 

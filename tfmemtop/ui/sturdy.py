@@ -8,7 +8,7 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
-from tfmemtop.options import Outcome
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.ui.gate import Gate
 from tfmemtop.words.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.words.safe import safe
@@ -16,7 +16,7 @@ from tfmemtop.words.safe import safe
 _GATE = Gate()
 
 
-class SturdyApp(App[Outcome]):
+class SturdyApp(App[ScreenOutcome]):
     """An app whose every character passes the gate (``ui/gate.py``), and which shows an error in one line."""
 
     trouble = ""

@@ -14,7 +14,7 @@ import msgspec
 from tfmemtop.events import Trace
 from tfmemtop.probe import replaying
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Answer, NotReplayed, Replayer
+from tfmemtop.probe.replaying import NotReplayed, ReplayAnswer, Replayer
 from tfmemtop.units import MIB
 from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
@@ -46,7 +46,7 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
                 (found,) = replayer.ask([question])
         except NotReplayed:
             return False  # for example, the sizes are beyond all bounds
-        return isinstance(found, Answer) and (found.in_order if surely else found.waiting).fits
+        return isinstance(found, ReplayAnswer) and (found.in_order if surely else found.waiting).fits
 
     room = asked.limit + max(_MORE_LEAST, int(asked.limit * _MORE_SHARE))
     bounds = asked.lowest, asked.highest

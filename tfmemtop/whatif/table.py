@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits, Unbuilt, Unreplayed
-from tfmemtop.probe.replaying import Answer, Ends, NotReplayed, Question, Replayer
-from tfmemtop.probe.replaying import Outcome as Found
+from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, Replayer, ReplayOutcome
 from tfmemtop.whatif.course import Course
 from tfmemtop.whatif.settings import Present, at_least, first, further, growths
 
@@ -18,7 +17,7 @@ def replayed(course: Course, program: Path, present: Present, t: float = 0.0) ->
         with Replayer(program, course.events, course.steps, course.scratch) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
-            pool = free.in_order.peak_pool if isinstance(free, Answer) else None
+            pool = free.in_order.peak_pool if isinstance(free, ReplayAnswer) else None
             more = [present.question, *further(course.device, present, ends, pool)]
             answers = [*replayer.ask(more), free]
             rows = _rows(course, [*more, Question(True, present.collects)], answers)
@@ -77,7 +76,7 @@ def told(
 
 
 def _rows(
-    course: Course, questions: Sequence[Question], answers: Sequence[Answer | Ends | None]
+    course: Course, questions: Sequence[Question], answers: Sequence[ReplayAnswer | Ends | None]
 ) -> list[SettingReplayed]:
     """Return a row for each answer. There is no answer for a pool whose data in BFC would take too much memory."""
     return [
@@ -89,11 +88,11 @@ def _rows(
             waiting=None if answer.in_order.fits else _outcome(course, answer.waiting),
         )
         for question, answer in zip(questions, answers, strict=True)
-        if isinstance(answer, Answer)
+        if isinstance(answer, ReplayAnswer)
     ]
 
 
-def _outcome(course: Course, found: Found) -> Outcome:
+def _outcome(course: Course, found: ReplayOutcome) -> Outcome:
     return Outcome(
         fits=found.fits,
         in_use=found.in_use,

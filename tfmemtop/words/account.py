@@ -12,7 +12,7 @@ _KINDS = {TENSORS: "live tensors"}
 """Names for kinds of a census; the other kinds are shown under their own name."""
 
 
-class Part(NamedTuple):
+class AccountLine(NamedTuple):
     """A part's name, its figure, and what it is; the last may be empty."""
 
     name: str
@@ -20,52 +20,54 @@ class Part(NamedTuple):
     meaning: str
 
 
-def parts(account: Account) -> Iterator[Part]:
+def parts(account: Account) -> Iterator[AccountLine]:
     """Yield the parts of one process's memory on one GPU. If the total is known, the parts add up to it."""
     total = account.total
     if total is None:
-        yield Part("process total", UNKNOWN, "NVML does not report the memory of this process")
+        yield AccountLine("process total", UNKNOWN, "NVML does not report the memory of this process")
     else:
-        yield Part("process total", format_bytes(total), "by NVML")
+        yield AccountLine("process total", format_bytes(total), "by NVML")
     if account.context is not None:
         yield _context(account.context, account.context_exact)
     for pool in account.pools:
         name = f"{pool.device} " if len(account.pools) > 1 else ""
-        yield Part(f"{name}in use", format_bytes(pool.in_use), "allocated to tensors")
+        yield AccountLine(f"{name}in use", format_bytes(pool.in_use), "allocated to tensors")
         if pool.cached is not None:
-            yield Part(f"{name}cached", format_bytes(pool.cached), "held by the pool, unused")
+            yield AccountLine(f"{name}cached", format_bytes(pool.cached), "held by the pool, unused")
     if account.outside is not None:
         mark = "" if account.context_exact else "~"
         outside = mark + format_bytes(account.outside)
-        yield Part("outside", outside, "workspaces, kernels loaded late, other libraries")
+        yield AccountLine("outside", outside, "workspaces, kernels loaded late, other libraries")
     elif account.rest is not None:
         rest = "cached and outside together: the size of the pool is unknown"
-        yield Part("the rest", "~" + format_bytes(account.rest), rest)
+        yield AccountLine("the rest", "~" + format_bytes(account.rest), rest)
     elif total is not None:
-        yield Part("the rest", UNKNOWN, "no allocator of TensorFlow was read, so its use is unknown")
+        yield AccountLine("the rest", UNKNOWN, "no allocator of TensorFlow was read, so its use is unknown")
 
 
-def _context(size: int, exact: bool) -> Part:
+def _context(size: int, exact: bool) -> AccountLine:
     meaning = "CUDA's own, with TensorFlow's kernels"
     if exact:
-        return Part("context", format_bytes(size), meaning)
-    return Part("context", "~" + format_bytes(size), meaning + "; the usual size, not measured in this run")
+        return AccountLine("context", format_bytes(size), meaning)
+    return AccountLine("context", "~" + format_bytes(size), meaning + "; the usual size, not measured in this run")
 
 
-def in_use(held: Holdings) -> Iterator[Part]:
+def in_use(held: Holdings) -> Iterator[AccountLine]:
     """Yield what is in use on one device, by kind."""
     looked = held.looked_s is not None
     for kind, size in held.kinds:
         meaning = ""
         if kind == TENSORS and held.looked_s is not None:
             meaning = f"found {spoken(held.looked_s)} ago; tensors that share memory count each"
-        yield Part(_KINDS.get(kind, kind), format_bytes(size), meaning)
+        yield AccountLine(_KINDS.get(kind, kind), format_bytes(size), meaning)
     if held.rest is not None:
         rest = "activations, temporaries and tensors that only TensorFlow holds"
-        yield Part("the rest", format_bytes(held.rest), rest if looked else "activations, temporaries, other tensors")
+        yield AccountLine(
+            "the rest", format_bytes(held.rest), rest if looked else "activations, temporaries, other tensors"
+        )
     if held.rest_at_peak is not None:
         others = "all but the variables" + (" and live tensors" if looked else "")
-        yield Part("at the peak", format_bytes(held.rest_at_peak), others)
+        yield AccountLine("at the peak", format_bytes(held.rest_at_peak), others)
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:

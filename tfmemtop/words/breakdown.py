@@ -2,24 +2,24 @@
 
 from collections.abc import Iterator
 
-from tfmemtop.state.breakdown import Breakdown, Part, Slice
+from tfmemtop.state.breakdown import Breakdown, MemoryPart, Slice
 from tfmemtop.state.holdings import Holdings
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import spoken
 
-_NAMES = {Part.TENSORS: "live tensors", Part.OTHER_IN_USE: "rest in use"}
+_NAMES = {MemoryPart.TENSORS: "live tensors", MemoryPart.OTHER_IN_USE: "rest in use"}
 
 _MEANINGS = {
-    Part.CONTEXT: "CUDA's own, TensorFlow's kernels",
-    Part.IN_USE: "allocated to tensors",
-    Part.CACHED: "held by the pool, unused",
-    Part.OUTSIDE: "workspaces, other libraries",
-    Part.CACHED_AND_OUTSIDE: "the size of the pool is unknown",
+    MemoryPart.CONTEXT: "CUDA's own, TensorFlow's kernels",
+    MemoryPart.IN_USE: "allocated to tensors",
+    MemoryPart.CACHED: "held by the pool, unused",
+    MemoryPart.OUTSIDE: "workspaces, other libraries",
+    MemoryPart.CACHED_AND_OUTSIDE: "the size of the pool is unknown",
 }
 _USUAL_CONTEXT = "the usual size, not measured"
 
 
-def name(part: Part) -> str:
+def name(part: MemoryPart) -> str:
     """Return the name of a part: ``context``, ``live tensors``."""
     return _NAMES.get(part, part.value)
 
@@ -31,12 +31,12 @@ def figure(part: Slice) -> str:
 
 def meaning(part: Slice, found: Breakdown) -> str:
     """Return what that memory is for, in at most 33 characters; empty where its name is clear enough."""
-    if part.part is Part.CONTEXT and not part.exact:
+    if part.part is MemoryPart.CONTEXT and not part.exact:
         return _USUAL_CONTEXT
     looked = next((held.looked_s for held in found.held if held.looked_s is not None), None)
-    if part.part is Part.OTHER_IN_USE:
+    if part.part is MemoryPart.OTHER_IN_USE:
         return "activations, temporaries" + ("" if looked is not None else ", tensors")
-    if part.part is Part.TENSORS and looked is not None:
+    if part.part is MemoryPart.TENSORS and looked is not None:
         return f"found {spoken(looked)} ago"
     return _MEANINGS.get(part.part, "")
 

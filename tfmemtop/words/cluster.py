@@ -2,7 +2,7 @@
 
 from tfmemtop.cluster.client import NoAnswer, Trouble
 from tfmemtop.cluster.judge import Judged, Kind, Wrong
-from tfmemtop.cluster.overview import Row, Silence
+from tfmemtop.cluster.overview import ClusterRow, Silence
 from tfmemtop.cluster.queries import PACE_S, RISE_S
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
@@ -51,7 +51,7 @@ def _plain(key: str) -> str:
     return safe(key.removeprefix(_NOTICE).replace("_", " "))
 
 
-def at_length(row: Row, wrong: Wrong) -> str:
+def at_length(row: ClusterRow, wrong: Wrong) -> str:
     """Return a sentence or two on what is wrong."""
     match wrong.kind:
         case Kind.RAN_OUT:
@@ -87,7 +87,7 @@ def remark(key: str) -> str:
     return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
 
 
-def _runs_out(row: Row, wrong: Wrong) -> str:
+def _runs_out(row: ClusterRow, wrong: Wrong) -> str:
     if wrong.left_s is not None and wrong.rate is not None:
         return (
             f"Memory in use rises by {_rate(wrong.rate)}. At this pace the limit of {format_bytes(row.limit)} "
@@ -107,12 +107,12 @@ def _leaks(wrong: Wrong) -> str:
     )
 
 
-def _idle(row: Row) -> str:
+def _idle(row: ClusterRow) -> str:
     used = f"{format_bytes(row.used)} of {format_bytes(row.total)} are taken" if row.used else "The memory is taken"
     return f"{used}, and the GPU computes little."
 
 
-def _outlier(row: Row, wrong: Wrong) -> str:
+def _outlier(row: ClusterRow, wrong: Wrong) -> str:
     more = "more" if (wrong.size or 0) > 0 else "less"
     return (
         f"Rank {safe(row.rank)} has {format_bytes(abs(wrong.size or 0))} {more} in use than the median "
@@ -120,7 +120,7 @@ def _outlier(row: Row, wrong: Wrong) -> str:
     )
 
 
-def _slow(row: Row, wrong: Wrong) -> str:
+def _slow(row: ClusterRow, wrong: Wrong) -> str:
     share, pace, usual = wrong.share or 0.0, wrong.pace or 0.0, wrong.usual or 0.0
     return (
         f"Rank {safe(row.rank)} is {share * 100:.0f}% slower: {format_rate(pace)} steps a second in the last "
@@ -149,7 +149,7 @@ def no_history(span_s: float) -> str:
     return f"Prometheus has no figures of it in the last {format_duration(span_s)}."
 
 
-def whose(row: Row) -> str:
+def whose(row: ClusterRow) -> str:
     """Return host, GPU, job, rank and user of *row*: ``node3 GPU 1 · job 42 rank 7 · ada``."""
     gpu = gpu_name(row)
     place = f"{row.host} {gpu}".strip()
@@ -157,7 +157,7 @@ def whose(row: Row) -> str:
     return safe(" · ".join(part for part in (place, job, row.user) if part))
 
 
-def gpu_name(row: Row) -> str:
+def gpu_name(row: ClusterRow) -> str:
     """Return the name of a row's GPU: ``GPU 1``; its UUID if it has no index; ``CPU`` for a pool without a GPU."""
     if row.gpu:
         return f"GPU {row.gpu}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from tfmemtop.state.common import Basis, Common, Part, common
+from tfmemtop.state.common import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate, shown_difference
@@ -19,7 +19,7 @@ _SAME = "same"
 N = TypeVar("N", int, float)
 
 
-class Row(NamedTuple):
+class ComparisonRow(NamedTuple):
     """One figure of two runs as text, and how the second run differs; empty where a difference would mean nothing."""
 
     label: str
@@ -69,12 +69,12 @@ def settings(run: RunFigures, dot: str = "·") -> str:
     return f" {dot} ".join(_settings(run)) or SCRIPTS_OWN
 
 
-def rows(first: RunFigures, second: RunFigures) -> list[Row]:
+def rows(first: RunFigures, second: RunFigures) -> list[ComparisonRow]:
     """Return every figure of the two runs. Between unequal runs, only the part that both have done is compared."""
     both = common(first, second)
     whole = both.basis is Basis.WHOLE
     found = [
-        Row("settings", settings(first), settings(second), ""),
+        ComparisonRow("settings", settings(first), settings(second), ""),
         _row("duration", first.duration_s, second.duration_s, format_duration, _seconds if whole else _nothing),
         *_peaks(first, second, _bytes if whole or both.basis is Basis.TOO_SHORT else _nothing),
         _row("first step after", first.first_step_s, second.first_step_s, format_duration, _seconds),
@@ -84,16 +84,16 @@ def rows(first: RunFigures, second: RunFigures) -> list[Row]:
     paces = first.steps_per_s, second.steps_per_s
     found.append(_row(f"{unit} per second", *paces, format_rate, _pace if alike else _nothing))
     found.append(_row("fragmentation", first.fragmentation, second.fragmentation, "{:.0%}".format, _nothing))
-    found.append(Row("out of memory", str(first.out_of_memory), str(second.out_of_memory), ""))
-    found.append(Row("end", ending(first.ending), ending(second.ending), ""))
+    found.append(ComparisonRow("out of memory", str(first.out_of_memory), str(second.out_of_memory), ""))
+    found.append(ComparisonRow("end", ending(first.ending), ending(second.ending), ""))
     return found + _rows_in_common(both)
 
 
-def _rows_in_common(both: Common) -> list[Row]:
+def _rows_in_common(both: Common) -> list[ComparisonRow]:
     if both.basis not in (Basis.STEPS, Basis.SECONDS):
         return []
     a, b = both.first, both.second
-    found = [Row(f"in the {_how_much(both)}{_since(both)}", "", "", "")]
+    found = [ComparisonRow(f"in the {_how_much(both)}{_since(both)}", "", "", "")]
     if both.basis is Basis.STEPS:
         found.append(_row("  time for them", a.span_s, b.span_s, format_duration, _seconds))
     found += [row._replace(label=f"  {row.label}") for row in _peaks(a, b, _bytes)]
@@ -113,7 +113,9 @@ def _since(both: Common) -> str:
     return " after memory was first held" if both.basis is Basis.SECONDS else ""
 
 
-def _peaks(a: RunFigures | Part, b: RunFigures | Part, difference: Callable[[int, int], str]) -> list[Row]:
+def _peaks(
+    a: RunFigures | ComparedPart, b: RunFigures | ComparedPart, difference: Callable[[int, int], str]
+) -> list[ComparisonRow]:
     return [
         _row("peak in use", a.peak_in_use, b.peak_in_use, format_bytes, difference),
         _row("peak pool", a.peak_pool, b.peak_pool, format_bytes, difference),
@@ -121,9 +123,11 @@ def _peaks(a: RunFigures | Part, b: RunFigures | Part, difference: Callable[[int
     ]
 
 
-def _row(label: str, a: N | None, b: N | None, shown: Callable[[N], str], difference: Callable[[N, N], str]) -> Row:
+def _row(
+    label: str, a: N | None, b: N | None, shown: Callable[[N], str], difference: Callable[[N, N], str]
+) -> ComparisonRow:
     texts = [UNKNOWN if value is None else shown(value) for value in (a, b)]
-    return Row(label, texts[0], texts[1], "" if a is None or b is None else difference(a, b))
+    return ComparisonRow(label, texts[0], texts[1], "" if a is None or b is None else difference(a, b))
 
 
 def sentences(first: RunFigures, second: RunFigures) -> list[str]:

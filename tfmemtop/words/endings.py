@@ -1,7 +1,7 @@
 """The text about how a run ended. Pure."""
 
 from tfmemtop.ending import Ending, Way
-from tfmemtop.events import Held, Leftover
+from tfmemtop.events import Leftover, StillHeld
 from tfmemtop.units import format_bytes
 from tfmemtop.words.signals import signal_name
 
@@ -25,7 +25,7 @@ def ending(how: Ending | None) -> str:
     return f"ended with exit code {how.number}{behind}"
 
 
-def still_held(held: Held) -> str:
+def still_held(held: StillHeld) -> str:
     """Return what a run still holds after its end."""
     if held.leftover is Leftover.LISTED:
         size = f", {format_bytes(held.size)}" if held.size is not None else ""

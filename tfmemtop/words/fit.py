@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
-from tfmemtop.fit.search import Outcome, Result, Search, Tried
+from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
 from tfmemtop.fit.session import Phase, SessionTries
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal, Progress, Stage
@@ -31,7 +31,7 @@ def goal_text(goal: Goal) -> str:
     return f"Goal: {goal.seconds or 0:g} s after TensorFlow's first allocation"
 
 
-def outcome(how: Outcome) -> str:
+def outcome(how: TryOutcome) -> str:
     """Return how a try went."""
     if how.result is Result.REACHED:
         return "passed"
@@ -50,7 +50,7 @@ def outcome(how: Outcome) -> str:
     return ending(how.ending) + (", out of memory" if how.complained else "")
 
 
-def unproved(how: Outcome) -> list[str]:
+def unproved(how: TryOutcome) -> list[str]:
     """Return why a try proves nothing, and what helps, as lines."""
     if how.result is Result.UNLIMITED:
         return [

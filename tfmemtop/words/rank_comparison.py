@@ -11,9 +11,9 @@ from tfmemtop.rules.ranks import (
     Later,
     NoSteps,
     NotRead,
-    OtherPace,
     OtherSettings,
     OtherTensorFlow,
+    Pace,
     Peak,
     RanOut,
 )
@@ -159,7 +159,7 @@ def _(one: Peak, laid: Laid, many: bool) -> str:
 
 
 @_says.register
-def _(one: OtherPace, laid: Laid, many: bool) -> str:
+def _(one: Pace, laid: Laid, many: bool) -> str:
     unit = laid.unit if laid.along is Along.STEPS else "steps"
     how = f"{abs(one.share):.0%} {'slower' if one.share > 0 else 'faster'}"
     rates = f"{format_rate(one.rate)} {unit} a second where {_usual(laid, one.rank)} is {format_rate(one.usual)}"

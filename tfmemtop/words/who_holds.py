@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.state.anatomy import Held
+from tfmemtop.state.anatomy import HoldersAtFailure
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holder_views import Change, Listed, changes
@@ -151,7 +151,7 @@ def in_short(one: Chosen, found: Standing) -> str:
     )
 
 
-def held(found: Held) -> str:
+def held(found: HoldersAtFailure) -> str:
     """Return what held most when an allocation failed, and the age of that information."""
     names = [f"{marked_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
@@ -170,7 +170,7 @@ def held(found: Held) -> str:
     return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found)}"
 
 
-def _likely(found: Held) -> str:
+def _likely(found: HoldersAtFailure) -> str:
     """Return the explanation of ``~`` in the names of the holders."""
     scale = found.scale
     if scale is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tfmemtop.placement import Placement
 from tfmemtop.rules.grouping import Group, alike
 from tfmemtop.rules.remedy import Action
-from tfmemtop.rules.run_review import Held, RunReview
+from tfmemtop.rules.run_review import HeldFinding, RunReview
 from tfmemtop.rules.verdict import weighed
 from tfmemtop.state.program import title
 from tfmemtop.suggested import Basis, SuggestedLimit
@@ -91,7 +91,7 @@ def told(seen: RunReview) -> list[Told]:
     return [_told(times, seen.end) for times in alike(weighed(seen), lambda held: held.finding)]
 
 
-def _told(times: Sequence[Held], end: float) -> Told:
+def _told(times: Sequence[HeldFinding], end: float) -> Told:
     group = Group(tuple(held.finding for held in times))
     first, last = min(held.first for held in times), max(held.last for held in times)
     when = f"From {spoken(first)} on" if last >= end - 2 else f"From {spoken(first)} to {spoken(last)}"

@@ -10,7 +10,7 @@ from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import DeviceReading, Held, Leftover, Stopping, StoppingPhase
+from tfmemtop.events import DeviceReading, Leftover, StillHeld, Stopping, StoppingPhase
 
 _LOOK_S = 0.1
 _KILL_WAIT_S = 5.0
@@ -79,7 +79,7 @@ class Ending:
                     _send(pid, signal.SIGKILL)
                 await asyncio.sleep(_LOOK_S / 4)
         if alive:
-            self._say(StoppingPhase.HELD, held=Held(Leftover.PROCESSES, pids=sorted(alive)))
+            self._say(StoppingPhase.HELD, held=StillHeld(Leftover.PROCESSES, pids=sorted(alive)))
             return
         await self._release(ours)
 
@@ -96,11 +96,11 @@ class Ending:
             await asyncio.sleep(_RELEASE_LOOK_S)
         self._say(StoppingPhase.RELEASED)
 
-    async def _look(self, ours: set[int]) -> Held | None:
+    async def _look(self, ours: set[int]) -> StillHeld | None:
         try:
             readings = await asyncio.wait_for(self._read_devices(), DRIVER_WAIT_S)
         except asyncio.TimeoutError:
-            return Held(Leftover.DRIVER_SILENT)
+            return StillHeld(Leftover.DRIVER_SILENT)
         return self._footprint.held(readings, ours)
 
     def _victims(self) -> set[int]:
@@ -114,7 +114,7 @@ class Ending:
             alive.add(self._runs.pid)
         return alive
 
-    def _say(self, phase: StoppingPhase, deadline: float | None = None, held: Held | None = None) -> None:
+    def _say(self, phase: StoppingPhase, deadline: float | None = None, held: StillHeld | None = None) -> None:
         run, now = self._runs.number, self._stream.now()
         self._stream.publish(Stopping(t=now, run=run, phase=phase, deadline=deadline, held=held))
 

@@ -5,7 +5,7 @@ So the end of the run can wait until all of that is free.
 
 from collections.abc import Iterable, Set
 
-from tfmemtop.events import DeviceReading, Event, Held, Leftover, Process, ProcessReadings, Run
+from tfmemtop.events import DeviceReading, Event, Leftover, Process, ProcessReadings, Run, StillHeld
 from tfmemtop.units import MIB
 
 _NEAR = 64 * MIB
@@ -41,16 +41,16 @@ class Footprint:
             case _:
                 pass
 
-    def held(self, readings: Iterable[DeviceReading], ours: Set[int]) -> Held | None:
+    def held(self, readings: Iterable[DeviceReading], ours: Set[int]) -> StillHeld | None:
         """Return what the run still holds according to *readings*, or ``None``. *ours* are all processes of the run."""
         for reading in readings:
             for process in reading.processes:
                 if process.pid in ours:
-                    return Held(Leftover.LISTED, reading.index, process.used, [process.pid])
+                    return StillHeld(Leftover.LISTED, reading.index, process.used, [process.pid])
             before = self._before.get(reading.index)
             listed_all = reading.processes_missing is None and reading.outside is None
             if not listed_all and reading.used is not None and before is not None:
                 more = reading.used - before
                 if more > _NEAR:
-                    return Held(Leftover.MORE_USED, reading.index, more)
+                    return StillHeld(Leftover.MORE_USED, reading.index, more)
         return None

@@ -11,7 +11,7 @@ from operator import itemgetter
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
-from tfmemtop.engine.sources.window_file import AT_NS, POOL, Held, Record, WindowFile
+from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
 from tfmemtop.events.courses import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
@@ -36,7 +36,7 @@ class Known:
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, Alike]] = {}
 
-    def name(self, device: str, chunk: Held) -> Alike:
+    def name(self, device: str, chunk: ChunkInUse) -> Alike:
         """Return what is known of *chunk*. Its operation is empty if nothing but its sizes is known."""
         known = self._pools.get(device, {}).get(chunk.address)
         if known is not None and (known.size, known.requested) == (chunk.size, chunk.requested):
@@ -71,7 +71,7 @@ def events_of(
     if len(window.pools) < len(file.pools):
         raise Damaged(Damage.INCOMPLETE)
     records = _by_pool(file.records, breathe)
-    chunks: dict[int, list[Held]] = defaultdict(list)
+    chunks: dict[int, list[ChunkInUse]] = defaultdict(list)
     for chunk in file.chunks:
         chunks[chunk.pool].append(chunk)
     for number, pool in enumerate(file.pools):

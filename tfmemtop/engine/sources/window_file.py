@@ -42,7 +42,7 @@ class PoolStart(NamedTuple):
     at_ns: int
 
 
-class Held(NamedTuple):
+class ChunkInUse(NamedTuple):
     """A chunk in use as the window began. Its ``size`` may be more than what was ``requested``. Both are in bytes."""
 
     address: int
@@ -73,7 +73,7 @@ class WindowFile:
     realtime_ns: int
     monotonic_ns: int
     pools: list[PoolStart] = field(default_factory=list)
-    chunks: list[Held] = field(default_factory=list)
+    chunks: list[ChunkInUse] = field(default_factory=list)
     strings: list[str] = field(default_factory=lambda: [""])
     records: list[Record] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)  # beginning and end of calls of the step's function
@@ -121,7 +121,7 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
                 found.pools += starmap(PoolStart, _each(_POOL, payload, count, _POOLS - len(found.pools)))
             case 2:
                 for part in _parts(_CHUNK, payload, count, _CHUNKS - len(found.chunks)):
-                    found.chunks += starmap(Held, part)
+                    found.chunks += starmap(ChunkInUse, part)
                     breathe()
             case 3:
                 _add_strings(found.strings, payload, count)

@@ -62,7 +62,7 @@ class _Made(NamedTuple):
     unread: tuple[Damage, str] | None = None  # why there are no events
 
 
-class Windows:
+class WindowReader:
     """Reads the windows in *folder* and publishes their events."""
 
     def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:

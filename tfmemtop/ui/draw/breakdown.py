@@ -3,7 +3,7 @@
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.state.breakdown import Breakdown, Part
+from tfmemtop.state.breakdown import Breakdown, MemoryPart
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, cut, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, Glyphs
@@ -13,11 +13,11 @@ from tfmemtop.words import breakdown as words
 _NAME, _FIGURE = 14, 11  # cells
 _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))
 _LAYERS = {
-    Part.CONTEXT: "rest",
-    Part.CACHED: "cached",
-    Part.OUTSIDE: "others",
-    Part.CACHED_AND_OUTSIDE: "others",
-    Part.UNREAD: "others",
+    MemoryPart.CONTEXT: "rest",
+    MemoryPart.CACHED: "cached",
+    MemoryPart.OUTSIDE: "others",
+    MemoryPart.CACHED_AND_OUTSIDE: "others",
+    MemoryPart.UNREAD: "others",
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.segment import Segment
 
 from tfmemtop import events
-from tfmemtop.state.holder_views import Happened, Listed, Row
+from tfmemtop.state.holder_views import Happened, HolderRow, Listed
 from tfmemtop.state.holders import Part
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
@@ -65,7 +65,7 @@ def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
     return Segment.adjust_line_length(line, width, pad=False)
 
 
-def detail(row: Row, part: Part | None, width: int, glyphs: Glyphs) -> Line:
+def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Line:
     """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
     if part is None:
         said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]

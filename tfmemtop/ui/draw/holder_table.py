@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_views import Change, Listed, Row, change_of
+from tfmemtop.state.holder_views import Change, HolderRow, Listed, change_of
 from tfmemtop.state.holders import By, Part
 from tfmemtop.ui.draw.lines import Line, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PLAIN, WARNING, Glyphs
@@ -54,7 +54,7 @@ def heading(by: By, width: int) -> Line:
 
 
 def row_line(
-    row: Row,
+    row: HolderRow,
     by: By,
     most: float,
     width: int,
@@ -84,7 +84,7 @@ def row_line(
     return Segment.adjust_line_length(line, width)
 
 
-def kinds_label(row: Row, width: int) -> Line:
+def kinds_label(row: HolderRow, width: int) -> Line:
     """Return a row's kinds: a single one by its word, several by their letters, the one with most bytes first."""
     if len(row.kinds) < 2:
         return kind_label(row.kind, width)
@@ -101,7 +101,7 @@ def kind_label(kind: Kind, width: int) -> Line:
     return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
 
 
-def bar(row: Row, most: float, width: int, *, letters: bool) -> Line:
+def bar(row: HolderRow, most: float, width: int, *, letters: bool) -> Line:
     """Return a row's share as a bar by kind, padded to *width* cells. A share of *most* fills it.
 
     Without *letters*, its end is exact to an eighth of a cell.
@@ -214,7 +214,7 @@ def signed(change: int) -> str:
     return "0" if not change else ("+" if change > 0 else "-") + format_short(abs(change))
 
 
-def with_reason(row: Row, lost: int) -> Row:
+def with_reason(row: HolderRow, lost: int) -> HolderRow:
     """Return the *row* of memory without a known holder, named by the reason; *lost* events are missing."""
     return replace(row, name=words.unknown(lost, bool(row.parts)))
 

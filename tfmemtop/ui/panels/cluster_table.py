@@ -8,7 +8,7 @@ from textual.geometry import clamp
 from textual.message import Message
 
 from tfmemtop.cluster.judge import Judged
-from tfmemtop.cluster.overview import Pool, Row
+from tfmemtop.cluster.overview import ClusterRow, Pool
 from tfmemtop.cluster.watch import Seen
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
@@ -27,7 +27,7 @@ class ClusterTable(RowTable[Order]):
     class Opened(Message):
         """The user wants to see the GPU of *row*."""
 
-        def __init__(self, row: Row) -> None:
+        def __init__(self, row: ClusterRow) -> None:
             super().__init__()
             self.row = row
 

@@ -10,8 +10,8 @@ from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
     Change,
+    HolderRow,
     Listed,
-    Row,
     changes,
     course_slices,
     hooked_at,
@@ -33,7 +33,7 @@ class Entry:
     """A line of the table that the cursor can stand on: a row, or a part of it."""
 
     key: Hashable
-    row: Row
+    row: HolderRow
     part: Part | None = None
     unknown: bool = False
 

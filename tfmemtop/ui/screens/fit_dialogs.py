@@ -24,7 +24,7 @@ from tfmemtop.words.fit import progress
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 
-class Answer(Enum):
+class AfterSearch(Enum):
     """What the user wants to do after the search has ended or has been stopped."""
 
     GO_ON = "go_on"
@@ -73,7 +73,7 @@ class AskFit(InputDialog[Sought]):
         return [("Enter", fit_screen.begin(self._ends)), *others]
 
 
-class FitDialog(Dialog[Answer]):
+class FitDialog(Dialog[AfterSearch]):
     """The state of a search: its tries and the progress of the present one; at the end, the result and how to set it.
 
     While the search goes on, Esc and F stop it, and Enter only closes this box.
@@ -163,7 +163,7 @@ class FitDialog(Dialog[Answer]):
 
     def action_same_key(self) -> None:
         if self._fit.can_go_on:
-            self.dismiss(Answer.GO_ON)
+            self.dismiss(AfterSearch.GO_ON)
         else:
             self.action_cancel()
 
@@ -172,11 +172,11 @@ class FitDialog(Dialog[Answer]):
 
     def action_new(self) -> None:
         if not self._fit.going:
-            self.dismiss(Answer.NEW)
+            self.dismiss(AfterSearch.NEW)
 
     def action_relaunch(self) -> None:
         if not self._fit.going and (self._advice is not None or self._found is not None):
-            self.dismiss(Answer.RELAUNCH)
+            self.dismiss(AfterSearch.RELAUNCH)
 
     def action_copy(self) -> None:
         """Copy the lines for the script to the terminal's clipboard by OSC 52, even if it is on another machine."""
