@@ -24,6 +24,23 @@ def becoming() -> Iterator["subprocess.Popen[str]"]:
     process.communicate()
 
 
+@pytest.fixture
+def other() -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a process that stands for a kernel."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_kernel_that_was_there_before_its_run_belongs_to_the_run(other: "subprocess.Popen[bytes]") -> None:
+    """The GPUs are asked for before a run with a memory limit begins, and with them the processes are looked at."""
+    host = Host(1 << 22, INJECT, member=other.pid)  # no process descends from this root
+    assert other.pid not in host.sweep((), 0, frozenset()).shown
+    found = host.sweep((), 1, frozenset()).shown
+    assert found[other.pid].run == 1
+
+
 def _sweep(host: Host) -> Sweep:
     return host.sweep((), 1, frozenset())
 

@@ -26,6 +26,7 @@ from tfmemtop.events import (
     StoppingPhase,
 )
 from tfmemtop.events import Signal as SendSignal
+from tfmemtop.events.unstarted import Why
 from tfmemtop.settings import Settings
 from tfmemtop.words.starting import start_text
 
@@ -265,7 +266,7 @@ async def test_relaunch_that_cannot_start_leaves_the_run_alone(engines: Engines)
     run = await screen.until(Run)
     await screen.client.send(Relaunch(argv=["no-such-command-anywhere"], settings=Settings()))
     notice = await screen.until(Notice, lambda notice: notice.key == "relaunch")
-    assert "not found" in notice.detail
+    assert notice.unstarted is not None and notice.unstarted.why is Why.NOT_FOUND
     assert read_stat(run.pid) is not None
     assert not screen.all(Stopping)
 

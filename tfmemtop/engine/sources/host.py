@@ -79,6 +79,7 @@ class Host:
         self._known: dict[int, _Known] = {}
         self._foreign: set[int] = set()
         self._adopted: int | None = None
+        self._run = 0  # the first run; 0 before it begins
         self._foreign_since = time.monotonic()
         self._boot = boot_time()
         self._memory = cgroup.host_memory()
@@ -104,6 +105,9 @@ class Host:
         if adopted is not None and adopted != self._adopted:
             self._adopted = adopted
             self._known, self._foreign = {}, set()  # their runs must be found anew
+        if run and not self._run:
+            self._foreign = set()  # a kernel runs before its run begins
+        self._run = self._run or run
         gone, stats = self._discover(set(wanted), run, apart)
         now = time.monotonic()
         changed: list[Process] = []
