@@ -18,6 +18,7 @@ from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import press
 from tfmemtop import events as ev
+from tfmemtop.commands.live import successor
 from tfmemtop.engine.sources.procfs import read_environment
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
@@ -135,17 +136,20 @@ class Window:
         return found
 
     def restart(self) -> None:
-        before = self.process
-        self.end()
-        assert before.returncode is not None
+        """Start a kernel, and then end the one before."""
+        client, process = self.client, self.process
         self.client = self._start()
+        self._end(client, process)
 
     def end(self) -> None:
-        self.client.stop_channels()
-        self.process.terminate()
-        self.process.wait(PATIENCE_S)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._end(self.client, self.process)
+
+    def _end(self, client: Any, process: "subprocess.Popen[bytes]") -> None:
+        client.stop_channels()
+        process.terminate()
+        process.wait(PATIENCE_S)
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 @pytest.fixture
@@ -171,6 +175,10 @@ async def test_a_window_of_vs_code_starts_and_restarts_the_kernel(window: Window
         second = window.session()
         followed = await _until(pilot, lambda: shown.return_value)
         assert followed.follow == second.id
+    ended = second.started + 1
+    assert successor(first.id, ended) == second.id
+    # A kernel that began a minute before the end of the other is the kernel of another notebook.
+    assert successor(first.id, ended + 60) is None
     run = _run(second)
     assert (run.run, run.earlier, run.settings.memory_limit) == (2, (first.id,), 200 * MIB)
     os.kill(window.process.pid, signal.SIGINT)

@@ -15,7 +15,7 @@ from tfmemtop.words import kernels
 
 _LOOK_S = 1.0
 
-Successor = Callable[[str], str | None]
+Successor = Callable[[str, float], str | None]
 RecordingOf = Callable[[str], Path | None]
 """The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
 
@@ -36,9 +36,9 @@ class KernelActions(ScreenApp):
         async def look() -> None:
             state: State = self.session.state
             run, session = state.run, state.session
-            if run is None or session is None or run.kernel is None or run.going:
+            if run is None or session is None or run.kernel is None or run.ended is None:
                 return
-            found = await asyncio.to_thread(successor, session.id)
+            found = await asyncio.to_thread(successor, session.id, session.started + run.ended)
             if found is not None:
                 self.exit(ScreenOutcome(0, follow=found))
 
