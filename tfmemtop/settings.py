@@ -50,6 +50,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     xla_report: bool = False
     environment: Variables = {}
 
+    def limit(self, *, has_gpus: bool) -> int | None:
+        """Return the limit of TensorFlow's pools: of those of the GPUs, or without GPUs that of the CPU pool."""
+        return self.memory_limit if has_gpus else self.memory_limit or self.cpu_pool
+
 
 class NoSuchGpu(ValueError):
     """A setting needs a GPU that this machine lacks. ``words/unusable.py`` has the message for the user.

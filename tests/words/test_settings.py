@@ -51,6 +51,10 @@ def test_beside_a_gpu_the_limit_of_the_cpus_pool_is_not_told() -> None:
     assert said([*begin(), beside]) == ["growth on", "limit 1.0 GiB", "bfc"]
 
 
+def test_the_next_run_without_the_cpu_pool_of_the_command_line_is_told() -> None:
+    assert changes([], Settings(), [], Settings(cpu_pool=GIB)) == ["CPU pool as the script says"]
+
+
 def test_the_next_run_is_told_by_what_it_has_otherwise() -> None:
     now, new = Settings(growth="on", memory_limit=GIB, gpus=(0,)), Settings(allocator="bfc")
     assert changes(["python", "b.py"], new, ["python", "a.py"], now) == [

@@ -53,8 +53,10 @@ class NextRun:
         if not text.strip():
             return self._set(memory_limit=None, cpu_pool=None)
         limit = parse_limit(text, _machine(state).whole(self.settings))
-        # Without GPUs, a CPU pool from tfmemtop's command line would otherwise stay in force beside the new limit.
-        return self._set(memory_limit=limit, cpu_pool=None if not state.devices else self.settings.cpu_pool)
+        if self.settings.cpu_pool is not None and not state.devices:
+            # Both options set the size of the CPU pool. The runs can be compared if they use the same one.
+            return self._set(cpu_pool=limit)
+        return self._set(memory_limit=limit)
 
     def with_replayed(self, row: SettingReplayed, state: State) -> "NextRun":
         """Return the run with the setting that *row* was replayed with.

@@ -153,7 +153,7 @@ class Session:
         if wanted is not None:
             if not wanted.is_in(upcoming.argv):
                 raise NotSought(NoSearch.NO_PLACE, wanted.name)
-            limit = settings.memory_limit if self.state.devices else settings.memory_limit or settings.cpu_pool
+            limit = settings.limit(has_gpus=bool(self.state.devices))
             if limit is None and not self.state.devices:
                 raise NotSought(NoSearch.NO_LIMIT)
         return make_plan(

@@ -54,8 +54,8 @@ def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old:
         words.append(f"growth {new.growth or 'as the script says'}")
     if new.memory_limit != old.memory_limit:
         words.append(f"limit {format_bytes(new.memory_limit)}" if new.memory_limit else "limit as the script says")
-    if new.cpu_pool != old.cpu_pool and new.cpu_pool:
-        words.append(f"CPU pool {format_bytes(new.cpu_pool)}")
+    if new.cpu_pool != old.cpu_pool and (new.cpu_pool or not new.memory_limit):
+        words.append(f"CPU pool {format_bytes(new.cpu_pool)}" if new.cpu_pool else "CPU pool as the script says")
     if new.allocator != old.allocator:
         words.append(new.allocator or "allocator as the script says")
     if new.gpus != old.gpus:

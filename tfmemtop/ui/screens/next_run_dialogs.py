@@ -32,14 +32,13 @@ def limit_dialog(
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
     memory = None if state.devices else limited_memory(host_memory(state))
     suggestions = dialogs.limit_suggestions(suggested, memory)
-    ran_out = (
-        any(limit.basis is Basis.FAILED_REQUEST for limit in suggested)
-        and upcoming.settings.memory_limit == state.runs[-1].settings.memory_limit
-    )
-    limit = upcoming.settings.memory_limit
+    has_gpus = bool(state.devices)
+    limit = upcoming.settings.limit(has_gpus=has_gpus)
+    unchanged = bool(state.runs) and limit == state.runs[-1].settings.limit(has_gpus=has_gpus)
+    ran_out = unchanged and any(one.basis is Basis.FAILED_REQUEST for one in suggested)
     return InputDialog(
         dialogs.LIMIT,
-        text=[dialogs.limit_prompt(bool(state.devices), whole_memory(state, upcoming.settings))],
+        text=[dialogs.limit_prompt(has_gpus, whole_memory(state, upcoming.settings))],
         value=suggestions[0][0] if ran_out else "" if limit is None else typed(limit),
         read=_told(lambda text: upcoming.with_limit(text, state)),
         suggestions=suggestions,
