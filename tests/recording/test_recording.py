@@ -319,7 +319,6 @@ HOSTILE = {
     "a time of 1e300": GOOD.replace('"t":1', '"t":1e300'),
     "a time before the beginning": GOOD.replace('"t":1', '"t":-1'),
     "a megabyte of a name": GOOD.replace("GPU:0", "G" * 2**20),
-    "nested in what nobody knows": GOOD[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}",
     "nested": "[" * 100_000,
     "nested objects": '{"a":' * 100_000,
     "infinite": GOOD.replace('"t":1', '"t":1e999'),
@@ -344,6 +343,17 @@ def test_what_is_out_of_bounds_is_a_damaged_line_and_costs_nothing_that_is_good(
     assert [event.t for event in events] == [0, 1, 1]
     assert recording.damaged == 1
     assert recording.duration() == 1
+
+
+def test_a_deeply_nested_unknown_field_harms_nothing(tmp_path: Path) -> None:
+    """Python 3.14 can skip the field. Older versions can nest fewer calls, and the line counts as damaged."""
+    path = tmp_path / "run.jsonl"
+    write(path, [])
+    with path.open("a") as file:
+        file.write("\n".join([GOOD, GOOD[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}", GOOD]) + "\n")
+    events, recording = kept(path)
+    assert [event.t for event in events] == [0, *[1] * (3 - recording.damaged)]
+    assert recording.damaged == (0 if sys.version_info >= (3, 14) else 1)
 
 
 def test_the_allocator_line_is_as_documented(tmp_path: Path) -> None:

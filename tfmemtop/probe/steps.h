@@ -110,7 +110,6 @@ class Steps {
 
   const std::vector<Call>& steps() const { return steps_; }
   const std::string& function() const { return function_; }
-  size_t pending() const { return calls_.size() + operations_.size(); }
 
   // The ns from one step's beginning to the next one's; the duration of a step that is alone; 0 if there is none.
   int64_t step_ns() const {
