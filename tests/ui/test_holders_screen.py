@@ -23,6 +23,7 @@ from tfmemtop.options import UiOptions
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.holders import By
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.holders_screen import HoldersScreen
 
@@ -113,6 +114,13 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
         assert "window 4 of 4" in await press(pilot, "p")
         assert "at the peak" in await press(pilot, "left_square_bracket", "right_square_bracket")
         assert "at the peak" in await press(pilot, "left", "escape")
+
+
+async def test_the_time_axis_ends_with_the_window_and_not_with_the_highest_moment_of_its_last_column() -> None:
+    window = held.step(1)
+    async with app(held.training([window])).run_test(size=(40, 30)) as pilot:
+        await drawn(pilot)
+        assert f" {duration(100 * window.event)} " in await press(pilot, "B")
 
 
 async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:

@@ -29,15 +29,17 @@ ORDER = (
 class Slice:
     """A stretch of a step, from its event ``first`` to ``last``.
 
-    The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. ``ends``
-    are bytes: the upper end of each kind of :data:`ORDER` in a stack, when most was in use in the stretch. If more was
-    in use at its start than at any of its moments, that is at its start.
+    The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. The last
+    of its moments is ``last_us`` µs into the window. ``ends`` are bytes: the upper end of each kind of :data:`ORDER` in
+    a stack, when most was in use in the stretch. If more was in use at its start than at any of its moments, that is at
+    its start.
     """
 
     first: int
     last: int
     event: int
     at_us: int
+    last_us: int
     total: int
     ends: tuple[int, ...]
 
@@ -62,6 +64,6 @@ def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
         ends = tuple(accumulate(most.by_kind.get(kind, 0) for kind in ORDER))
         first = moments[start].event if start < stop else highest.event
         last = moments[stop - 1].event if stop else highest.event
-        found.append(Slice(first, last, highest.event, highest.at_us, highest.total, ends))
+        found.append(Slice(first, last, highest.event, highest.at_us, known[-1].at_us, highest.total, ends))
         start = stop
     return tuple(found)

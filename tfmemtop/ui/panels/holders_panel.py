@@ -114,7 +114,7 @@ class HoldersPanel(MovedPanel):
         step = step_graph.Step(
             slices=slices,
             top=top,
-            whole_us=slices[-1].at_us if slices else 0,
+            whole_us=max((one.last_us for one in slices), default=0),
             peak=window.peak_at,
             cursor=self.choice.at if alone else None,
             notes=words.peak_notes(
