@@ -166,6 +166,12 @@ def test_the_readmes_figures_are_those_of_the_page(head: str, page: str) -> None
     assert set(table) <= set(PAGES[page].splitlines())
 
 
+def test_each_goal_that_is_a_ratio_says_of_what() -> None:
+    goals = [cells[1] for cells in rows(PAGES["costs"]) if "×" in cells[1]]
+    assert len(goals) > 20
+    assert not [goal for goal in goals if not re.search(r"× [^;]+$", goal)]
+
+
 def test_the_readme_is_short_and_names_what_is_there() -> None:
     assert len(README.split()) < 1500
     assert len(re.findall(r"!\[", README)) == 6
