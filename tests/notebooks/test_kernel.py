@@ -12,6 +12,7 @@ import pytest
 
 from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
+from tfmemtop import cli
 from tfmemtop import events as ev
 from tfmemtop.engine.sources.procfs import read_stat
 from tfmemtop.engine.stream.folders import SessionInfo
@@ -108,6 +109,26 @@ def test_a_kernel_that_cannot_be_watched_starts_all_the_same(jupyter: Path) -> N
     assert [line.split()[0] for line in listed.splitlines()] == ["refused", "tfmemtop"]
     subprocess.run([PROGRAM, "kernel", "remove", "--name", "refused"], check=True)
     assert not spec.parent.exists()
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(
+    ("name", "title", "hidden"),
+    [
+        ("small", "Python (small)", False),
+        ("python3.12", "Python (small)", True),
+        ("small", "Python 3 (small)", True),
+        ("my-python3", "My Python 3", False),
+    ],
+)
+def test_a_kernel_that_vs_code_does_not_list_is_installed_with_a_warning(
+    name: str, title: str, hidden: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--name", name, "--display-name", title, "--prefix", str(tmp_path), "--python", sys.executable]
+    assert cli.main(["kernel", "install", *options]) == 0
+    assert (tmp_path / "share" / "jupyter" / "kernels" / name / "kernel.json").exists()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == hidden and all(f'VS Code does not list the kernel "{title}"' in line for line in said)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def _install(arguments: Arguments) -> None:
     except kernelspec.NotOurs as error:
         raise Refusal(words.not_ours(error.filename), 1) from None
     tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
+    if kernelspec.hidden_by_vs_code(name, title):
+        say(words.hidden_by_vs_code(name, title))
 
 
 def _list() -> None:

@@ -20,6 +20,7 @@ from tfmemtop.notebooks.python import Python
 _MARK = "tfmemtop"  # the key in the metadata that marks a kernelspec of ours
 _ENV = "/usr/bin/env"  # replaces itself by the program in its arguments
 _NAME = re.compile(r"[A-Za-z0-9._-]+")  # the names that Jupyter allows
+_PLAIN_PYTHON = re.compile(r"python\d*.?\d*")  # the names that VS Code takes for those of plain Pythons
 
 
 class NotOurs(FileExistsError):
@@ -38,6 +39,11 @@ class Kernelspec(NamedTuple):
 def is_name(text: str) -> bool:
     """Return whether *text* is a valid name for a kernelspec."""
     return _NAME.fullmatch(text) is not None
+
+
+def hidden_by_vs_code(name: str, display_name: str) -> bool:
+    """Return whether VS Code does not list such a kernelspec, because it takes it for that of a plain Python."""
+    return _PLAIN_PYTHON.fullmatch(name) is not None or display_name.startswith("Python 3")
 
 
 def user_folder() -> Path:

@@ -39,6 +39,14 @@ def installed(title: str, path: str) -> str:
     return f'the kernel "{title}" is in {path}'
 
 
+def hidden_by_vs_code(name: str, title: str) -> str:
+    """Return the warning that VS Code does not list the kernel that was added."""
+    return (
+        f'VS Code does not list the kernel "{title}" ({name}): it hides names such as python3, and display names that '
+        "begin with Python 3"
+    )
+
+
 def not_installed(name: str) -> str:
     """Return the error for a kernel that tfmemtop has not installed."""
     return f"tfmemtop has installed no kernel {name!r} here; tfmemtop kernel list shows those there are"
