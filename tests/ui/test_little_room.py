@@ -86,6 +86,20 @@ async def test_an_empty_output_leaves_its_room_to_the_graph() -> None:
     assert next(at for at, line in enumerate(later) if "── Output" in line) < 17
 
 
+@pytest.mark.parametrize(("t", "output"), [(20.0, True), (1000.0, False)])
+async def test_an_empty_output_leaves_its_room_to_the_processes_of_four_cards(t: float, output: bool) -> None:
+    shown = await lines(screen("h200-four-cards", t), (80, 24))
+    rows = [line.split()[1] for line in shown if "mirrored.py 8" in line and "1211" in line]
+    assert rows == ["0", "1", "2", "3"]
+    assert any("── Output" in line for line in shown) == output
+
+
+async def test_allocators_without_a_pool_take_no_more_lines_than_they_have_text_for() -> None:
+    shown = await lines(screen("cpu-kernel-1", 3.0), (80, 40))
+    title = next(at for at, line in enumerate(shown) if "── Allocators" in line)
+    assert [line[1] for line in shown[title + 1 : title + 5]] == ["■", "●", "·", "·"] and "── Why" in shown[title + 5]
+
+
 async def test_allocators_are_a_table_with_a_line_for_each_device() -> None:
     shown = await lines(screen("h200-four-cards", 20.0), (160, 48))
     rows = [line for line in shown if "_bfc" in line]

@@ -97,11 +97,12 @@ def _squeezed(height: int, why: int, lower: int, table: int) -> tuple[int, int, 
 
 
 def without_empty(
-    heights: Heights, *, allocators: int | None, output: bool, devices_wanted: Callable[[int], int]
+    heights: Heights, *, allocators: int | None, output: bool, processes: int, devices_wanted: Callable[[int], int]
 ) -> Heights:
-    """Return *heights* after panels with nothing to show have given their lines to the devices.
+    """Return *heights* after panels with nothing to show have given their lines to the devices and the process table.
 
     *allocators* is how many lines that panel can use; ``None`` means any number. *output* is whether there is any.
+    *processes* is the rows of the table. An output that is empty is hidden where the table lacks lines.
     The script's terminal keeps the size that it has with its panel at full height.
     """
     if heights.side_by_side:
@@ -117,11 +118,18 @@ def without_empty(
         return heights
     devices = max(heights.devices, devices_wanted(heights.devices + spare))
     spare -= devices - heights.devices
-    # What the devices cannot use goes to the allocators, if they can use any number of lines or there is no output.
-    # Otherwise it goes to the output.
-    if heights.allocators and (allocators is None or not heights.output):
-        return heights._replace(devices=devices, allocators=upper + spare, output=below)
-    return heights._replace(devices=devices, allocators=upper, output=below + spare)
+    wanted = processes + 2
+    if not output and heights.processes + spare < wanted:
+        spare, below = spare + below, 0
+    table = max(heights.processes, min(wanted, heights.processes + spare))
+    spare -= table - heights.processes
+    heights = heights._replace(devices=devices, processes=table, allocators=upper, output=below)
+    # What is left goes to the allocators if they can use any number of lines, else to the output, else to the table.
+    if upper and allocators is None:
+        return heights._replace(allocators=upper + spare)
+    if below:
+        return heights._replace(output=below + spare)
+    return heights._replace(processes=table + spare)
 
 
 def output_size(width: int, heights: Heights) -> tuple[int, int]:

@@ -130,12 +130,13 @@ class MainScreen(Drawn, Screen[None]):
         def devices_wanted(lines: int) -> int:
             return self.devices.wanted_height(state, width, lines)
 
+        rows = len(processes(state))
         heights = arrange(
             width,
             height - AROUND - (1 if self.replay_bar else 0),
             devices_wanted=devices_wanted,
             devices=len(panels(state)),
-            processes=len(processes(state)),
+            processes=rows,
             why_wanted=self.why.wanted_height(state, width),
             allocators=has_run and self._shown["allocators"],
             output=has_run and self._shown["output"] and not self.session.output_elsewhere,
@@ -150,6 +151,7 @@ class MainScreen(Drawn, Screen[None]):
                 heights,
                 allocators=self.allocators.wanted_height(state, output_size(width, heights)[0]),
                 output=self.output.has_focus or state.output_count > 0,
+                processes=rows,
                 devices_wanted=devices_wanted,
             )
         )
