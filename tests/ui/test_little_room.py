@@ -69,6 +69,13 @@ async def test_it_says_so_before_tensorflow_is_imported_and_after_the_end() -> N
     assert "computed on the CPU" in after and "--cpu-pool 4G" in after
 
 
+@pytest.mark.parametrize(("t", "ended"), [(33.0, False), (40.0, True)])
+async def test_the_header_and_the_cpu_pool_agree_on_whether_the_process_has_ended(t: float, ended: bool) -> None:
+    shown = await lines(screen("cpu-holders", t), (120, 36))  # its hook ends at 30.8 s, its process at 38.0 s
+    assert ("■ ended" in shown[0]) == ended and ("● running" in shown[0]) == (not ended)
+    assert ("CPU pool, as it was when its process ended" in "\n".join(shown)) == ended
+
+
 async def test_until_there_are_pools_the_screen_says_what_it_waits_for() -> None:
     shown = await lines(screen("h200-settings", 1.0), (160, 48))
     whole = "\n".join(shown)

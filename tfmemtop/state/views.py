@@ -276,7 +276,8 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         peak=max((row.peak for row in rows if row.peak is not None), default=None),
         history=state.cpu_pool.history,
         kinds=CPU_LAYERS,
-        ended=bool(rows) and all(row.ended for row in rows),
+        # A process goes on for seconds after its hook has ended, and so does its run.
+        ended=bool(rows) and all(state.processes[row.pid].gone for row in rows),
         last_limit=limit,
         whole=_whole(state, state.cpu_pool),
         ran_out=_ran_out(state, "cpu", rows),
