@@ -19,7 +19,7 @@ from tests.rules.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop.ending import Ending, Way
-from tfmemtop.rules.causes import Cause, HeldBack
+from tfmemtop.rules.causes import Cause, Fragmented, HeldBack
 from tfmemtop.rules.ending import RunEnded
 from tfmemtop.rules.finding import DeviceFinding, Finding, Place, Question, Severity
 from tfmemtop.rules.grouping import Group, grouped
@@ -120,6 +120,12 @@ def test_growth_that_a_limit_dropped() -> None:
 def test_a_limit_that_stopped_an_allocation() -> None:
     held = HeldBack(2 * GIB, LimitBy.TFMEMTOP, free=100 * GIB, on_cpu=False)
     assert cause_of(held).text == "Stopped by the limit of 2.0 GiB that you set. The card had 100.0 GiB free."
+
+
+def test_of_a_fragmented_pool_on_the_cpu_nothing_is_said_that_helps_only_on_gpus() -> None:
+    on_gpu, on_cpu = (cause_of(Fragmented(100 * MIB, 63 * MIB, on_cpu)).explanation for on_cpu in (False, True))
+    assert "cuda_malloc_async" in on_gpu and "growth off" in on_gpu
+    assert "cuda" not in on_cpu and "growth" not in on_cpu and "What helps: shapes that do not change" in on_cpu
 
 
 def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:

@@ -182,12 +182,17 @@ def cause_of(cause: Cause) -> Said:
 
 @cause_of.register
 def _(cause: Fragmented) -> Said:
+    of_gpu = (
+        ""
+        if cause.on_cpu
+        else "cuda_malloc_async, which can join free pages; a pool that is one region from the start (growth off); "
+    )
     return Said(
         f"The pool is fragmented: {format_bytes(cause.cached)} of it were free, but no free chunk was larger than "
         f"{format_bytes(cause.largest_free)}.",
         "BFC cuts its regions into chunks, and a tensor needs one chunk. Tensors that live long keep the free chunks "
-        "between them apart. What helps: cuda_malloc_async, which can join free pages; a pool that is one region from "
-        "the start (growth off); shapes that do not change, because a new tensor then fits where an old one was.",
+        f"between them apart. What helps: {of_gpu}shapes that do not change, because a new tensor then fits where an "
+        "old one was.",
         figures="In one chunk it would have fitted.",
     )
 

@@ -72,14 +72,19 @@ def _(found: GrownBeyondNeed) -> Said:
 @say.register
 def _(found: FragmentedPool) -> Said:
     on_gpu = not found.place.on_cpu
-    joining = "the allocator cuda_malloc_async, which joins free chunks; " if on_gpu else ""
+    of_gpu = (
+        "the allocator cuda_malloc_async, which joins free chunks; a pool that is taken in one region (growth off, or "
+        "a limit), since regions never merge; "
+        if on_gpu
+        else ""
+    )
     return Said(
         f"{place_name(found.place)}: {format_bytes(found.free)} of the pool are free, but in chunks of at most "
         f"{format_bytes(found.largest_free)}.",
         f"{found.fragmentation:.0%} of the free memory lie outside the largest free chunk, in {found.chunks_free} free "
-        f"chunks among {found.chunks_in_use} in use. A tensor needs one chunk. What helps: {joining}a pool that is "
-        "taken in one region (growth off, or a limit), since regions never merge; shapes that stay the same from step "
-        "to step, as by padding or a fixed batch size; making long-lived tensors (weights, optimizer slots) first.",
+        f"chunks among {found.chunks_in_use} in use. A tensor needs one chunk. What helps: {of_gpu}shapes that stay "
+        "the same from step to step, as by padding or a fixed batch size; making long-lived tensors (weights, "
+        "optimizer slots) first.",
         ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if on_gpu else (),
         f"The pool is at its limit, so another tensor of {format_bytes(found.biggest)}, the size of the largest in "
         "use, would not fit. Whether the script will ask for one is not known.",
