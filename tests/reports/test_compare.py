@@ -84,8 +84,17 @@ def test_another_command_is_told_to_be_another() -> None:
         msgspec.structs.replace(event, argv=["python", "test.py"]) if isinstance(event, events.Run) else event
         for event in ON
     ]
-    told = sentences(of([*ON, ended()]), of([*other, ended()]))
-    assert "The commands differ: test.py; before: train.py." in told
+    differ = "The commands differ: test.py; before: train.py."
+    assert sentences(of([*ON, ended()]), of([*other, ended()], "other")) == [
+        differ,
+        "other: no noteworthy difference in memory.",
+    ]
+    # The difference may be the command's, so it is not put down to the setting.
+    assert sentences(of([*OFF, ended()]), of([*other, ended()], "other")) == [
+        differ,
+        "The settings differ too: growth on.",
+        "other: 136.5 GiB less held.",
+    ]
 
 
 def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:

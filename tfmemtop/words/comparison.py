@@ -133,15 +133,22 @@ def _row(
 def sentences(first: RunFigures, second: RunFigures) -> list[str]:
     """Return sentences about how the second run differs from the first, in the part that both have done.
 
-    If nothing differs, a sentence states that.
+    If nothing differs, a sentence states that. Between unlike commands, no difference is put down to the settings.
     """
     both = common(first, second)
+    alike = first.argv == second.argv
     settings_of_second = ", ".join(differing(second, first, commands=False))
+    found = []
+    if not alike:
+        commands = (" ".join(program(run.argv)) for run in (second, first))
+        found.append(f"The commands differ: {'; before: '.join(commands)}.")
+        if _settings(first) != _settings(second):
+            found.append(f"The settings differ too: {settings_of_second}.")
+    subject = settings_of_second if alike else name(second)
     if both.basis is Basis.NOTHING:
-        found = [f"{settings_of_second}: nothing can be compared, since memory was not read in both."]
+        found.append(f"{subject}: nothing can be compared, since memory was not read in both.")
     else:
-        figures = ", ".join(_figures(both, first.argv == second.argv))
-        found = [f"{settings_of_second}{_over(both)}: {figures}."]
+        found.append(f"{subject}{_over(both)}: {', '.join(_figures(both, alike))}.")
     if both.basis is Basis.TOO_SHORT:
         found.append("The runs are too short to be compared over the same time.")
     if second.out_of_memory != first.out_of_memory:
@@ -152,9 +159,6 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
             found.append(f"It took {spoken(abs(longer))} {'longer' if longer > 0 else 'less'}.")
     else:
         found.append(f"The runs are unequal: {_end(second)}; {_end(first)}.")
-    if first.argv != second.argv:
-        commands = (" ".join(program(run.argv)) for run in (second, first))
-        found.append(f"The commands differ: {'; before: '.join(commands)}.")
     return found
 
 
