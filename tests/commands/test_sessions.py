@@ -1,5 +1,6 @@
 """Sessions that have ended: ``tfmemtop ls`` lists them, and a session's name can be used in place of its recording."""
 
+import fcntl
 import json
 import subprocess
 import time
@@ -13,6 +14,7 @@ from tests.starting import PROGRAM
 from tfmemtop import events as ev
 from tfmemtop.cli import main
 from tfmemtop.commands.arguments import RunArguments
+from tfmemtop.commands.in_notebook import main as in_notebook
 from tfmemtop.commands.launching import make_launch
 from tfmemtop.commands.parser import parse
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
@@ -152,6 +154,24 @@ def test_one_that_goes_on_is_listed_as_running(capsys: pytest.CaptureFixture[str
     assert listed(capsys)[name].endswith("running")
     going.communicate()
     assert listed(capsys)[name].endswith("ended with exit code 0")
+
+
+@pytest.mark.usefixtures("home")
+def test_one_word_says_whether_it_is_running_or_its_end_was_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*line: str) -> str:
+        capsys.readouterr()
+        assert (in_notebook([line[-1]]) if line[0] == "%memtop" else main([*line])) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    keep("aaaaa", *story(GIB))
+    path = keep("bbbbb", *story(GIB, exit_code=None))
+    lines = (("ls",), ("why", "bbbbb"), ("%memtop", "bbbbb"), ("compare", "aaaaa", "bbbbb"))
+    with path.open("rb") as recorder:
+        fcntl.flock(recorder, fcntl.LOCK_EX)  # as a recorder that writes to it
+        for line in lines:
+            assert "running" in told(*line) and "how it ended is unknown" not in told(*line), line
+    for line in lines:
+        assert "how it ended is unknown" in told(*line) and "running" not in told(*line), line
 
 
 def test_no_record_keeps_nothing() -> None:

@@ -108,7 +108,8 @@ def test_how_they_ended_and_that_one_went_less_far() -> None:
     told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
     assert told[1:] == [
         "Out-of-memory errors: 1, before 0.",
-        "The runs are unequal: after ended with exit code 1 after 1 min; before ended with exit code 0 after 1 min.",
+        "The runs are unequal: after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code "
+        "0).",
     ]
 
 
@@ -176,7 +177,7 @@ def test_of_unequal_runs_as_many_steps_are_compared() -> None:
     assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)
     told = sentences(first, second)
     assert told[0] == "cuda_malloc_async, over the first 1,833 steps of each: 3.2 GiB less held, 4% slower."
-    assert told[1].startswith("The runs are unequal: run 5 ended by SIGTERM after 40 s and 2,937 steps; run 4 ")
+    assert told[1].startswith("The runs are unequal: run 5 lasted 40 s and 2,937 steps (ended by SIGTERM); ")
     table = {row.label: (row.first, row.second, row.difference) for row in rows(first, second)}
     assert table["peak in use"] == ("1.1 GiB", "3.9 GiB", "") and table["steps per second"][2] == ""
     assert table["  peak in use"] == ("1.1 GiB", "1.1 GiB", "same")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop.commands.arguments import add_json_option
-from tfmemtop.commands.known_sessions import recorded
+from tfmemtop.commands.known_sessions import alive, recorded
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
@@ -32,6 +32,7 @@ from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holder_views import Listed, listed
 from tfmemtop.state.holders import By
+from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank
 from tfmemtop.words import usage
 
@@ -128,7 +129,7 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
         host=placement.host if placement else session.host if session else "",
         started=(session.started if session else 0.0) + found[-1].started,
         tensorflow=next(iter(filter(None, hooked)), None),
-        figures=figures(found[-1], state.now, Path(name).name),
+        figures=_figures(found[-1], state, path, Path(name).name),
     )
 
 
@@ -161,7 +162,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         held = _holders(state)
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
         held_before = _holders(fold(path, before.run)) if held else None
-        return _Run(figures(before, state.now), held_before), _Run(figures(last, state.now), held)
+        return _Run(_figures(before, state, path), held_before), _Run(_figures(last, state, path), held)
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
     if started_before:
@@ -179,7 +180,12 @@ def _run_of(name: str | None) -> _Run:
     if not found:
         raise no_run(path, number)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(figures(found[-1], state.now, called), _holders(state))
+    return _Run(_figures(found[-1], state, path, called), _holders(state))
+
+
+def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
+    going = state.session is not None and alive(Path(path), state.session.id)
+    return figures(run, state.now, name, alive=going)
 
 
 def _holders(state: State) -> Listed | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.commands.known_sessions import recording_of
+from tfmemtop.commands.known_sessions import alive, recording_of
 from tfmemtop.commands.recorded import spacing_s, told
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _look(session: str) -> Drawn:
     recording = read(Path(recording_of(session)))
-    seen = review(told(recording), None, spacing_s(recording))
+    going = alive(recording.path, recording.session.id)
+    seen = review(told(recording), None, spacing_s(recording), alive=going)
     if seen.state.run is None:
         return Drawn()
     parts = account(seen.state)

@@ -36,6 +36,15 @@ def recorded() -> list[tuple[str, Recording]]:
     return sorted(found, key=lambda each: each[1].session.started, reverse=True)
 
 
+def alive(path: Path, session: str) -> bool:
+    """Return whether *session* goes on: its recording *path* is being written, or a screen can attach to it.
+
+    Raises:
+        Refusal: the folder of the sessions cannot be searched.
+    """
+    return is_written(path) or any(each.id == session for each in going())
+
+
 def known(most: int | None = None) -> tuple[list[SessionFigures], int]:
     """Return the *most* newest sessions, newest first, and the number of further ones. ``None``: all sessions."""
     alive = {session.id: session for session in going()}

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.commands.arguments import add_json_option
+from tfmemtop.commands.known_sessions import alive
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
@@ -48,7 +49,8 @@ def run(arguments: Arguments) -> int:
     path, number = numbered(arguments.file)
     try:
         recording = read(Path(path))
-        seen = review(told(recording, number), number, spacing_s(recording))
+        going = alive(recording.path, recording.session.id)
+        seen = review(told(recording, number), number, spacing_s(recording), alive=going)
     except RecordingError as error:
         raise Refusal(recording_text(error)) from error
     if seen.state.run is None or number not in (None, seen.state.run.run):

@@ -6,13 +6,13 @@ from typing import Any
 from tfmemtop.state.common import common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Change, Listed, changes
-from tfmemtop.words.comparison import command, name, rows, sentences
-from tfmemtop.words.endings import ending
+from tfmemtop.words.comparison import command, how_it_ended, name, rows, sentences
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import in_effect
 from tfmemtop.words.who_holds import changed
 
 Holders = tuple[Listed, Listed]
+_SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")
 _COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
 
 
@@ -59,11 +59,9 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _run(run: RunFigures) -> dict[str, Any]:
-    told = {
-        field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("argv", "ending", "past")
-    }
+    told = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in _SAID_OTHERWISE}
     told |= {"name": name(run), "command": command(run), "settings": in_effect(run.settings)}
-    return told | {"end": ending(run.ending), "good": run.good, "whole": run.whole}
+    return told | {"end": how_it_ended(run), "good": run.good, "whole": run.whole}
 
 
 def _difference(a: float | None, b: float | None) -> float | None:

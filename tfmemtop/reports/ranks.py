@@ -9,7 +9,7 @@ from tfmemtop.reports.why import key
 from tfmemtop.rules.ranks import Differs, differences, missing
 from tfmemtop.state.in_effect import InEffect
 from tfmemtop.state.ranks import Laid, Rank, lay
-from tfmemtop.words.endings import ending
+from tfmemtop.words.comparison import how_it_ended
 from tfmemtop.words.rank_comparison import HEADINGS, cells, heading, sentences
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import in_effect
@@ -58,7 +58,7 @@ def _rank(rank: Rank) -> dict[str, Any]:
         "peak_process_total": figures.peak_process_total,
         "out_of_memory": figures.out_of_memory,
         "settings": in_effect(figures.settings),
-        "end": ending(figures.ending),
+        "end": how_it_ended(figures),
         "good": figures.good,
     }
 

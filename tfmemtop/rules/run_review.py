@@ -58,7 +58,8 @@ class RunReview:
     """What was found in a run.
 
     ``state`` is the state after the run's last event; ``account`` is the last one of the process that held most.
-    ``end`` is the time of the last look while the run went on, in seconds since the run began.
+    ``end`` is the time of the last look while the run went on, in seconds since the run began. ``alive`` is whether the
+    session still goes on, which its events do not show.
     """
 
     state: State = field(default_factory=State)
@@ -66,11 +67,23 @@ class RunReview:
     cards: dict[int, CardUse] = field(default_factory=dict)  # by NVML index
     account: Account | None = None
     end: float = 0.0
+    alive: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether the run goes on now, and not only at the end of the recording; ``False`` if tfmemtop has left it."""
+        run = self.state.run
+        return self.alive and run is not None and run.going and not run.left
 
 
-def review(stream: Iterable[events.Event], run: int | None = None, look_s: float = LOOK_S) -> RunReview:
-    """Review run number *run* of *stream*, by default its last, with a look at the findings every *look_s* seconds."""
-    seen = RunReview()
+def review(
+    stream: Iterable[events.Event], run: int | None = None, look_s: float = LOOK_S, *, alive: bool = False
+) -> RunReview:
+    """Review run number *run* of *stream*, by default its last, with a look at the findings every *look_s* seconds.
+
+    *alive* is whether the session still goes on.
+    """
+    seen = RunReview(alive=alive)
     state, pace, looks, next_look = seen.state, look_s, 0, 0.0
     by_key: dict[_Key, HeldFinding] = {}
     for event in stream:

@@ -28,11 +28,13 @@ class Verdict:
     """The verdict on run number ``run``.
 
     ``first`` is the most important finding, ``None`` if nothing was found. ``how`` is how the run ended, ``None`` if
-    the end was not seen. ``unread`` is why nothing was read of TensorFlow's memory, ``None`` if something was read.
+    it is ``running`` or the end was not seen. ``unread`` is why nothing was read of TensorFlow's memory, ``None`` if
+    something was read.
     """
 
     run: int
     how: Ending | None
+    running: bool
     left: bool  # tfmemtop had not started it, and left it before its end
     peaks: Peaks
     first: Finding | None
@@ -51,7 +53,9 @@ def verdict(seen: RunReview) -> Verdict | None:
         return None
     found = weighed(seen)
     first = found[0].finding if found else None
-    return Verdict(run.run, run.ending, run.left and run.going, peaks(run), first, _unread(seen.state, run))
+    return Verdict(
+        run.run, run.ending, seen.running, run.left and run.going, peaks(run), first, _unread(seen.state, run)
+    )
 
 
 def _unread(state: State, run: RunState) -> Unread | None:

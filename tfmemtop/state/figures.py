@@ -27,7 +27,8 @@ class RunFigures:
     logical devices together. ``fragmentation`` is the share of the pool's free bytes outside its largest free chunk,
     at the newest map before the end. ``first_step_s`` is the time from the run's start to the end of the first call of
     a ``tf.function``. ``steps`` are those of the busiest function; they are its calls (``unit``) if the number of steps
-    in a call is not known. ``ending`` is ``None`` while the run goes on. ``past`` is the course of the run.
+    in a call is not known. ``ending`` is ``None`` while the run is ``running``, if tfmemtop has ``left``
+    it, and if its end was not seen. ``past`` is the course of the run.
     """
 
     name: str
@@ -36,6 +37,8 @@ class RunFigures:
     settings: InEffect
     duration_s: float
     ending: Ending | None
+    running: bool
+    left: bool
     peak_in_use: int | None
     peak_pool: int | None
     peak_process_total: int | None
@@ -58,8 +61,11 @@ class RunFigures:
         return self.ending is None or self.ending.good
 
 
-def figures(run: RunState, now: float, name: str = "") -> RunFigures:
-    """Return the figures of *run*; *now* is the last moment known, in session seconds."""
+def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) -> RunFigures:
+    """Return the figures of *run*; *now* is the last moment known, in session seconds.
+
+    *alive* is whether the session goes on at that moment.
+    """
     last = run.ended if run.ended is not None else now
     steps = pace(run.steps, last) if run.steps else None
     first = run.steps.first_step if run.steps else None
@@ -70,6 +76,8 @@ def figures(run: RunState, now: float, name: str = "") -> RunFigures:
         settings=in_effect(run),
         duration_s=round(max(0.0, last - run.started), 3),
         ending=run.ending,
+        running=alive and run.going and not run.left,
+        left=run.left,
         peak_in_use=run.peak_in_use,
         peak_pool=run.peak_pool,
         peak_process_total=run.peak_process_total,

@@ -8,7 +8,7 @@ from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate, shown_difference
 from tfmemtop.words.counting import counted, spoken
-from tfmemtop.words.endings import ending
+from tfmemtop.words.endings import ended
 from tfmemtop.words.settings import SCRIPTS_OWN, in_effect
 
 NOTEWORTHY = 0.02
@@ -38,9 +38,14 @@ SETTINGS, HOW_IT_ENDED = "SETTINGS", "HOW IT ENDED"
 """The heading of the column of :func:`end_words`."""
 
 
+def how_it_ended(run: RunFigures) -> str:
+    """Return how the run ended, or that it is running."""
+    return ended(run.ending, running=run.running, left=run.left)
+
+
 def end_words(run: RunFigures) -> str:
     """Return how the run ended, and how often it ran out of memory."""
-    return ending(run.ending) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
+    return how_it_ended(run) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
 
 
 def at_length(run: RunFigures, dot: str) -> str:
@@ -85,7 +90,7 @@ def rows(first: RunFigures, second: RunFigures) -> list[ComparisonRow]:
     found.append(_row(f"{unit} per second", *paces, format_rate, _pace if alike else _nothing))
     found.append(_row("fragmentation", first.fragmentation, second.fragmentation, "{:.0%}".format, _nothing))
     found.append(ComparisonRow("out of memory", str(first.out_of_memory), str(second.out_of_memory), ""))
-    found.append(ComparisonRow("end", ending(first.ending), ending(second.ending), ""))
+    found.append(ComparisonRow("end", how_it_ended(first), how_it_ended(second), ""))
     return found + _rows_in_common(both)
 
 
@@ -171,9 +176,8 @@ def _over(both: Common) -> str:
 
 
 def _end(run: RunFigures) -> str:
-    how = "goes on" if run.ending is None else ending(run.ending)
     steps = "" if run.steps is None else f" and {counted(run.steps, run.unit.rstrip('s'))}"
-    return f"{name(run)} {how} after {spoken(run.duration_s)}{steps}"
+    return f"{name(run)} lasted {spoken(run.duration_s)}{steps} ({how_it_ended(run)})"
 
 
 def differing(run: RunFigures, other: RunFigures | None, commands: bool = True) -> list[str]:

@@ -3,12 +3,20 @@
 from tfmemtop.ending import Ending, Way
 from tfmemtop.events import Leftover, StillHeld
 from tfmemtop.units import format_bytes
+from tfmemtop.words.outside import WENT_ON
 from tfmemtop.words.signals import signal_name
 
 RUNNING = "running"
 
 UNSEEN = "how it ended is unknown"
 """For a recording that breaks off before the run's end."""
+
+
+def ended(how: Ending | None, *, running: bool, left: bool) -> str:
+    """Return how a run ended. Without an end, it is *running*, or tfmemtop has *left* it, or its end was not seen."""
+    if how is not None:
+        return ending(how)
+    return RUNNING if running else WENT_ON if left else UNSEEN
 
 
 def ending(how: Ending | None) -> str:

@@ -22,8 +22,9 @@ from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank
 from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration, format_rate
 from tfmemtop.words import settings
+from tfmemtop.words.comparison import how_it_ended
 from tfmemtop.words.counting import counted, sentence, spoken
-from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.endings import ending
 from tfmemtop.words.safe import safe
 
 HEADINGS = ("RANK", "HOST", "DURATION", "STEPS", "STEPS/S", "IN USE", "POOL", "PROCESS", "END")
@@ -44,7 +45,7 @@ def cells(rank: Rank) -> tuple[str, ...]:
         format_bytes(figures.peak_in_use),
         format_bytes(figures.peak_pool),
         format_bytes(figures.peak_process_total),
-        ending(figures.ending) if figures.ending else UNSEEN,
+        how_it_ended(figures),
     )
 
 

@@ -8,8 +8,7 @@ from tfmemtop.state.outcome import SessionFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import RUNNING, UNSEEN, ending
-from tfmemtop.words.outside import WENT_ON
+from tfmemtop.words.endings import RUNNING, ended
 from tfmemtop.words.ranks import rank_of
 from tfmemtop.words.safe import safe
 
@@ -56,7 +55,7 @@ def end(session: SessionFigures) -> str:
     if not session.command:
         return RUNNING if session.going else ""
     last = session.last
-    how = RUNNING if session.running else ending(last.ending) if last.ending else WENT_ON if last.left else UNSEEN
+    how = ended(last.ending, running=session.running, left=last.left)
     number = session.last.run or 0
     if number < 2:
         return how

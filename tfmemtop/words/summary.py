@@ -10,8 +10,7 @@ from tfmemtop.state.steps import pace
 from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words import settings
 from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import UNSEEN, ending
-from tfmemtop.words.outside import WENT_ON
+from tfmemtop.words.endings import UNSEEN, ended, ending
 
 
 def summary(state: State, readings: int) -> list[str]:
@@ -19,7 +18,7 @@ def summary(state: State, readings: int) -> list[str]:
     run = state.run
     if run is None:
         return [UNSEEN]
-    how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
+    how = ended(run.ending, running=False, left=run.left)
     return [f"{format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run), _taken(run, readings)]
 
 

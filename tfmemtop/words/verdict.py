@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from tfmemtop.rules.verdict import Unread, Verdict
 from tfmemtop.units import format_bytes
-from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.endings import ended
 from tfmemtop.words.findings import say
-from tfmemtop.words.outside import WENT_ON
 from tfmemtop.words.safe import safe
 
 _STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -30,12 +29,12 @@ def _ways(verdict: Verdict) -> Iterator[str]:
     """Yield the possible texts of the verdict, the fullest first."""
     first = say(verdict.first).headline if verdict.first is not None else _nothing(verdict)
     if not verdict.explained:
-        unseen = WENT_ON if verdict.left else UNSEEN
-        ended = f"Run {verdict.run} {ending(verdict.how)}" if verdict.how else f"Run {verdict.run}: {unseen}"
-        yield f"{ended}. {_held(verdict)} {first}"
+        how = ended(verdict.how, running=verdict.running, left=verdict.left)
+        run = f"Run {verdict.run}{'' if verdict.how else ':'} {how}"
+        yield f"{run}. {_held(verdict)} {first}"
         if verdict.peaks.in_use is not None:
-            yield f"{ended}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"
-        yield f"{ended}. {first}"
+            yield f"{run}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"
+        yield f"{run}. {first}"
     yield first
 
 
@@ -55,6 +54,8 @@ def _nothing(verdict: Verdict) -> str:
         return ""
     if verdict.how is not None and verdict.how.good:
         return "Nothing needs to be changed."
+    if verdict.running:
+        return "So far no setting needs a change."
     stopped = verdict.how is None or verdict.how.signal in _STOPPED
     return "Up to then no setting needed a change." if stopped else "Its memory does not explain that."
 

@@ -12,10 +12,10 @@ from tfmemtop.state.program import title
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import spoken
-from tfmemtop.words.endings import UNSEEN, ending
+from tfmemtop.words.endings import ended
 from tfmemtop.words.findings.groups import group_text, say_group
 from tfmemtop.words.limits import amount, options
-from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE, WENT_ON
+from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.words.paste import quoted
 from tfmemtop.words.places import alike_gpus, gpus
 from tfmemtop.words.ranks import where
@@ -38,7 +38,7 @@ def heading(seen: RunReview) -> str:
         f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
         for (name, total), numbers in alike_gpus(kinds.items())
     )
-    how = ending(run.ending) if run.ending else WENT_ON if run.left else UNSEEN
+    how = ended(run.ending, running=seen.running, left=run.left)
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
         since = (
