@@ -19,6 +19,7 @@ from tfmemtop.help import topics
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.keys import KEYS
 from tfmemtop.ui.screens.help import HelpDialog
 
 pytestmark = pytest.mark.screens
@@ -268,6 +269,14 @@ async def test_the_help_cuts_no_word_at_80_columns() -> None:
         assert "settings asked for and in effect, environment" in words
         assert "HOST-MEM" in words and "tfmemtop cannot see inside; Enter says why" in words
         assert "shows the pool's address space. Each cell is a slice of it" in words
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_the_help_names_only_keys_that_work_there(changes: bool) -> None:
+    lines = HelpDialog(KEYS, replay=not changes, signals=changes).body(80)
+    words = " ".join("".join(segment.text for segment in line) for line in lines)
+    assert "what other settings would do to the newest run" in words
+    assert ("; Enter takes one" in " ".join(words.split())) is changes
 
 
 async def test_the_picture_of_now_goes_into_a_new_file_of_the_users_own(

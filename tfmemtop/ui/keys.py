@@ -26,6 +26,7 @@ class Key:
     steers: bool = False  # changes the script or a process; with --readonly and in a replay it does nothing
     of_run: bool = False  # shows something of a run
     replay: bool = False  # in replays only
+    help_to_change: str = ""  # comes after ``help`` where the script may be changed
 
     @property
     def name(self) -> str:
@@ -58,10 +59,11 @@ KEYS: tuple[Key, ...] = (
         "X",
         "X",
         "screen.whatif",
-        "what other settings would do to the newest run; Enter takes one",
+        "what other settings would do to the newest run",
         "whatif",
         rank=3,
         of_run=True,
+        help_to_change="; Enter takes one",
     ),
     Key("P", "P", "screen.toggle_allocators", "show or hide the allocators"),
     Key("left_square_bracket", "[", "screen.span(-1)", "graph: a shorter time"),

@@ -33,9 +33,9 @@ class HelpDialog(Dialog[None]):
     def __init__(
         self, keys: Sequence[Key], *, replay: bool = False, signals: bool = True, glyphs: Glyphs = UNICODE
     ) -> None:
-        """*keys* are those of this session. *replay*: it is a replay. *signals*: the screen may send signals."""
+        """*keys* are those of this session. *replay*: it is a replay. *signals*: the screen may change the script."""
         super().__init__(words.TITLE, glyphs=glyphs, width=92)
-        self._keys = keys
+        self._keys, self._changes = keys, signals
         self._of_panels = {
             "processes": words.table_keys(replay=replay, signals=signals),
             "output": words.output_keys(typing=signals),
@@ -70,7 +70,9 @@ class HelpDialog(Dialog[None]):
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
         for group, title in words.GROUPS.items():
-            rows = [(key.shown, key.help) for key in self._keys if key.group == group]
+            rows = [
+                (key.shown, key.help + key.help_to_change * self._changes) for key in self._keys if key.group == group
+            ]
             rows += self._of_panels.get(group, ())
             rows = [(on_the_key(shown, self.glyphs), meaning) for shown, meaning in rows]
             if rows:
