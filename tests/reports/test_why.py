@@ -63,6 +63,11 @@ def test_a_report_begins_with_two_lines_and_names_no_key(path: Path) -> None:
             "Run 1 ended by SIGTERM. At most 273.7 MiB were in use. GPU 0: growth is off, so TensorFlow took 137.5 GiB "
             "of the card's 140.4 GiB at once.",
         ),
+        (
+            "h100-resnet-xla",
+            None,
+            "at most 5.3 GiB were in use in a pool of 14.0 GiB. GPU 0: the pool held 14.0 GiB, 8.7 GiB more than",
+        ),
         ("seeds/growth-then-limit", None, "and the limit silently dropped growth."),
         ("seeds/cut-up", None, "Out of memory: Fill at cut_up.py:13 asked for 200.0 MiB. The pool is fragmented:"),
     ],

@@ -21,6 +21,9 @@ LOOKS = 2000
 FOUND = 1000
 """The most findings that are stored: more than a person would read."""
 
+_TO_THE_END_S = 2.0
+"""Seconds. What was last found so shortly before the run's end held to its end."""
+
 _Key = tuple[Hashable, int]
 
 
@@ -68,6 +71,10 @@ class RunReview:
     account: Account | None = None
     end: float = 0.0
     alive: bool = False
+
+    def ceased(self, last: float) -> bool:
+        """Return whether what was found up to second *last* had ceased before the run's end."""
+        return last < self.end - _TO_THE_END_S
 
     @property
     def running(self) -> bool:

@@ -67,7 +67,10 @@ def _unread(state: State, run: RunState) -> Unread | None:
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:
-    """Return what was found in the run, the most serious first, without findings that a more serious one includes."""
+    """Return what was found in the run, the most serious first, without findings that a more serious one includes.
+
+    Of equally serious ones, those come first that held to the run's end: figures of others were no longer true then.
+    """
     failed = {
         (held.finding.anatomy.pid, held.finding.anatomy.device)
         for held in seen.held
@@ -84,7 +87,7 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
         return crashed or finding.place.device in {device for _, device in failed}
 
     found = [held for held in seen.held if not _aside(held.finding) and not told(held.finding)]
-    return sorted(found, key=lambda held: (held.finding.severity, held.place))
+    return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))
 
 
 def _aside(finding: Finding) -> bool:

@@ -88,13 +88,13 @@ class Told:
 
 def told(seen: RunReview) -> list[Told]:
     """Return what was found, the most serious first. Findings that are alike on many devices are one group."""
-    return [_told(times, seen.end) for times in alike(weighed(seen), lambda held: held.finding)]
+    return [_told(times, seen) for times in alike(weighed(seen), lambda held: held.finding)]
 
 
-def _told(times: Sequence[HeldFinding], end: float) -> Told:
+def _told(times: Sequence[HeldFinding], seen: RunReview) -> Told:
     group = Group(tuple(held.finding for held in times))
     first, last = min(held.first for held in times), max(held.last for held in times)
-    when = f"From {spoken(first)} on" if last >= end - 2 else f"From {spoken(first)} to {spoken(last)}"
+    when = f"From {spoken(first)} to {spoken(last)}" if seen.ceased(last) else f"From {spoken(first)} on"
     if group.first.fatal:
         when = f"At {spoken(first)}"  # the failure is one moment, though the finding holds from then on
     helps = "; ".join(step.elsewhere for step in steps(group))
