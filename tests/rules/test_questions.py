@@ -81,6 +81,12 @@ def test_a_gpu_that_the_script_may_not_use_is_none_that_tensorflow_had() -> None
     assert "GPU 0: at most 1.0 GiB" in page and "GPU 1" not in page
 
 
+def test_growth_is_judged_by_the_card_that_the_run_uses() -> None:
+    stream = [*begin(others=130 * GIB, gpus=2), s.device_reading(0.6, {}, 1), effective(True)]
+    page = told(review([*stream, *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]))
+    assert "nearly all that was free at the start, 9.4 GiB" in page[Question.GROWTH]
+
+
 def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
     course = review(GROWING)
     (idle,) = [t for t in course.held if isinstance(t.finding, CachedButIdle)]

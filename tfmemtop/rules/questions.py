@@ -10,7 +10,7 @@ from tfmemtop.rules.finding import Question
 from tfmemtop.rules.fitting import needed_by, suggested_limit
 from tfmemtop.rules.leaks import leaks
 from tfmemtop.rules.pool import WHOLE_CARD
-from tfmemtop.rules.run_devices import hooked_of_run, run_devices
+from tfmemtop.rules.run_devices import hooked_of_run, run_devices, used_cards
 from tfmemtop.rules.run_review import CardUse, RunReview
 from tfmemtop.settings import Growth
 from tfmemtop.state.account import Account
@@ -79,7 +79,7 @@ class AllTaken:
     """Whether the script requested growth, and what the pools then took.
 
     ``calls`` are its requests, ``made_at`` the lines at which TensorFlow made its devices, ``chosen`` the growth that
-    the user set. ``card`` is the size of the largest GPU, in bytes.
+    the user set. ``card`` is the size of the largest GPU that the run uses, in bytes.
     """
 
     calls: tuple[events.Requested, ...]
@@ -99,7 +99,8 @@ class AllTaken:
 def all_taken(state: State, run: RunState) -> AllTaken:
     """Return the facts for :attr:`~tfmemtop.rules.finding.Question.ALL_TAKEN`."""
     hooked = [hooked for _, hooked in hooked_of_run(state)]
-    totals = [device.info.total for device in state.devices.values() if device.info.total is not None]
+    cards = used_cards(state) or state.devices.keys()
+    totals = [total for index in cards if (total := state.devices[index].info.total) is not None]
     return AllTaken(
         calls=tuple(r for one in hooked for r in one.requested if r.call is events.Call.SET_MEMORY_GROWTH),
         made_at=tuple(site for one in hooked if (site := devices_made_at(one))),
@@ -189,7 +190,8 @@ def efficiently(state: State, run: RunState) -> Efficiently:
 class GrowthEffect:
     """What growth changed. Sizes are in bytes.
 
-    ``asked_limit`` is the sum of the limits that were set, ``free`` what was free at the start. ``taken`` is the sum of
+    ``asked_limit`` is the sum of the limits that were set, ``free`` what was free at the start
+    of the GPUs that the run uses, on the one that had most. ``taken`` is the sum of
     the pools that had such a limit, at their largest; ``None`` where one is not known. ``own_limit`` is the largest
     limit of the GPUs' allocators, which TensorFlow reserves with growth off; ``None`` if none is known. ``steps`` are
     the growths of the largest pool; ``started`` is the time at which the run began.
@@ -209,11 +211,12 @@ def growth_effect(state: State, run: RunState) -> GrowthEffect:
     """Return the facts for :attr:`~tfmemtop.rules.finding.Question.GROWTH`."""
     limited = [device for device in run_devices(state) if device.asked_limit is not None]
     pools = [run.pools.get(device.name) for device in limited]
+    cards = used_cards(state) or run.before.keys()
     return GrowthEffect(
         kind=pool_kind(run),
         asked_limit=sum(device.asked_limit or 0 for device in limited),
         taken=None if None in pools else sum(pool or 0 for pool in pools),
-        free=max((free for _, free in run.before.values()), default=None),
+        free=max((free for index, (_, free) in run.before.items() if index in cards), default=None),
         own_limit=max((limit for name, limit in run.limits.items() if is_gpu(name)), default=None),
         peaks=peaks(run),
         steps=_steps(state),

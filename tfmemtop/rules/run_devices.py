@@ -78,6 +78,11 @@ def _current(state: State) -> dict[DeviceKind, list[RunDevice]]:
     }
 
 
+def used_cards(state: State) -> set[int]:
+    """Return the NVML indices of the GPUs on which the run has logical devices; empty where that is not known."""
+    return {device.card.info.index for device in run_devices(state) if device.card}
+
+
 def ever_had(state: State, kind: DeviceKind = DeviceKind.GPU) -> bool:
     """Return whether any process of the run had a logical device of *kind* at any time."""
     return kind in _all(state)

@@ -7,7 +7,7 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.rules import findings
 from tfmemtop.rules.finding import Finding
-from tfmemtop.rules.run_devices import run_devices
+from tfmemtop.rules.run_devices import used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.lookup import of_run
@@ -150,7 +150,7 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
     known = reading.index in seen.state.devices  # a recording may have lost its beginning
     if run is None or not run.going or not known or not any(is_gpu(name) for name in run.effective):
         return
-    used = {device.card.info.index for device in run_devices(seen.state) if device.card}
+    used = used_cards(seen.state)
     if used and reading.index not in used:  # if none is in *used*, it is not known which cards the run uses
         return
     card = seen.cards.setdefault(reading.index, CardUse())
