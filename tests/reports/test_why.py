@@ -96,6 +96,12 @@ def test_the_parts_come_in_the_order_of_their_weight() -> None:
     assert command.startswith("tfmemtop --growth on -- /opt/torch/.venv/bin/python3")
 
 
+def test_a_peak_is_not_called_what_is_needed_where_less_may_do() -> None:
+    report = " ".join(parts("cpu-kernel-1"))
+    assert "The run had 257.6 MiB in use at its peak." in report and "needed" not in report
+    assert "Under less than 252.0 MiB they do not fit, even if some wait until others have freed memory." in report
+
+
 def test_an_error_tells_what_its_omens_told() -> None:
     text = "\n".join(lines("cpu-oom"))
     assert "No room" not in text and "of the limit. The peak" not in text

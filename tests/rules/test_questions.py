@@ -217,5 +217,5 @@ def test_what_was_taken_at_once_is_told_beside_the_limit() -> None:
 def test_logical_devices_of_one_gpu_are_told_one_by_one() -> None:
     seen = review(recording.read(RECORDINGS / "seeds" / "two-logical.jsonl").events())
     page = told(seen)[Question.EFFICIENTLY]
-    assert "The run needed 64.0 MiB on GPU:0 and 128.0 MiB on GPU:1 in use at its peak." in page
+    assert "The run had 64.0 MiB on GPU:0 and 128.0 MiB on GPU:1 in use at its peak." in page
     assert "needs a limit of its own: GPU:0 ~129M, GPU:1 ~257M. These are guesses, twice the peaks." in page

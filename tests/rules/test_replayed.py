@@ -46,7 +46,8 @@ def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() 
     assert basis(limit) == "replayed with TensorFlow's own allocator: 1,000 allocations of 20 steps"
     assert list(sentences(limit)) == [
         "A limit of 16128M with growth on rests on 1,000 allocations of 20 steps, which fit under it with a margin, "
-        "replayed with TensorFlow's own allocator. At least 12.0 GiB are needed."
+        "replayed with TensorFlow's own allocator. Under less than 12.0 GiB they do not fit, even if some wait until "
+        "others have freed memory."
     ]
 
 

@@ -88,15 +88,20 @@ def _of_all(suggested: SuggestedLimit) -> str:
         "with a margin.",
         Basis.FIT: f"{limit} rests on a try of fit that passed under {figure}.",
         Basis.REPLAYED: f"{limit}{growth} rests on {_allocations(suggested)}, which fit under it with a margin, "
-        f"replayed with TensorFlow's own allocator. At least {figure} are needed.",
+        f"replayed with TensorFlow's own allocator. {_too_low(figure)}",
         Basis.REPLAYED_SO_FAR: f"{limit}{growth} is a guess: {_allocations(suggested)} so far fit under it, replayed "
-        f"with TensorFlow's own allocator, and what comes later may need more. At least {figure} are needed.",
+        f"with TensorFlow's own allocator, and what comes later may need more. {_too_low(figure)}",
         Basis.POOL_SO_FAR: f"{limit} is a guess: the pool came to {figure} so far, and what comes later may need more.",
         Basis.PEAK: f"{limit} is a guess, twice the peak: {_PEAK_ONLY[suggested.growth]}.",
         Basis.OTHER_GROWTH: f"{limit} is a guess: it worked{growth} only.",
         Basis.FAILED_REQUEST: f"{limit} is a guess. It has room for the {figure} that failed; what would have come "
         "after that is not known.",
     }[suggested.basis]
+
+
+def _too_low(least: str) -> str:
+    # Because some wait, *least* may be below the run's peak.
+    return f"Under less than {least} they do not fit, even if some wait until others have freed memory."
 
 
 def _of_each(suggested: SuggestedLimit) -> Iterator[str]:

@@ -206,7 +206,7 @@ def _peak_in_use(facts: Efficiently, peak: str) -> str:
         return f"The run had {peak} in use at its peak so far."
     if not facts.good_end:
         return f"The run had {peak} in use at its peak. It was cut short, so how much it needs is not known."
-    return f"The run needed {peak} in use at its peak."
+    return f"The run had {peak} in use at its peak."
 
 
 def _command(facts: Efficiently) -> tuple[str, ...]:
