@@ -40,7 +40,7 @@ def parts(name: str, run: int | None = None) -> list[str]:
 def test_a_report_begins_with_two_lines_and_names_no_key(path: Path) -> None:
     report = page(review(recording.read(path).events()), str(path))
     verdict = report[: report.index("")]
-    assert 1 <= len(verdict) <= 2 and max(map(len, verdict)) <= 96
+    assert 1 <= len(verdict) <= 2 and max(map(len, verdict)) <= 96 and verdict[-1].endswith(".")
     assert report[len(verdict) + 1].startswith("Run ")
     text = "\n".join(report)
     assert not re.search(r"\[[A-Z]\]|\bkey [A-Z]\b|\[Enter\]", text)
@@ -68,6 +68,12 @@ def test_a_report_begins_with_two_lines_and_names_no_key(path: Path) -> None:
             None,
             "at most 5.3 GiB were in use in a pool of 14.0 GiB. GPU 0: the pool held 14.0 GiB, 8.7 GiB more than",
         ),
+        (
+            "leaks/growing-batch-eager",
+            None,
+            "Out of memory: Mul at growing_eager.py:10 asked for 46.9 MiB. The pool is fragmented: 59.5 MiB of it were "
+            "free, but no free chunk was larger than 32.0 MiB.",
+        ),
         ("seeds/growth-then-limit", None, "and the limit silently dropped growth."),
         ("seeds/cut-up", None, "Out of memory: Fill at cut_up.py:13 asked for 200.0 MiB. The pool is fragmented:"),
     ],
@@ -86,6 +92,13 @@ def test_where_nothing_was_read_the_verdict_says_why() -> None:
     assert said() == "Run 1 ended with exit code 0. tfmemtop saw no process use TensorFlow."
     assert said(s.hook(1.1, 100)).endswith("only in a BFC pool: add --cpu-pool SIZE.")
     assert "At most 200.0 MiB were in use" in said(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
+
+
+def test_a_verdict_that_is_too_long_ends_with_a_whole_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = f"A fact of {'many ' * 14}words."
+    monkeypatch.setattr("tfmemtop.words.verdict._ways", lambda _: [" ".join([sentence] * 4)])
+    found = verdict(review([s.session(), s.run()]))
+    assert found is not None and say_verdict(found) == f"{sentence} {sentence}"
 
 
 def test_the_parts_come_in_the_order_of_their_weight() -> None:

@@ -20,9 +20,17 @@ LINES = 2
 def say_verdict(verdict: Verdict) -> str:
     """Return the fullest text of the verdict that fits into two lines of 96 characters."""
     for text in (safe(" ".join(way.split())) for way in _ways(verdict)):
-        if len(textwrap.wrap(text, WIDTH)) <= LINES:
+        if _fits(text):
+            return text
+    while ". " in text:  # even the shortest is too long: its last sentences are left out
+        text = text[: text.rindex(". ") + 1]
+        if _fits(text):
             return text
     return textwrap.shorten(text, WIDTH * LINES - LINES, placeholder=" …")
+
+
+def _fits(text: str) -> bool:
+    return len(textwrap.wrap(text, WIDTH)) <= LINES
 
 
 def _ways(verdict: Verdict) -> Iterator[str]:

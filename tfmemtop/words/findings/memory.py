@@ -43,6 +43,7 @@ def _(found: AllocationFailed) -> Said:
     enough = would_pass(found.would_pass) if found.would_pass else ""
     waited = "The request then waited 10 s for room and failed." if isinstance(found.cause, Leaked) else ""
     figures = (
+        "" if found.collected else holder,
         enough,
         cause.figures,
         waited,
@@ -52,7 +53,9 @@ def _(found: AllocationFailed) -> Said:
         _doubt(found.doubt),
     )
     code = cause.code or (keep_less(found.holder) if found.collected else ())
-    return Said(_joined(failed, holder, cause.headline), cause.explanation, code, _joined(*figures))
+    return Said(
+        _joined(failed, holder if found.collected else "", cause.headline), cause.explanation, code, _joined(*figures)
+    )
 
 
 def would_pass(enough: WouldPass) -> str:
