@@ -281,6 +281,8 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--help'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
+        # before the script starts
+        ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.rules", "tfmemtop.state")),
         ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (

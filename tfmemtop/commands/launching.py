@@ -18,7 +18,6 @@ from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
 from tfmemtop.words import usage
-from tfmemtop.words.notices import say_kind
 from tfmemtop.words.ranks import naming
 
 
@@ -148,4 +147,6 @@ def ask_machine() -> Machine:
 
 
 def _said(trouble: Trouble) -> str:
+    from tfmemtop.words.notices import say_kind  # imported only if needed, because it takes a while to load
+
     return say_kind(trouble.kind, trouble.detail, trouble.about).text

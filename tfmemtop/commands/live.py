@@ -17,7 +17,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from tfmemtop import boot
-from tfmemtop.commands import known_sessions
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -46,6 +45,7 @@ from tfmemtop.words.starting import HELD_BY_DRIVER, crashed, start_text
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.group_signal import StepListener
+    from tfmemtop.engine.stream.folders import SessionInfo
 
 
 class Arguments(RunArguments, ScreenArguments):
@@ -242,13 +242,19 @@ def successor(session: str, ended: float) -> str | None:
     long before that is the kernel of another notebook: two notebooks of VS Code can count as one kernel.
     """
     later = after(session)
-    going = reversed(known_sessions.going()) if later else ()
-    return next((one.id for one in going if one.id in later and one.started > ended - _STARTS_EARLY_S), None)
+    ours = reversed(_sessions()) if later else ()
+    return next((one.id for one in ours if one.id in later and one.started > ended - _STARTS_EARLY_S), None)
 
 
 def _going(name: str) -> Launched | None:
-    found = next((one for one in known_sessions.going() if one.id == name), None)
+    found = next((one for one in _sessions() if one.id == name), None)
     return None if found is None else Launched(id=found.id, socket=found.socket)
+
+
+def _sessions() -> "list[SessionInfo]":
+    from tfmemtop.commands.known_sessions import going  # imported only if needed, because it takes a while to load
+
+    return going()
 
 
 def _say_what_is_left(launched: Launched) -> None:
