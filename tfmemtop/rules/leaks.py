@@ -9,7 +9,7 @@ from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.rules.causes import Cause
 from tfmemtop.rules.finding import DeviceFinding, Question
 from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.rising import BEGINS, LEAST_WINDOWS, Rise, merged, rise_until, rises, slope
+from tfmemtop.rules.rising import BEGINS, LEAST_WINDOWS, Rise, merged, merged_if_higher, rise_until, rises, slope
 from tfmemtop.rules.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, trying, waited
@@ -265,10 +265,10 @@ def _stretches(trend: Trend) -> Iterator[list[Window]]:
     for share in BEGINS:
         yield recent[ceil(len(recent) * share) :]
     for times in EPOCHS:
-        yield merged(windows, times)
+        yield merged_if_higher(windows, times)
     if trend.whole.width_s >= LONG_S:
         for times in (1, *EPOCHS):
-            yield merged(whole, times)
+            yield merged_if_higher(whole, times)
 
 
 def _rise_steadily(windows: list[Window]) -> bool:

@@ -84,22 +84,44 @@ def merged(windows: Sequence[Window], times: int) -> list[Window]:
 
     A use that rises once in an epoch then rises in each window that contains an epoch.
     """
+    return [_one(group) for group in _groups(windows, times)]
+
+
+def merged_if_higher(windows: Sequence[Window], times: int) -> list[Window]:
+    """Return the same as :func:`merged`; empty if the memory cannot have risen steadily.
+
+    For that, three of the merged windows are enough. Most memory in use does not rise, and is looked at every second.
+    """
+    groups = _groups(windows, times)
+    if not groups:
+        return []
+    three = [_one(groups[at]) for at in (0, len(groups) // 2, -1)]
+    higher = all(_goes_on(*values) for values in zip(*((one.low, one.high) for one in three), strict=True))
+    return [_one(group) for group in groups] if higher else []
+
+
+def _groups(windows: Sequence[Window], times: int) -> list[Sequence[Window]]:
     first = len(windows) % times
-    groups = [windows[at : at + times] for at in range(first, len(windows), times)]
-    return [Window(group[0].start, min(one.low for one in group), max(one.high for one in group)) for group in groups]
+    return [windows[at : at + times] for at in range(first, len(windows), times)]
+
+
+def _one(group: Sequence[Window]) -> Window:
+    return Window(group[0].start, min(one.low for one in group), max(one.high for one in group))
 
 
 def rises(values: list[int]) -> bool:
     """Return whether *values* rise steadily: not in a few jumps, nor ever more slowly, as while a script warms up."""
-    whole = values[-1] - values[0]
-    if whole <= 0:
+    if not _goes_on(values[0], values[len(values) // 2], values[-1]):
         return False
+    whole = values[-1] - values[0]
     pairs = list(zip(values, values[_LAG:], strict=False))
     steady = sum(1 for before, after in pairs if after > before) >= _STEADY * len(pairs)
     jump = max(after - before for before, after in pairwise(values))
-    middle = values[len(values) // 2]
-    goes_on = values[-1] - middle >= (middle - values[0]) / 2
-    return steady and goes_on and jump <= _JUMP * whole
+    return steady and jump <= _JUMP * whole
+
+
+def _goes_on(first: int, middle: int, last: int) -> bool:
+    return last > first and last - middle >= (middle - first) / 2
 
 
 def slope(windows: Sequence[Window], values: Sequence[int]) -> float:
