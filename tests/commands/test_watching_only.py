@@ -198,7 +198,7 @@ async def test_a_process_is_read_from_outside_recorded_and_left_as_it_was(start:
         assert code == 0 and "it goes on" in said and f"tfmemtop why {session.id}" in said
         assert read_stat(training.pid) is not None and training.do("figures") == before
         assert not folder_of(session).exists()
-        child = start("ls", "--json")
+        child = start("ls", "--all", "--json")
         # Sessions of other tests that run at the same time can be listed too.
         assert session.id in {each["name"] for each in json.loads(child.read())}
     finally:

@@ -12,10 +12,8 @@ from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Sink, Stream
 from tfmemtop.engine.watch import Watch, open_watch
 from tfmemtop.events import Event
+from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.settings import Settings
-
-GRACE_S = 5.0
-"""How long a script has to end by itself after SIGTERM."""
 
 _LOOK_S = 0.25
 _REPLAY_S = 60.0
@@ -72,11 +70,11 @@ class Tries:
                 await asyncio.wait_for(self._watch.readings.devices(), DRIVER_WAIT_S)
             self._watch.start(run)
             reached = await self._until(over)
-            await self._watch.ending.end(GRACE_S)
+            await self._watch.ending.end(TRY_GRACE_S)
             await self._replayed()
             return reached
         finally:
-            await self._watch.ending.end(GRACE_S)
+            await self._watch.ending.end(TRY_GRACE_S)
             self._stream.forget(take)
 
     def interrupt(self) -> None:

@@ -17,6 +17,10 @@ def command_types() -> tuple[type[Command], ...]:
     return tuple(Command.__subclasses__())
 
 
+GRACE_S, TRY_GRACE_S = 10.0, 5.0
+"""Seconds between the signals TERM and KILL: for a run that the user ends, and for a try of ``fit``."""
+
+
 class Relaunch(Command, tag="relaunch", frozen=True):
     """End the run if it still goes on, wait until its memory is free, and start the next run.
 
@@ -25,7 +29,7 @@ class Relaunch(Command, tag="relaunch", frozen=True):
 
     argv: Words
     settings: Settings
-    grace_s: Seconds = 10.0
+    grace_s: Seconds = GRACE_S
     trace: bool = False
 
 
@@ -38,7 +42,7 @@ class ForNextStart(Command, tag="for_next_start", frozen=True):
 class Stop(Command, tag="stop", frozen=True):
     """End the run: send TERM, then KILL after ``grace_s``. With ``quit`` the engine ends afterwards."""
 
-    grace_s: Seconds = 10.0
+    grace_s: Seconds = GRACE_S
     quit: bool = False
 
 

@@ -148,6 +148,7 @@ class Allocator(Event, tag="allocator", frozen=True):
 
     origin = Origin.HOOK
     keep = Curve("pid", "device", highest=("in_use", "high"))
+    reshapes = False
     droppable = True
 
     pid: Number
@@ -173,6 +174,7 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(256, "pid", "device")
+    reshapes = False
 
     pid: Number
     device: Name
@@ -219,6 +221,7 @@ class Functions(Event, tag="functions", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(40, "pid", first=True)  # half a minute, for the present pace; the first shows the first step
+    reshapes = False
     droppable = True
 
     pid: Number
@@ -279,6 +282,7 @@ class Census(Event, tag="census", frozen=True):
 
     origin = Origin.HOOK
     keep = Latest("pid", "looked")
+    reshapes = False
 
     pid: Number
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]

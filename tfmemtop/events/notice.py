@@ -93,6 +93,7 @@ class Notice(Event, tag="notice", frozen=True):
     """
 
     keep = Latest("key", most=64)
+    reshapes = False
     urgent = True
 
     key: Name

@@ -23,15 +23,13 @@ from tfmemtop.events import (
     StoppingPhase,
     Trace,
 )
+from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Search, Tried
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Progress
 from tfmemtop.tensorflow_text import tells_exhaustion
-
-GRACE_S = 5.0
-"""Seconds that a try's script has to end by itself after the request to end."""
 
 REPLAY_S = 60.0
 """Seconds that a replay may take after the end of a try, including the time to build its program."""
@@ -173,7 +171,7 @@ class SessionTries(ABC):
             return self._over()
         if self._watch.over(self._now):
             self.phase = Phase.ENDING
-            return [Stop(grace_s=GRACE_S)]
+            return [Stop(grace_s=TRY_GRACE_S)]
         return []
 
     def _see(self, event: Event) -> None:
@@ -239,7 +237,7 @@ class SessionFit(SessionTries):
         self.limit = self.search.next()
         self._watch = self.plan.watch(tried[0] if tried else None)
         settings = self.plan.settings_of(self.limit)
-        return Relaunch(argv=self.plan.command, settings=settings, grace_s=GRACE_S, trace=self._watch.traces)
+        return Relaunch(argv=self.plan.command, settings=settings, grace_s=TRY_GRACE_S, trace=self._watch.traces)
 
     def _tell(self, tried: Tried) -> None:
         self.search.tell(tried)

@@ -1,10 +1,11 @@
 """The search for the largest value of a number in the command, whose tries are runs of a session. Pure."""
 
 from tfmemtop.events import Allocator, Command, Event, Relaunch
+from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Tried
-from tfmemtop.fit.session import GRACE_S, Phase, SessionTries
+from tfmemtop.fit.session import Phase, SessionTries
 
 
 class SessionLargest(SessionTries):
@@ -49,7 +50,7 @@ class SessionLargest(SessionTries):
         self._limits = []
         argv = self.search.wanted.placed(self.plan.command, self.value)
         settings = self.plan.settings_of(self.plan.largest)
-        return Relaunch(argv=argv, settings=settings, grace_s=GRACE_S, trace=True)
+        return Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S, trace=True)
 
     def _tell(self, tried: Tried) -> None:
         limit = self.plan.largest or max(self._limits, default=None)

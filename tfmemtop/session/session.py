@@ -17,9 +17,6 @@ from tfmemtop.session.whatif import still_traced
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 
-GRACE_S = 10.0
-"""Seconds between the signals TERM and KILL."""
-
 
 class Session:
     """What every screen and panel receives that needs more than the state.
@@ -175,7 +172,7 @@ class Session:
         """Start the next run. A run that has not ended is ended first."""
         if upcoming := self.next:
             self._chosen = None
-            self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings, grace_s=GRACE_S))
+            self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings))
 
     def end_traces(self) -> None:
         """End the recording of all allocations in each process that still records, to show what there is by now."""
@@ -186,7 +183,7 @@ class Session:
     def stop(self) -> None:
         """End the run and the engine."""
         self.leaving = True
-        self.send(events.Stop(grace_s=GRACE_S, quit=True))
+        self.send(events.Stop(quit=True))
 
     def send(self, command: events.Command) -> None:
         """Pass *command* to the engine, if there is one."""

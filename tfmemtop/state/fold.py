@@ -36,18 +36,12 @@ from tfmemtop.state.model import (
 from tfmemtop.state.whereabouts import forget_process, note_all, note_device
 from tfmemtop.tensorflow_text import lines_of_exhaustion
 
-# Frequent events that do not change which processes, devices and runs there are; if one does, its handler counts it.
-_READINGS = {
-    *(events.Allocator, events.DeviceReading, events.ProcessReadings, events.MemoryMap, events.PoolGrowth),
-    *(events.Output, events.Functions, events.Census, events.Notice),
-}
-
 
 def apply(state: State, event: events.Event) -> None:
     """Apply *event* to *state*. Raises nothing: an event that cannot be applied becomes a notice."""
     state.now = max(state.now, event.t)
     state.revision += 1
-    if type(event) not in _READINGS:
+    if event.reshapes:
         state.shape += 1
     try:
         HANDLERS[type(event)](state, event)

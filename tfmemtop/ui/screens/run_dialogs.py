@@ -2,8 +2,8 @@
 
 from enum import Enum
 
+from tfmemtop.events.commands import GRACE_S
 from tfmemtop.session.next_run import NextRun
-from tfmemtop.session.session import GRACE_S
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import kernels, processes
