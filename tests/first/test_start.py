@@ -52,10 +52,16 @@ def picture(home: Path) -> Iterator[Picture]:
 
 
 def held(child: pexpect.spawn[str]) -> list[object]:
-    """Wait for the whole picture, while Textual still waits. Return the terminal's modes from before the picture."""
-    before = termios.tcgetattr(child.child_fd)
+    """Wait for the whole picture, while Textual still waits. Return the terminal's modes from before the picture.
+
+    These are the modes of every new terminal. The child may have changed those of its own by now.
+    """
     child.expect(FIGURES)
     child.expect(LAST_KEY)
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(ours)
+    os.close(ours)
+    os.close(theirs)
     return before
 
 
