@@ -112,6 +112,14 @@ async def test_a_line_of_text_is_checked_until_it_is_right() -> None:
         assert results == ["4G"]
 
 
+@pytest.mark.parametrize(("replaces", "result"), [(True, "30M"), (False, "600M30M")])
+async def test_what_is_typed_replaces_the_value_or_is_added_to_it(replaces: bool, result: str) -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        answers = await opened(pilot, InputDialog("Limit", read=str, value="600M", replaces=replaces))
+        await pilot.press(*"30M", "enter")
+        assert answers == [result]
+
+
 async def test_suggestions_fill_the_field() -> None:
     async with Host().run_test(size=(60, 16)) as pilot:
         dialog = InputDialog("Limit", suggestions=[("1G", "peak + 10 %"), ("8G", "half")], read=gigabytes)

@@ -14,6 +14,7 @@ from textual.containers import Horizontal
 from textual.geometry import clamp
 from textual.widget import Widget
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, ERROR, KEY, PLAIN, UNICODE, Glyphs
@@ -175,6 +176,11 @@ class InputDialog(Dialog[T]):
         color: ansi_default;
         text-style: reverse;  /* without colours too */
     }
+    InputDialog Input:ansi > .input--selection {
+        background: ansi_default;
+        color: ansi_default;
+        text-style: reverse;
+    }
     InputDialog Horizontal { height: 1; }
     InputDialog Static { width: 2; color: ansi_cyan; text-style: bold; }
     """
@@ -191,18 +197,21 @@ class InputDialog(Dialog[T]):
         text: Sequence[str] = (),
         value: str = "",
         suggestions: Sequence[Suggestion] = (),
+        replaces: bool = False,
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
         """*read* turns the text into the dialog's result.
 
-        It raises ``ValueError`` if the text is not allowed. The dialog then shows the error and stays open.
+        It raises ``ValueError`` if the text is not allowed. The dialog then shows the error and stays open. With
+        *replaces*, the first key that the user types replaces *value*; otherwise it is added to it.
         """
         super().__init__(title, glyphs=glyphs, width=width)
         self.text = list(text)
         self.error: str | None = None
         self.suggestions = list(suggestions)
         self._read = read
+        self._replaces = replaces
         self._picked: int | None = None
         self._suggested_at = 0
         self._field = Input(value, compact=True, select_on_focus=False, highlighter=_Displayed())
@@ -237,7 +246,8 @@ class InputDialog(Dialog[T]):
 
     def on_mount(self) -> None:
         self._field.focus()
-        self._field.cursor_position = len(self._field.value)
+        end = len(self._field.value)
+        self._field.selection = Selection(0 if self._replaces else end, end)
 
     def on_input_changed(self, changed: Input.Changed) -> None:
         if self.error:
