@@ -50,7 +50,8 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
     lowest = next(answer for answer in others if answer.waiting.fits)
     between, surely = others[-2:]
     assert 3 <= others.index(lowest) <= 8, "real runs pass a little below it"
-    assert not below.waiting.fits and lowest.waiting.fits and lowest.waiting.waits > 0
+    # What does not fit in the recorded order passes where requests wait, or where threads take turns otherwise.
+    assert not below.waiting.fits and lowest.waiting.fits and not lowest.in_order.fits
     assert not between.in_order.fits and surely.in_order.fits
 
 
