@@ -1,8 +1,9 @@
 """How many tries the search for the largest value needs, for many shapes of need, with right and wrong predictions.
 
 ``python -m tests.fit.test_largest_shapes`` prints a table with the fewest and the most tries for each shape. The
-columns: predictions by a line through two values that passed; predictions of at least three times the largest value
-that passed; predictions hardly above it; no predictions; and a search that only doubles and halves.
+columns: predictions by a line through two values that passed; the same with a likely value of nearly twice as much;
+predictions of at least three times the largest value that passed; predictions hardly above it; no predictions; and a
+search that only doubles and halves.
 """
 
 import random
@@ -51,6 +52,12 @@ def extended(need: Need, passed: list[int], below: float = 0.97) -> tuple[int, i
 def exact(need: Need, passed: list[int]) -> tuple[int, int, int]:
     """Predict as :func:`extended`, with less doubt."""
     return extended(need, passed, 0.99)
+
+
+def wide(need: Need, passed: list[int]) -> tuple[int, int, int]:
+    """Predict closely what surely passes, but nearly twice as much as likely: seen with recurrent layers on an H200."""
+    surely, likely, most = exact(need, passed)
+    return surely, min(WANTED.highest, likely * 9 // 5), min(WANTED.highest, most * 2)
 
 
 def too_high(_: Need, passed: list[int]) -> tuple[int, int, int]:
@@ -129,7 +136,7 @@ def doubling_and_halving(need: Need) -> int:
             value = max(high // 2, 1) if low < WANTED.lowest else min(max(int(sqrt(low * high)), low + 1), high - 1)
 
 
-@pytest.mark.parametrize("predicts", [extended, exact, too_high, too_low, None])
+@pytest.mark.parametrize("predicts", [extended, exact, wide, too_high, too_low, None])
 @pytest.mark.parametrize("right", RIGHT)
 def test_wrong_predictions_cost_two_tries_at_most(right: int, predicts: Predictor | None) -> None:
     for name, need in shapes(right):
@@ -145,7 +152,7 @@ def test_wrong_predictions_cost_two_tries_at_most(right: int, predicts: Predicto
 def test_right_predictions_are_proved_in_six_tries(right: int) -> None:
     for name, need in shapes(right):
         if name in LINEAR or (name == MILD and right >= 600):
-            for predicts in (extended, exact):
+            for predicts in (extended, exact, *([wide] if name in LINEAR and right >= 600 else [])):
                 made = search(need, predicts)
                 assert len(made.tried) <= 6, (name, predicts, [one.value for one in made.tried])
                 assert made.works is not None and right <= made.works + max(1, made.works // CLOSE), name
@@ -153,13 +160,13 @@ def test_right_predictions_are_proved_in_six_tries(right: int) -> None:
 
 def main() -> None:
     """Print the table."""
-    print(f"{'':40}{'line':>8}{'too high':>10}{'too low':>10}{'none':>8}{'doubling':>10}")
+    print(f"{'':40}{'line':>8}{'wide':>8}{'too high':>10}{'too low':>10}{'none':>8}{'doubling':>10}")
     for place, (name, _) in enumerate(shapes(RIGHT[0])):
         needs = [[*shapes(right)][place][1] for right in RIGHT]
-        columns = [[len(search(need, one).tried) for need in needs] for one in (extended, too_high, too_low, None)]
+        columns = [[len(search(need, one).tried) for need in needs] for one in (extended, wide, too_high, too_low, None)]
         columns.append([doubling_and_halving(need) for need in needs])
         cells = [f"{min(tries)}-{max(tries)}" for tries in columns]
-        print(f"{name:40}{cells[0]:>8}{cells[1]:>10}{cells[2]:>10}{cells[3]:>8}{cells[4]:>10}")
+        print(f"{name:40}{cells[0]:>8}{cells[1]:>8}{cells[2]:>10}{cells[3]:>10}{cells[4]:>8}{cells[5]:>10}")
 
 
 if __name__ == "__main__":

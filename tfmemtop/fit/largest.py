@@ -271,7 +271,10 @@ class LargestSearch:
             return low + close
         if self.tried[-1].tried.passed:
             if top == high:
-                return sure if sure > low + close else (sure + top) // 2
+                # A value below the likely one failed. That leaves what surely passes, and the value next to it.
+                if sure > low + close:
+                    return sure
+                return low + close if low <= prediction.surely + close else (low + top) // 2
             # The first prediction comes from far smaller values. Later ones are better.
             first = prediction is self.first_prediction
             return max(low + close, (sure + top) // 2 if first else (sure + 3 * top) // 4)
