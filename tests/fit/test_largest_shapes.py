@@ -163,7 +163,9 @@ def main() -> None:
     print(f"{'':40}{'line':>8}{'wide':>8}{'too high':>10}{'too low':>10}{'none':>8}{'doubling':>10}")
     for place, (name, _) in enumerate(shapes(RIGHT[0])):
         needs = [[*shapes(right)][place][1] for right in RIGHT]
-        columns = [[len(search(need, one).tried) for need in needs] for one in (extended, wide, too_high, too_low, None)]
+        columns = [
+            [len(search(need, one).tried) for need in needs] for one in (extended, wide, too_high, too_low, None)
+        ]
         columns.append([doubling_and_halving(need) for need in needs])
         cells = [f"{min(tries)}-{max(tries)}" for tries in columns]
         print(f"{name:40}{cells[0]:>8}{cells[1]:>8}{cells[2]:>10}{cells[3]:>10}{cells[4]:>8}{cells[5]:>10}")
