@@ -252,11 +252,19 @@ async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines) -> Non
     assert [run.argv[-1] for run in screen.all(Run)][1:] == ["the next"]
 
 
-async def test_of_two_relaunches_the_second_is_started(engines: Engines) -> None:
-    screen = await engines.python(FOREVER)
+async def test_of_two_relaunches_the_second_is_started(engines: Engines, tmp_path: Path) -> None:
+    may_end = tmp_path / "may end"
+    screen = await engines.python(
+        "import pathlib, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: None)\nprint('up', flush=True)\n"
+        f"while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.01)"
+    )
     await screen.until_shown("up")
     await screen.client.send(Relaunch(argv=["echo", "one"], settings=Settings(gpus=())))
     await screen.client.send(Relaunch(argv=["echo", "two"], settings=Settings()))
+    # This is answered after the engine has received both. Only then does the script end.
+    await screen.client.send(SendSignal(pids=[os.getpid()], signal=signal.SIGKILL))
+    await screen.until(Notice, lambda notice: notice.key == "signal")
+    may_end.touch()
     await screen.until_shown("two")
     assert [run.argv[-1] for run in screen.all(Run)][1:] == ["two"]
 

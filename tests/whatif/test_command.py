@@ -98,6 +98,14 @@ def test_without_a_trace_it_says_how_to_get_one() -> None:
     assert done.returncode == 2 and "no first steps; record again without --no-probe" in done.stderr
 
 
+@pytest.mark.programs
+def test_without_a_trace_it_says_what_the_probe_could_not_do() -> None:
+    # On an H200, with a TensorFlow without the headers of its profiler.
+    done = command(str(RECORDINGS / "windows" / "no-events.jsonl"))
+    assert done.returncode == 2 and "the probe cannot record the events of this TensorFlow" in done.stderr
+    assert "--no-probe" not in done.stderr
+
+
 def outcome(**figures: Any) -> Outcome:
     usual = {"in_use": 8 * GIB, "peak": 10 * GIB, "pool": 12 * GIB, "peak_pool": 12 * GIB, "growths": 5}
     return Outcome(**({"fits": True, "largest_free": 3 * GIB, "allocations": 900} | usual | figures))

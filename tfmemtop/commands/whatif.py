@@ -20,6 +20,7 @@ from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.session.whatif import Unanswered, ask, traced
 from tfmemtop.state import State, apply
+from tfmemtop.state.holder_choice import missing
 from tfmemtop.state.no_holders import unused_probe
 from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
@@ -59,7 +60,7 @@ def run(arguments: Arguments) -> int:
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = NO_TRACE_OUTSIDE if state.run.outside else no_trace(unused_probe(state))
+        untraced = NO_TRACE_OUTSIDE if state.run.outside else no_trace(unused_probe(state), missing(state))
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))

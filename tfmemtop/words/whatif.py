@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tfmemtop.events import Probe, SettingReplayed
+from tfmemtop.events import Holders, Probe, SettingReplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together
 from tfmemtop.units import GIB, MIB, UNKNOWN, format_bytes, format_count, format_short
 from tfmemtop.words.counting import counted
-from tfmemtop.words.holders import operation
+from tfmemtop.words.holders import operation, windowless_text
 from tfmemtop.words.limits import typed
 from tfmemtop.words.probe import why_unused
 
@@ -20,12 +20,12 @@ NO_TRACE_OUTSIDE = (
 """For a recording without a trace, of a process that was read from outside."""
 
 
-def no_trace(probe: Probe | None) -> str:
+def no_trace(probe: Probe | None, refused: Holders | None) -> str:
     """Return the line for a recording without a trace, of a script that tfmemtop started.
 
-    *probe* reports why the script ran without the probe, if that is known.
+    *probe* reports why the script ran without the probe, and *refused* why it could not record, if that is known.
     """
-    why = why_unused(probe)
+    why = why_unused(probe) or windowless_text(refused)
     return f"{_NO_TRACE}: {why}" if why else f"{_NO_TRACE}; {_NO_PROBE}"
 
 
