@@ -72,13 +72,13 @@ def test_each_restart_is_a_session_with_a_recording_of_its_own(notebook: Noteboo
     notebook.restart()
     second = notebook.session()
     assert second.id != first.id
-    assert _ended(first).exit_code == 0
+    # The exit code is not known if the manager has collected the status before the engine. The same holds for a signal.
+    assert _ended(first).exit_code in (0, None)
     runs = [event for event in read(place_for(first.id)).events() if isinstance(event, ev.Run)]
     assert [run.kernel for run in runs] == [notebook.manager.connection_file]
     # If the manager kills the process that it started, no other process remains.
     os.kill(notebook.pid, signal.SIGKILL)
     end = _ended(second)
-    # The signal is not known if the manager has collected the status before the engine.
     assert (end.exit_code, end.signal) in ((None, signal.SIGKILL), (None, None))
     assert place_for(first.id).stat().st_size and place_for(second.id).stat().st_size
     notebook.restart()
