@@ -306,6 +306,42 @@ print(Direct(os.path.dirname(tf.__file__), tf.__version__).check(CPU, 0, public)
 """
 
 
+CHANGING = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import tensorflow as tf
+from tfmemtop.agent.direct import Direct
+from tfmemtop.agent.trust import CPU
+
+kept, left = [tf.zeros([1 << 20])], 0
+
+def allocate():
+    global left
+    if left:
+        left -= 1
+        kept.append(tf.zeros([1 << 20]))
+
+direct = Direct(os.path.dirname(tf.__file__), tf.__version__, allocate)
+direct.take(CPU, 0)  # finds the pool; after that, each copy is one of the figures
+found = []
+for changes in (0, 1, 2):
+    left = changes
+    reading = direct.take(CPU, 0).reading
+    public = tf.config.experimental.get_memory_info("CPU:0")
+    found.append([left, reading.in_use, public["current"]])
+print(json.dumps(found))
+"""
+
+
+def test_a_pool_that_changes_while_it_is_read_is_read_again(forked_bare: Fork) -> None:
+    done = outcome(forked_bare(CHANGING, str(ROOT)))
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert [left for left, _, _ in found] == [0, 0, 0]
+    assert all(in_use == public for _, in_use, public in found), found
+    assert found[0][1] < found[1][1] < found[2][1]
+
+
 def test_tables_that_do_not_fit_are_not_believed(forked_bare: Fork) -> None:
     done = outcome(forked_bare(CHECKED, str(ROOT), json.dumps(TABLES)))
     assert done.code == 0, done.err
