@@ -258,7 +258,9 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     rows = [row for row in all_rows if is_cpu(row.device) and row.pid in pids]
     limit = _sum_limits(rows)
     host = state.session.host_memory if state.session else None
-    capacity = limit if limit is not None else host
+    # Until a relaunched script has made its devices, its pool is as large as was chosen.
+    chosen = state.run.settings.limit(has_gpus=False) if state.run and not rows else None
+    capacity = next((size for size in (limit, chosen, host) if size is not None), None)
     layers = [Layer(LayerKind.IN_USE, Share.IN_USE, in_use)]
     if pool is not None and readings:
         layers.append(Layer(LayerKind.CACHED, Share.CACHED, max(0, pool - in_use)))
