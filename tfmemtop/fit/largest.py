@@ -271,7 +271,8 @@ class LargestSearch:
             return low + close
         if self.tried[-1].tried.passed:
             if top == high:
-                # A value below the likely one failed. That leaves what surely passes, and the value next to it.
+                # A value failed that was likely to pass. What surely passes is still believed: try it, then the value
+                # next to it. If that passes as well, try the middle.
                 if sure > low + close:
                     return sure
                 return low + close if low <= prediction.surely + close else (low + top) // 2
