@@ -27,9 +27,60 @@ _POINTER, _VECTOR = Struct("<Q"), Struct("<QQQ")
 _MOST_VARIABLES = 8 * MIB
 _MOST_GPUS = 64
 _PIECE = 4 * MIB
-_SEARCH_S, _LONGEST_S = 2.0, 10.0
-"""The most CPU time and the most wall-clock time of a search. On a busy machine a low priority gets CPU time slowly."""
+_SEARCH_S, _PART_S = 2.0, 3.0
+"""The most CPU time of a search, and the most wall-clock time of one part of it.
+
+On a busy machine a thread with a low priority gets CPU time slowly.
+"""
 _NICE = 10
+
+
+class Search:
+    """Searches *regions* for objects that begin with one of *needles*: a part at each :meth:`proceed`.
+
+    The CPU time of the whole search is bounded, and so is the wall-clock time of each part. On a busy machine a search
+    takes more parts.
+    """
+
+    def __init__(self, memory: RemoteMemory, needles: list[bytes], regions: Regions) -> None:
+        self._memory = memory
+        self._needles = needles
+        self._pieces = (
+            (at, min(_PIECE, end - at)) for start, end in regions.pieces for at in range(start, end, _PIECE)
+        )
+        self._left_s = _SEARCH_S
+        self.over = False
+
+    def proceed(self) -> list[int]:
+        """Search the next part, and return the addresses of what was found in it.
+
+        It runs in a thread of its own with a lower priority: the calling thread could not raise its priority again
+        afterwards.
+        """
+        if self.over:
+            return []
+        with ThreadPoolExecutor(1, initializer=_be_nice) as apart:
+            return apart.submit(lambda: list(self._part())).result()
+
+    def _part(self) -> Iterator[int]:
+        begun, until = time.thread_time(), time.monotonic() + _PART_S
+        for at, size in self._pieces:
+            yield from self._in_piece(at, self._memory.block(at, size) or b"")
+            spent = time.thread_time() - begun
+            if spent > self._left_s:
+                break
+            if time.monotonic() > until:
+                self._left_s -= spent
+                return
+        self.over = True
+
+    def _in_piece(self, start: int, piece: bytes) -> Iterator[int]:
+        for needle in self._needles:
+            place = piece.find(needle)
+            while place >= 0:
+                if place % 8 == 0:
+                    yield start + place
+                place = piece.find(needle, place + 8)
 
 
 class Lists:
@@ -96,29 +147,9 @@ class Lists:
         found = self._memory.values(address, _POINTER)
         return int(found[0]) if found else 0
 
-    def search(self, regions: Regions) -> list[int]:
-        """Search the process's memory for objects that may be allocators with a pool, and return their addresses.
-
-        The time is bounded. The search runs in a thread of its own with a lower priority: the calling thread could not
-        raise its priority again afterwards.
-        """
-        with ThreadPoolExecutor(1, initializer=_be_nice) as apart:
-            return apart.submit(lambda: list(self._search(regions))).result()
-
-    def _search(self, regions: Regions) -> Iterator[int]:
-        needles = [_POINTER.pack(table) for table in self._pools]
-        begun, until = time.thread_time(), time.monotonic() + _LONGEST_S
-        for start, end in regions.pieces:
-            for at in range(start, end, _PIECE):
-                if time.thread_time() - begun > _SEARCH_S or time.monotonic() > until:
-                    return
-                piece = self._memory.block(at, min(_PIECE, end - at)) or b""
-                for needle in needles:
-                    place = piece.find(needle)
-                    while place >= 0:
-                        if place % 8 == 0:
-                            yield at + place
-                        place = piece.find(needle, place + 8)
+    def search(self, regions: Regions) -> Search:
+        """Return a search of the process's memory for objects that may be allocators with a pool."""
+        return Search(self._memory, [_POINTER.pack(table) for table in self._pools], regions)
 
     def _listed(self, vector: int, size: int, place: int) -> list[int]:
         found = self._memory.values(vector, _VECTOR)

@@ -10,7 +10,7 @@ from tfmemtop.agent.layouts import Figures, Layout, layout_of
 from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.outside import which
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
-from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists
+from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists, Search
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
 from tfmemtop.engine.sources.outside.rights import in_the_way, rights
@@ -48,7 +48,7 @@ class Look:
         self._memory: RemoteMemory | None = None
         self._lists: Lists | None = None
         self._pools: dict[str, Pool] = {}
-        self._searched = False
+        self._search: Search | None = None
         self._children: list[int] = []
 
     def close(self) -> None:
@@ -199,10 +199,10 @@ class Look:
             known = self._pools.get(device)
             if (known is None or known.address != address) and lists.keeps_pool(address):
                 self._take(device, address)
-        if not self._pools and not lists.named and not self._searched:
-            self._searched = True
-            for address in lists.search(Regions(list(mappings(self.pid)))):
-                self._take(None, address)
+        if not self._pools and not lists.named and self._search is None:
+            self._search = lists.search(Regions(list(mappings(self.pid))))
+        for address in self._search.proceed() if self._search is not None else ():
+            self._take(None, address)
 
     def _take(self, device: str | None, address: int) -> None:
         assert self._memory is not None and self.layout is not None
@@ -222,7 +222,7 @@ class Look:
             self._memory.close()
         self._memory = self._lists = None
         self._pools = {}
-        self._searched = False
+        self._search = None
 
 
 def _device_called(name: str) -> str | None:
