@@ -7,6 +7,7 @@ import pytest
 
 from tests import streams
 from tests.whatif.traced import parts
+from tfmemtop import recording
 from tfmemtop.events import Replayed, SettingReplayed, Trace
 from tfmemtop.events import replayed as rp
 from tfmemtop.units import MIB
@@ -16,6 +17,7 @@ from tfmemtop.whatif.expecting import largest, main
 from tfmemtop.whatif.scaled import Scaling, Valued, sizes
 
 WEIGHTS = 6 * MIB
+BATCHES = Path(__file__).parents[1] / "recordings" / "batches"
 
 
 def run_of(batch: int, *, swapped: bool = False) -> list[Trace]:
@@ -49,6 +51,27 @@ def test_each_allocation_grows_as_it_did_between_two_runs(swapped: bool) -> None
 def test_what_the_smaller_run_did_not_make_stays_as_it_is() -> None:
     without = course_of(parts(["1 1 MemoryAllocation#requested_bytes=64,addr=1,tf_op=init#"]))
     assert [*sizes(Scaling(Valued(1, without), Valued(4, course(4))).course(40))][1:] == [4 * MIB, MIB, WEIGHTS]
+
+
+def recorded(batch: int) -> Course:
+    """Return the trace of four layers of 1,024 units that were trained with *batch*."""
+    events = recording.read(BATCHES / f"dense-{batch}.jsonl").events()
+    return course_of([event for event in events if isinstance(event, Trace)])
+
+
+def test_what_one_run_allocates_more_often_has_not_grown() -> None:
+    # In the run with 129, Adam allocates the 4 MiB of a layer's weights four times; in that with 64, twice.
+    with_2700 = sizes(Scaling(Valued(64, recorded(64)), Valued(129, recorded(129))).course(2700))
+    assert max(with_2700) == 2700 * 1024 * 4  # the outputs of a layer
+
+
+def test_a_partner_that_is_far_too_small_is_another_allocation() -> None:
+    def made(place: int, size: int, operation: str) -> str:
+        return f"1 {place} MemoryAllocation#requested_bytes={size},addr={place},tf_op={operation}#"
+
+    small = course_of(parts([made(1, 64, "update"), made(2, WEIGHTS, "init")]))
+    large = course_of(parts([made(1, WEIGHTS, "update")]))
+    assert [*sizes(Scaling(Valued(4, small), Valued(6, large)).course(100))] == [WEIGHTS]
 
 
 @pytest.mark.parametrize(("right", "near"), [(1, 4), (7, 4), (4096, 12), (0, 12), (1000, 12), (999, 4096)])

@@ -115,8 +115,8 @@ def _line(points: Sequence[tuple[int, float]]) -> PeakLine | None:
 class Prediction(NamedTuple):
     """What replays with other values predict.
 
-    All values up to ``surely`` pass. ``likely`` is probably the largest value that passes. No value above ``at_most``
-    passes. ``values`` are those of the two tries that were replayed.
+    All values up to ``surely`` should pass. ``likely`` is probably the largest value that passes. Values above
+    ``at_most`` should fail. ``values`` are those of the two tries that were replayed.
     """
 
     surely: int

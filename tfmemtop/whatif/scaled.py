@@ -54,15 +54,20 @@ class Scaling:
         """Return for each allocation the bytes that one more of the value adds."""
         before, mine = _by_operation(smaller), _by_operation(self.base.course)
         was = [*sizes(smaller)]
+        anywhere = frozenset(was)
         slopes = [0.0] * len(self._had)
         for name, numbers in mine.items():
             partners = _partners(
                 [self._had[number] for number in numbers], [was[other] for other in before.get(name, ())]
             )
             for number, partner in zip(numbers, partners, strict=True):
+                had = self._had[number]
                 # With a value of 0, no allocation can have a size below zero.
-                most = self._had[number] / self.base.value
-                slopes[number] = min(most, max(0, self._had[number] - partner) / self._apart)
+                most = had / self.base.value
+                slope = max(0, had - partner) / self._apart
+                if slope > most and had in anywhere:
+                    slope = 0.0  # the partner is another allocation: other operations have this size in both runs
+                slopes[number] = min(most, slope)
         return slopes
 
 
@@ -70,18 +75,17 @@ def _partners(had: Sequence[int], was: Sequence[int]) -> list[int]:
     """Return for each size that an operation *had* its partner among the sizes *was* of the run with the smaller value.
 
     Threads take turns in another order in each run. So equal sizes become partners first, and then sizes by their rank.
+    A size that the smaller run has too, but fewer times, has not grown: an operation that updates a variable in place
+    allocates only if another thread reads the variable just then.
     """
-    left = Counter(was)
-    partners: list[int | None] = []
-    for size in had:
-        partners.append(size if left[size] else None)
-        left[size] -= bool(left[size])
-    rest = sorted(left.elements())
-    open_places = sorted((place for place, partner in enumerate(partners) if partner is None), key=lambda at: had[at])
+    rest = sorted((Counter(was) - Counter(had)).elements())
+    known = frozenset(was)
+    open_places = sorted((place for place, size in enumerate(had) if size not in known), key=lambda at: had[at])
+    partners = [*had]
     # If the two runs have different numbers of sizes, the partner is the size with the same relative rank.
-    for rank, place in enumerate(open_places):
-        partners[place] = rest[rank * len(rest) // len(open_places)] if rest else had[place]
-    return [size if partner is None else partner for size, partner in zip(had, partners, strict=True)]
+    for rank, place in enumerate(open_places if rest else ()):
+        partners[place] = rest[rank * len(rest) // len(open_places)]
+    return partners
 
 
 def _by_operation(course: Course) -> dict[str, Sequence[int]]:

@@ -62,7 +62,7 @@ def _predicted(prediction: Prediction, wanted: Wanted) -> str:
     else:
         said.append(f"{wanted.lowest} is likely to fail")
     if at_most < wanted.highest:
-        said.append(f"nothing above {at_most} passes")
+        said.append(f"values above ~{at_most} should fail")
     *others, last = said
     return f"{start}: {', '.join(others)}{',' * (len(others) > 1)} and {last}."
 
