@@ -175,6 +175,20 @@ def test_a_row_that_is_no_target_any_more_is_kept_for_a_while() -> None:
     assert list(wrongs(overview(made, 60 + GONE_S))) == ["0"]
 
 
+def test_a_job_that_is_gone_as_a_whole_has_probably_ended() -> None:
+    made = cluster(5 * GIB, 5 * GIB)
+    overview(made, 2)
+    made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", 5 * GIB, "0")], 60)
+    partly = overview(made, 60)
+    made.take(Lane.FIGURES, [], 70)
+    wholly = overview(made, 70)
+    assert (partly.wrong, wholly.wrong) == (1, 0)
+    assert wrongs(wholly) == {"1": "gone 00:01:09", "0": "gone 00:00:10"}
+    rank = partly.rows[0]
+    assert at_length(rank.row, rank.wrongs[0]).endswith("but has some of another rank of job 42.")
+    assert "probably all have ended" in at_length(wholly.rows[0].row, wholly.rows[0].wrongs[0])
+
+
 def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:
     made = cluster(5 * GIB)
     runs = [figure("tfmemtop_run_info", 1, rank, uuid="", device="", user="ada") for rank in "01"]

@@ -4,7 +4,7 @@ Some problems come as findings from the exporters: the rules made them on the ma
 here, from the figures only.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from statistics import median
 
@@ -35,7 +35,8 @@ class Kind(IntEnum):
     OTHER = 7  # a finding of any other kind
     UNREAD = 8  # a rank that runs and has loaded TensorFlow, but nothing is known of its memory
     NO_TENSORFLOW = 9  # a rank that runs, but has not loaded TensorFlow
-    ENDED = 10  # the run has ended: nothing is wrong, but no more figures will come
+    GONE = 10  # neither this row nor another of its job or host has figures: probably all has ended
+    ENDED = 11  # the run has ended: nothing is wrong, but no more figures will come
 
 
 class Wrong(msgspec.Struct, frozen=True, gc=False):
@@ -103,13 +104,14 @@ def overview(cluster: Cluster, now: float) -> Overview:
     """Return the rows that *cluster* has at the time *now*, with their problems, and sorted by them."""
     rows = cluster.rows()
     medians = _Medians(rows)
-    judged = sorted((_judged(row, medians) for row in rows), key=_order)
+    living = {_job_or_host(row) for row in rows if row.silence is None}
+    judged = sorted((_judged(row, medians, living) for row in rows), key=_order)
     return Overview(
         tuple(judged),
         now,
         len({row.host for row in rows}),
         len({row.job for row in rows if row.rank}),
-        sum(1 for one in judged if one.worst < Kind.ENDED),
+        sum(1 for one in judged if one.worst < Kind.GONE),
     )
 
 
@@ -177,9 +179,14 @@ def _middles(groups: _Groups) -> dict[tuple[str, ...], tuple[float, float]]:
     return {group: (usual, median(abs(one - usual) for one in groups[group])) for group, usual in middles.items()}
 
 
-def _judged(row: ClusterRow, medians: _Medians) -> Judged:
+def _job_or_host(row: ClusterRow) -> tuple[str, ...]:
+    """Return the key of the rows that usually end together: the ranks of a job, or the GPUs of a host."""
+    return (row.job, row.user, row.run) if row.rank else (row.host,)
+
+
+def _judged(row: ClusterRow, medians: _Medians, living: Collection[tuple[str, ...]]) -> Judged:
     remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
-    return Judged(row, tuple(_wrongs(row, medians)), remarks)
+    return Judged(row, tuple(_wrongs(row, medians, living)), remarks)
 
 
 def _is_remark(key: str, severity: str) -> bool:
@@ -190,10 +197,11 @@ def _is_remark(key: str, severity: str) -> bool:
     return severity == "info" and key not in _KINDS
 
 
-def _wrongs(row: ClusterRow, medians: _Medians) -> Sequence[Wrong]:
+def _wrongs(row: ClusterRow, medians: _Medians, living: Collection[tuple[str, ...]]) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # The earlier problems may be gone by now; that is not known.
-        return [Wrong(Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
+        over = row.silence is Silence.GONE and _job_or_host(row) not in living
+        return [Wrong(Kind.GONE if over else Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
     wrongs = [
         Wrong(_KINDS.get(key, Kind.OTHER), key) for key, severity in row.findings if not _is_remark(key, severity)
     ]

@@ -29,7 +29,7 @@ def in_short(judged: Judged) -> str:
 
 
 def _short(wrong: Wrong) -> str:
-    if wrong.kind is Kind.SILENT and wrong.silence is not None:
+    if wrong.silence is not None and wrong.silence in _SILENT:
         since = f" {format_duration(wrong.silent_s)}" if wrong.silent_s >= 1 else ""
         return _SILENT[wrong.silence] + since
     if wrong.kind is Kind.RUNS_OUT_SOON and wrong.left_s is not None:
@@ -66,8 +66,8 @@ def at_length(row: ClusterRow, wrong: Wrong) -> str:
             return _outlier(row, wrong)
         case Kind.SLOW:
             return _slow(row, wrong)
-        case Kind.SILENT:
-            return _silent(wrong)
+        case Kind.SILENT | Kind.GONE:
+            return _silent(row, wrong)
         case Kind.UNREAD:
             return "This rank has loaded TensorFlow, but none of its memory was read: it uses none, or cannot be read."
         case Kind.NO_TENSORFLOW:
@@ -128,13 +128,16 @@ def _slow(row: ClusterRow, wrong: Wrong) -> str:
     )
 
 
-def _silent(wrong: Wrong) -> str:
+def _silent(row: ClusterRow, wrong: Wrong) -> str:
     since = f" for {format_duration(wrong.silent_s)}" if wrong.silent_s >= 1 else ""
     if wrong.silence is Silence.DOWN:
         return f"The exporter has not answered Prometheus{since}. The figures are the last ones."
     if wrong.silence is Silence.OLD:
         return f"The figures are {format_duration(wrong.silent_s)} old: no newer ones are written."
-    return f"Prometheus has had no figures{since}: the run has ended, or it is no longer a target."
+    others = f"other rank of job {safe(row.job)}" if row.rank else "other GPU of the host"
+    if wrong.kind is Kind.GONE:
+        return f"Prometheus has had no figures{since}, and has none of any {others}: probably all have ended."
+    return f"Prometheus has had no figures{since}, but has some of an{others}."
 
 
 def _rate(rate: float) -> str:

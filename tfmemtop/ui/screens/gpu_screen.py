@@ -103,7 +103,7 @@ class FoundPanel(Panel):
         row, remark = self.judged.row, MARKS[Severity.INFO]
         groups = grouped(self.findings)
         wrongs = [one for one in self.judged.wrongs if one.kind not in self.twice]
-        told = [(remark if one.kind is Kind.ENDED else wrong, words.at_length(row, one)) for one in wrongs]
+        told = [(remark if one.kind >= Kind.GONE else wrong, words.at_length(row, one)) for one in wrongs]
         for (mark, style), sentence in [*told, *((remark, words.remark(key)) for key in self.judged.remarks)]:
             rows = enumerate(wrap(sentence, room))
             lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in rows]
