@@ -27,7 +27,7 @@ from tfmemtop.events import (
     Unseen,
     Windowless,
 )
-from tfmemtop.probe.build import Built
+from tfmemtop.probe.built import Built
 
 PACKAGE = Path(__file__).parents[2] / "tfmemtop"
 

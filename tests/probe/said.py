@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tfmemtop.events import Probe, Unbuilt, decode_event
-from tfmemtop.probe.build import Built
+from tfmemtop.probe.built import Built
 from tfmemtop.words.probe import probe_text, unbuilt_remedy, unbuilt_text
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.probe.said import said
-from tfmemtop.probe.build import Built, build, find_compiler
+from tfmemtop.probe.build import build, find_compiler
+from tfmemtop.probe.built import Built
 
 BUILDS = """
 import json, sys

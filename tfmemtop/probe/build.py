@@ -19,9 +19,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tfmemtop import boot
+from tfmemtop.probe.built import Built
 from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe, digest_in
 from tfmemtop.probe.installing import install_command
 
@@ -83,20 +84,6 @@ REPLAY = Product(
     )
 )
 _PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
-
-
-class Built(NamedTuple):
-    """The result of a build.
-
-    If ``state`` is ``built``, the next three fields are as in :class:`Library`. Otherwise ``unbuilt`` has the fields of
-    an event's ``Unbuilt``.
-    """
-
-    state: Literal["built", "unavailable", "failed"]
-    path: str = ""
-    digest: str = ""
-    checksum: int = 0
-    unbuilt: dict[str, Any] | None = None
 
 
 _MISSING = ("no_framework", "no_headers", "no_compiler")

@@ -1,8 +1,7 @@
 """The rule for cards whose memory is full while they compute little."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from tfmemtop.rules.finding import DeviceFinding, Question, Severity
 from tfmemtop.rules.remedy import Action, Remedy
@@ -102,7 +101,7 @@ def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
             whole=whole,
             percent=percent,
             span_s=span_s,
-            cores=fmean(host) / 100 if host else None,
+            cores=_mean(host) / 100 if host else None,
             reserved=device.growth is False and not device.asynchronous,
         )
 
@@ -118,13 +117,18 @@ def _idle_percent(card: DeviceState, since: float) -> float | None:
     readings = _busy(card, since)
     if len(readings) < LEAST_READINGS:
         return None
-    percent = fmean(readings)
+    percent = _mean(readings)
     return percent if percent < IDLE_PERCENT else None
 
 
 def _busy(card: DeviceState, since: float) -> list[int]:
     """Return how busy *card* was at each reading from *since* on, in percent."""
     return [percent for t, percent in card.busy if t >= since]
+
+
+def _mean(values: Sequence[float]) -> float:
+    # statistics.fmean would load half a megabyte of modules into the screen.
+    return sum(values) / len(values)
 
 
 def _of_others(state: State, card: DeviceState, used: int) -> bool:
@@ -142,6 +146,6 @@ def _working(state: State, idle: RunDevice, since: float) -> tuple[int, float] |
         if device.pid != idle.pid or device.card is None or device.card is idle.card:
             continue
         busy = _busy(device.card, since)
-        if busy and fmean(busy) >= IDLE_PERCENT:
-            return device.card.info.index, fmean(busy)
+        if busy and (mean := _mean(busy)) >= IDLE_PERCENT:
+            return device.card.info.index, mean
     return None

@@ -19,8 +19,7 @@ from tfmemtop.whatif.asking import request
 from tfmemtop.whatif.course import is_complete
 from tfmemtop.whatif.expected import LONGEST_S, Expected, answered
 from tfmemtop.whatif.expected import WORKER as EXPECTING
-from tfmemtop.whatif.settings import Present, present
-from tfmemtop.whatif.worker import Asked
+from tfmemtop.whatif.settings import Asked, Present, present
 
 _WORKER = "tfmemtop.whatif.worker"
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from tfmemtop.events import Effective
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.probe.replaying import Ends, Question
@@ -34,6 +36,15 @@ class Present(NamedTuple):
     def question(self) -> Question:
         """The question what happens under this setting."""
         return Question(self.growth, self.collects, self.limit)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The question: the TensorFlow to replay with, by its folder and version, and the setting that the process has."""
+
+    tensorflow: str
+    version: str
+    present: Present
+    t: float = 0.0
 
 
 def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Present:

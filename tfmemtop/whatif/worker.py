@@ -14,17 +14,8 @@ from tfmemtop.events import Replayed, Trace, Unbuilt, Unreplayed, encode
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
-from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.settings import Asked
 from tfmemtop.whatif.table import replayed, told
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """The question: the TensorFlow to replay with, by its folder and version, and the setting that the process has."""
-
-    tensorflow: str
-    version: str
-    present: Present
-    t: float = 0.0
 
 
 def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:

@@ -14,8 +14,7 @@ from tfmemtop.engine.sources.beside import Beside
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
-from tfmemtop.probe.build import Built
-from tfmemtop.probe.cache import refuse, whole
+from tfmemtop.probe.built import Built
 
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
@@ -103,6 +102,8 @@ class Probes:
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
         """Stop using a library that ended the process that loaded it. *number* is the signal, if it is known."""
+        from tfmemtop.probe.cache import refuse
+
         self._unfit.add(built.digest)
         note, file, detail = ProbeNote.ENDED_PROCESS, "", ""
         try:
@@ -203,6 +204,8 @@ class _Build:
         """Whether the library that was built has been deleted or changed since."""
         if self.outcome is None or self.outcome.state is not ProbeState.BUILT:
             return False
+        from tfmemtop.probe.cache import whole  # here, since it loads OpenSSL, and most runs need it never
+
         return not whole(Path(self.outcome.built.path), self.outcome.built.digest)
 
     def let_go(self) -> None:

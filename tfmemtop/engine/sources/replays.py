@@ -1,7 +1,7 @@
 """Replays the recorded allocations of a process under other settings, by a worker process beside the script."""
 
 import asyncio
-import tempfile
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,8 +25,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.whatif.asking import request
-from tfmemtop.whatif.settings import present
-from tfmemtop.whatif.worker import Asked
+from tfmemtop.whatif.settings import Asked, present
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run; also ended processes of which something is kept
@@ -181,7 +180,7 @@ def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replay
     def answered(output: bytes | None) -> None:
         done(_Failed(Unreplayed.SLOW, "", round(_LONGEST_S)) if output is None else _parse(output))
 
-    with tempfile.TemporaryFile() as file:
+    with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
         file.write(asked)
         file.seek(0)
         return Beside(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
