@@ -220,7 +220,10 @@ def test_pythons_own_options_are_told_from_the_scripts(command: list[str], flag:
 def test_a_process_that_another_session_watches_is_told_with_that_session() -> None:
     other = Path("/tmp/nobody/qzpx9/hook.sock")
     environment = dict(os.environ) | {"PYTHONPATH": str(INJECT), "TFMEMTOP_SOCKET": str(other)}
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment) as process:
+    waits, pipe = [sys.executable, "-c", "print(flush=True); input()"], subprocess.PIPE
+    with subprocess.Popen(waits, stdin=pipe, stdout=pipe, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # before this, its environment may not be readable yet
         ours = mark(Path("/tmp/nobody/fj83t/hook.sock"))
         found = hook_absence.absence(process.pid, INJECT, ours)
         same = hook_absence.absence(process.pid, INJECT, mark(other))
