@@ -185,7 +185,7 @@ def test_a_job_that_is_gone_as_a_whole_has_probably_ended() -> None:
     assert (partly.wrong, wholly.wrong) == (1, 0)
     assert wrongs(wholly) == {"1": "gone 00:01:09", "0": "gone 00:00:10"}
     rank = partly.rows[0]
-    assert at_length(rank.row, rank.wrongs[0]).endswith("but has some of another rank of job 42.")
+    assert at_length(rank.row, rank.wrongs[0]).endswith("Another rank of job 42 has not ended.")
     assert "probably all have ended" in at_length(wholly.rows[0].row, wholly.rows[0].wrongs[0])
 
 

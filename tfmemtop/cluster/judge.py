@@ -35,7 +35,7 @@ class Kind(IntEnum):
     OTHER = 7  # a finding of any other kind
     UNREAD = 8  # a rank that runs and has loaded TensorFlow, but nothing is known of its memory
     NO_TENSORFLOW = 9  # a rank that runs, but has not loaded TensorFlow
-    GONE = 10  # neither this row nor another of its job or host has figures: probably all has ended
+    GONE = 10  # Prometheus lost this row and all others of its job or host: probably they have ended
     ENDED = 11  # the run has ended: nothing is wrong, but no more figures will come
 
 
@@ -104,8 +104,8 @@ def overview(cluster: Cluster, now: float) -> Overview:
     """Return the rows that *cluster* has at the time *now*, with their problems, and sorted by them."""
     rows = cluster.rows()
     medians = _Medians(rows)
-    living = {_job_or_host(row) for row in rows if row.silence is None}
-    judged = sorted((_judged(row, medians, living) for row in rows), key=_order)
+    going_on = {_job_or_host(row) for row in rows if row.silence not in (Silence.GONE, Silence.ENDED)}
+    judged = sorted((_judged(row, medians, going_on) for row in rows), key=_order)
     return Overview(
         tuple(judged),
         now,
@@ -184,9 +184,9 @@ def _job_or_host(row: ClusterRow) -> tuple[str, ...]:
     return (row.job, row.user, row.run) if row.rank else (row.host,)
 
 
-def _judged(row: ClusterRow, medians: _Medians, living: Collection[tuple[str, ...]]) -> Judged:
+def _judged(row: ClusterRow, medians: _Medians, going_on: Collection[tuple[str, ...]]) -> Judged:
     remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
-    return Judged(row, tuple(_wrongs(row, medians, living)), remarks)
+    return Judged(row, tuple(_wrongs(row, medians, going_on)), remarks)
 
 
 def _is_remark(key: str, severity: str) -> bool:
@@ -197,10 +197,10 @@ def _is_remark(key: str, severity: str) -> bool:
     return severity == "info" and key not in _KINDS
 
 
-def _wrongs(row: ClusterRow, medians: _Medians, living: Collection[tuple[str, ...]]) -> Sequence[Wrong]:
+def _wrongs(row: ClusterRow, medians: _Medians, going_on: Collection[tuple[str, ...]]) -> Sequence[Wrong]:
     if row.silence not in (None, Silence.ENDED):
         # The earlier problems may be gone by now; that is not known.
-        over = row.silence is Silence.GONE and _job_or_host(row) not in living
+        over = row.silence is Silence.GONE and _job_or_host(row) not in going_on
         return [Wrong(Kind.GONE if over else Kind.SILENT, silence=row.silence, silent_s=row.silent_s)]
     wrongs = [
         Wrong(_KINDS.get(key, Kind.OTHER), key) for key, severity in row.findings if not _is_remark(key, severity)

@@ -134,10 +134,10 @@ def _silent(row: ClusterRow, wrong: Wrong) -> str:
         return f"The exporter has not answered Prometheus{since}. The figures are the last ones."
     if wrong.silence is Silence.OLD:
         return f"The figures are {format_duration(wrong.silent_s)} old: no newer ones are written."
-    others = f"other rank of job {safe(row.job)}" if row.rank else "other GPU of the host"
+    other = f"rank of job {safe(row.job)}" if row.rank else "GPU of this host"
     if wrong.kind is Kind.GONE:
-        return f"Prometheus has had no figures{since}, and has none of any {others}: probably all have ended."
-    return f"Prometheus has had no figures{since}, but has some of an{others}."
+        return f"Prometheus has had no figures{since}. It has none of any other {other}: probably all have ended."
+    return f"Prometheus has had no figures{since}. Another {other} has not ended."
 
 
 def _rate(rate: float) -> str:
