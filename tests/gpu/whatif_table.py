@@ -32,6 +32,7 @@ from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Question, ReplayAnswer, Replayer
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
+from tfmemtop.whatif.waiting import runs_of
 
 _PROGRAM = [sys.executable, "-m", "tfmemtop"]
 _DEVICE = "GPU:0"
@@ -113,7 +114,7 @@ def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool
 def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
     """Return the prediction for each limit in *found*, and the result of its run."""
     limits = sorted(found)
-    with Replayer(program, traced.events, traced.steps, traced.scratch) as replayer:
+    with Replayer(program, traced.events, traced.steps, traced.scratch, runs_of(traced)) as replayer:
         answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
     tried = []
     for limit, answer in zip(limits, answers, strict=True):

@@ -21,7 +21,9 @@ void recorder_stop(const char* path) {
   std::FILE* file = std::fopen(path, "w");
   for (auto& thread : TraceMeRecorder::Stop()) {
     for (auto& event : thread.events) {
-      if (event.name.rfind("Memory", 0) != 0) continue;
+      bool wanted = false;
+      for (const char* kind : {"Memory", "FunctionRun#", "SessionRun#"}) wanted |= event.name.rfind(kind, 0) == 0;
+      if (!wanted) continue;
       std::fprintf(file, "%lld %lld %s\n", (long long)thread.thread.tid, (long long)event.start_time,
                    event.name.c_str());
     }
