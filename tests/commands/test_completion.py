@@ -139,7 +139,7 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
     for line, expected in {
         "tfmemtop rec": "tfmemtop record",
         "tfmemtop --allocator cu": "--allocator cuda_malloc_async",
-        "tfmemtop fit --tr": "fit --tries",
+        "tfmemtop fit --tri": "fit --tries",
         "tfmemtop help out-": "help out-of-memory",
         "tfmemtop replay my": "replay my\\ run.jsonl",
     }.items():
@@ -152,7 +152,7 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
     [
         ("tfmemtop co", {"compare", "completion", "convert"}),
         ("tfmemtop --allocator cu", {"cuda_malloc_async"}),
-        ("tfmemtop fit --tr", {"--tries"}),
+        ("tfmemtop fit --tri", {"--tries"}),
         ("tfmemtop record -o my", {"my run.jsonl"}),
         ("tfmemtop replay my", {"my run.jsonl"}),
         ("tfmemtop help out-", {"out-of-memory"}),

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,12 +151,13 @@ async def test_where_nothing_may_be_written_it_runs_and_is_reachable(
 
 
 async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, full_disk: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
+    # Not tmp_path: with a long TMPDIR, no path in it is short enough for a socket.
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as next_best:
         patch.setenv("XDG_RUNTIME_DIR", str(full_disk))
-        patch.setenv("TMPDIR", str(engines.folder))
+        patch.setenv("TMPDIR", next_best)
         screen = await engines.run("sh", "-c", f"echo here; read line; : {'x' * 900}")
         await screen.until_shown("here")
-        (session,) = [session for session in sessions() if session.socket.startswith(str(engines.folder))]
+        (session,) = [session for session in sessions() if session.socket.startswith(next_best)]
         os.kill(session.pid, signal.SIGTERM)
         await screen.until(RunEnd)
 
