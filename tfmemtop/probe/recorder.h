@@ -273,22 +273,18 @@ class Window {
       const std::string_view what = Field(name, "#eager_op=");
       if (Field(name, ",is_func=") == "1") {
         steps_.Called(what, call);
+        calls_.Executed(thread, call.begin, call.end);
       } else {
         steps_.Eagerly(what, call);
       }
     } else if (name.compare(0, 12, "FunctionRun#") == 0) {
-      TakeCall(event, thread);
+      calls_.Began(thread, call.begin, Number(Field(name, "#id=")));
     } else if (name.compare(0, 11, "SessionRun#") == 0) {
-      TakeCall(event, thread);
+      calls_.Session(thread, call.begin, Number(Field(name, "#id=")));
       steps_.Called("SessionRun", call);
     } else if (const size_t colon = name.rfind(':'); colon != name.npos && colon + 1 < name.size()) {
       steps_.Executed(name.substr(colon + 1), event.start_time);
     }
-  }
-
-  void TakeCall(const TraceMes::Event& event, uint32_t thread) {
-    const int64_t run = Number(Field(event.name, "#id="));
-    if (run != 0 && calls_.size() < kMostCalls) calls_.push_back({event.start_time, run, thread, 0});
   }
 
   int PoolOf(std::string_view allocator) {
@@ -355,8 +351,7 @@ class Window {
         for (const Steps::Call& step : steps_.steps()) rows.push_back({step.begin, step.end});
       }
       Append(content_, kSteps, rows);
-      std::sort(calls_.begin(), calls_.end(), [](const CallRow& a, const CallRow& b) { return a.at_ns < b.at_ns; });
-      Append(content_, kCalls, calls_);
+      Append(content_, kCalls, calls_.Made());
       told_.steps = rows.size();
       told_.step_ns = steps_.step_ns();
       std::strncpy(told_.function, steps_.function().c_str(), sizeof told_.function - 1);
@@ -376,20 +371,19 @@ class Window {
   }
 
   static constexpr size_t kFlush = 1 << 14;  // records
-  static constexpr size_t kMostCalls = 1 << 16;
   static constexpr int64_t kFlushAfter_ns = 1000000000;
 
   const Wanted wanted_;
   FindPool find_;
   File file_;
   Steps steps_;
+  Calls calls_;
   Strings strings_;
   Costs costs_;
   Told told_{};
   std::vector<Place> places_;
   std::unordered_map<int64_t, uint32_t> threads_;
   std::vector<RecordRow> waiting_, settled_;
-  std::vector<CallRow> calls_;
   std::string content_;
   int64_t began_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0, cpu_began_ns_ = -1;
   double cost_ns_ = 0;

@@ -31,6 +31,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "calls.h"
 #include "looking.h"
 #include "map.h"
 #include "steps.h"
@@ -71,10 +72,6 @@ struct RecordRow {
   int64_t run;  // TensorFlow's number of the run of a function or session that allocates; 0 for a deallocation
 };
 
-struct CallRow {
-  int64_t at_ns, run;
-  uint32_t thread, rest;
-};
 
 struct StepRow {
   int64_t begin_ns, end_ns;
