@@ -75,8 +75,8 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
     def of(growth: bool) -> Proof:
         ends = [one["smallest"]["growth_on" if growth else "growth_off"] for one in said]
         at_least = max(end["at_least"] for end in ends) // MIB
-        enough = [end["worked" if outgrown else "surely"] for end in ends]
-        surely = None if None in enough else max(enough) // MIB
+        uppers = [end["worked" if outgrown else "surely"] for end in ends]
+        surely = None if None in uppers else max(uppers) // MIB
         found: dict[int, Path | None] = {}
 
         def passes(limit: int) -> bool:
