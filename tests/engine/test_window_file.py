@@ -28,6 +28,7 @@ def a_file() -> bytes:
     for number in range(4):
         allocator.allocate(700 * number + 1, f"weight{number}", "[]")
     window = allocator.window().step()
+    allocator.call(-5)
     training_step(allocator, 30)
     window.end_step()
     return window.file(pieces=2, lost=1)
@@ -36,13 +37,26 @@ def a_file() -> bytes:
 GOOD = a_file()
 DAY_NS = 24 * 3600 * 10**9
 POOL = section(1, 1, struct.pack("<qqqq", 0, 0, ZERO_NS, 0))
-ROWS = "<qQqqqIIIHBB"
-ROW = (ZERO_NS + 5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1)
+ROWS = "<qQqqqIIIHBBq"
+ROW = (ZERO_NS + 5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1, 0)
 
 
 def record(**changes: int) -> bytes:
     """Return a section with one record: :data:`ROW` with *changes*."""
-    names = ("at", "address", "requested", "size", "in_use", "thread", "operation", "shape", "pool", "region", "dtype")
+    names = [
+        "at",
+        "address",
+        "requested",
+        "size",
+        "in_use",
+        "thread",
+        "operation",
+        "shape",
+        "pool",
+        "region",
+        "dtype",
+        "run",
+    ]
     row = dict(zip(names, ROW, strict=True)) | changes
     return section(4, 1, struct.pack(ROWS, *row.values()))
 
@@ -76,7 +90,7 @@ def test_what_is_whole_is_read(tmp_path: Path) -> None:
         b"",
         header()[:60],
         header(),
-        b"TFMWIN2\0" + GOOD[8:],
+        b"TFMWIN1\0" + GOOD[8:],
         GOOD[:12] + b"\x39" + GOOD[13:],
         GOOD[:-8],
         GOOD + b"\0\0\0",
@@ -102,6 +116,9 @@ def test_what_is_whole_is_read(tmp_path: Path) -> None:
         header() + POOL + record(at=ZERO_NS + DAY_NS),
         header() + POOL + record(at=ZERO_NS - DAY_NS),
         header() + POOL + section(5, 1, struct.pack("<qq", ZERO_NS - DAY_NS, ZERO_NS)),
+        header() + POOL + section(7, 1, struct.pack("<qqII", ZERO_NS - DAY_NS, 1, 1, 0)),
+        header() + POOL + section(7, 1, bytes(16)),
+        header() + POOL + section(7, 1 << 30, b""),
         header() + POOL + section(5, 1, struct.pack("<qq", ZERO_NS, ZERO_NS + DAY_NS)),
         header() + section(1, 1, struct.pack("<qqqq", 0, 0, 0, 0)),
         header()[:24] + struct.pack("<qq", -1, 5) + bytes(24) + POOL,
@@ -142,17 +159,29 @@ rows = st.tuples(
     st.just(0),
     st.integers(0, 255),
     st.integers(0, 255),
+    st.integers(-2, 2),
 )
+calls = st.tuples(st.integers(ZERO_NS, ZERO_NS + 50), st.integers(-2, 2), st.integers(0, 3))
 
 
 @damaging
-@given(st.lists(rows, max_size=60), st.lists(st.binary(max_size=8), min_size=2, max_size=2), st.integers(0, 60))
+@given(
+    st.lists(rows, max_size=60),
+    st.lists(st.binary(max_size=8), min_size=2, max_size=2),
+    st.integers(0, 60),
+    st.lists(calls, max_size=6),
+)
 def test_made_up_records_add_up_too(
-    tmp_path: Path, made_up: list[tuple[int, ...]], texts: list[bytes], begin: int
+    tmp_path: Path,
+    made_up: list[tuple[int, ...]],
+    texts: list[bytes],
+    begin: int,
+    called: list[tuple[int, int, int]],
 ) -> None:
     parts = [header(), POOL, section(3, 2, b"".join(struct.pack("<I", len(text)) + text for text in texts))]
     parts.append(section(4, len(made_up), b"".join(struct.pack(ROWS, *row) for row in made_up)))
     parts.append(section(5, 1, struct.pack("<qq", ZERO_NS + begin, ZERO_NS + begin + 20)))
+    parts.append(section(7, len(called), b"".join(struct.pack("<qqII", *call, 0) for call in called)))
     adds_up(tmp_path, b"".join(parts))
 
 

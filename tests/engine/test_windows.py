@@ -20,9 +20,12 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.courses import (
     Allocated,
+    Call,
     Freed,
     numbers,
+    unpack_calls,
     unpack_names,
+    unpack_runs,
     unpack_trace,
 )
 from tfmemtop.whatif.course import course_of
@@ -191,6 +194,35 @@ def replayed(parts: list[Trace]) -> list[int]:
                 in_use += sizes[-1]
             figures.append(in_use)
     return figures
+
+
+def test_a_trace_says_which_thread_waits_for_which_allocations(tmp_path: Path) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    runs: list[int | None] = []
+    calls = []
+    for run in (-(2**63), 5, 2**62):
+        batch = allocator.allocate(1000, "Fill", thread=1)
+        calls.append(Call(0, len(allocator.figures)))
+        allocator.call(run, thread=1)
+        allocator.call(run, thread=2)  # from within
+        inner = [allocator.allocate(500, "MatMul", thread=2) for _ in range(3000)]
+        allocator.run = 77  # of no call that was seen
+        runs += [None, *[len(calls) - 1] * 3000]
+        for chunk in (*inner, batch):
+            allocator.free(chunk, thread=1)
+    data = window.file(pieces=3)
+    parts = [
+        event for event in made(tmp_path, data, window=told(data, opened=Opened.START)) if isinstance(event, Trace)
+    ]
+    found: list[Call] = []
+    of: list[int | None] = []
+    begin = 0
+    for part in parts:
+        found += unpack_calls(part.calls, begin)
+        of += unpack_runs(part.runs)
+        begin += part.events
+    assert len(parts) > 1 and found == calls and of == runs
 
 
 def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def window_of(events: list[list[object]]) -> Holders:
         elif address not in made:
             lying[address] = ChunkInUse(address, -size, requested, 0)
         numbers = strings.index(str(operation)), strings.index(str(shape))
-        records.append((AT_NS + at, address, requested, size, in_use, 1, *numbers, 0, REGIONS[str(region)], dtype))
+        records.append((AT_NS + at, address, requested, size, in_use, 1, *numbers, 0, REGIONS[str(region)], dtype, 0))
     before = int(records[0][4]) - int(records[0][3])
     rest = before - sum(chunk.size for chunk in lying.values())
     chunks = [*lying.values(), ChunkInUse(64, rest, rest, 0)]  # memory that the step does not touch

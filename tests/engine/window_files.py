@@ -34,6 +34,8 @@ class Allocator:
     records: list[tuple[int, ...]] = field(default_factory=list)
     strings: list[str] = field(default_factory=lambda: [""])
     made: list[Chunk] = field(default_factory=list)
+    calls: list[tuple[int, int, int]] = field(default_factory=list)
+    run: int = 0  # in which the next allocations are made
     figures: list[int] = field(default_factory=list)  # in use after each event
     _ids: dict[str, int] = field(default_factory=lambda: {"": 0})
     _free: dict[int, list[int]] = field(default_factory=dict)
@@ -61,6 +63,11 @@ class Allocator:
         self._record(chunk, size, thread, self._string(operation), self._string(shape), dtype, region)
         return chunk
 
+    def call(self, run: int, thread: int = 7) -> None:
+        """Let *thread* begin the *run* of a function. The next allocations are made in it, until *run* is changed."""
+        self.calls.append((self.now_ns + 1, run, thread))
+        self.run = run
+
     def free(self, chunk: Chunk, thread: int = 7) -> None:
         """Free *chunk*."""
         chunk.ended = len(self.figures)
@@ -80,15 +87,15 @@ class Allocator:
         self.now_ns += 10_000
         self.in_use += size
         self.figures.append(self.in_use)
-        self.records.append(
-            (self.now_ns, chunk.address, chunk.requested, size, self.in_use, thread, operation, shape, 0, region, dtype)
-        )
+        figures = self.now_ns, chunk.address, chunk.requested, size, self.in_use, thread
+        self.records.append((*figures, operation, shape, 0, region, dtype, self.run if size > 0 else 0))
 
     def window(self) -> "Recording":
         """Begin to record. The allocations that are alive now are the window's chunks."""
         self.records.clear()
         self.figures.clear()
         self.made.clear()
+        self.calls.clear()
         return Recording(self)
 
 
@@ -124,8 +131,10 @@ class Recording:
         length = max(1, -(-len(rows) // pieces))
         for at in range(0, len(rows), length):
             piece = rows[at : at + length]
-            parts.append(section(4, len(piece), b"".join(struct.pack("<qQqqqIIIHBB", *row) for row in piece)))
+            parts.append(section(4, len(piece), b"".join(struct.pack("<qQqqqIIIHBBq", *row) for row in piece)))
         parts.append(section(5, len(self.steps), b"".join(struct.pack("<qq", *step) for step in self.steps)))
+        calls = self._allocator.calls
+        parts.append(section(7, len(calls), b"".join(struct.pack("<qqII", *call, 0) for call in calls)))
         if lost:
             parts.append(section(6, lost, b""))
         return b"".join(parts)
@@ -133,7 +142,7 @@ class Recording:
 
 def header(pools: int = 1) -> bytes:
     """Return the header of a file."""
-    return struct.pack("<8sIIIIqq24x", b"TFMWIN1\0", 64, 56, 32, pools, ZERO_NS, MONOTONIC_NS)
+    return struct.pack("<8sIIIIqq24x", b"TFMWIN2\0", 64, 64, 32, pools, ZERO_NS, MONOTONIC_NS)
 
 
 def section(kind: int, count: int, payload: bytes) -> bytes:

@@ -12,16 +12,21 @@ from tfmemtop.events import Holding
 from tfmemtop.events.courses import (
     FOREVER,
     Allocated,
+    Call,
     Freed,
     Span,
     numbers,
     pack,
+    pack_calls,
     pack_holdings,
     pack_names,
+    pack_runs,
     pack_spans,
     pack_trace,
+    unpack_calls,
     unpack_holdings,
     unpack_names,
+    unpack_runs,
     unpack_scratch,
     unpack_spans,
     unpack_trace,
@@ -52,6 +57,18 @@ def test_a_trace_in_two_parts(made: list[tuple[int, int, int | None]]) -> None:
     second += [Allocated(1, 5, None), Freed(2, len(made))]
     packed = pack_trace(first), pack_trace(second, len(first))
     assert (unpack_trace(packed[0]), unpack_trace(packed[1], len(first))) == (first, second)
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 2**40))), st.integers(0, 2**40))
+def test_calls(made: list[tuple[int, int]], begin: int) -> None:
+    calls = [Call(thread, begin + event) for thread, event in sorted(made, key=lambda call: call[1])]
+    assert unpack_calls(pack_calls(calls, begin), begin) == calls
+
+
+@given(st.lists(st.none() | st.integers(0, 2**40)))
+def test_runs(runs: list[int | None]) -> None:
+    found = unpack_runs(pack_runs(runs))
+    assert found + [None] * (len(runs) - len(found)) == runs
 
 
 def test_a_trace_takes_few_bytes() -> None:
@@ -159,6 +176,7 @@ def test_a_number_has_63_bits() -> None:
 )
 def test_whatever_is_unpacked_is_damaged_or_found(text: bytes) -> None:
     unpacks: list[Callable[[bytes], object]] = [unpack_names, unpack_holdings, unpack_trace, unpack_scratch]
+    unpacks += [unpack_calls, unpack_runs]
     unpacks += [lambda packed: list(numbers(packed)), lambda packed: unpack_spans(packed, HOLDINGS)]
     for packed in (text, raw(text), raw(ROWS[:9] + text + ROWS[9:])):
         for unpack in unpacks:

@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -28,13 +29,14 @@ from tests.corpus.whatif import Proof, Tried, around, lines
 from tests.gpu.predicted import SCRIPTS
 from tfmemtop import recording
 from tfmemtop.events import Trace
+from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Question, ReplayAnswer, Replayer
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
+from tfmemtop.whatif.waiting import runs_of
 
 _PROGRAM = [sys.executable, "-m", "tfmemtop"]
-_DEVICE = "GPU:0"
 _AT_ONCE = 5  # limits tried at a time
 _ON_OFF = {True: "on", False: "off"}
 
@@ -46,14 +48,17 @@ def recorded(name: str, path: Path, *options: str) -> bool:
 
 
 def peak_pool(path: Path) -> int:
-    """Return the largest pool of the run recorded at *path*, in bytes."""
+    """Return the largest pool of the run recorded at *path*, in bytes: of all logical devices of the GPU together."""
     return int(_asked("compare", "--json", f"{path}:1", f"{path}:1")["runs"][0]["peak_pool"])
 
 
-def course(path: Path) -> Course:
-    """Return the trace of the GPU's pool in the recording at *path*."""
-    found = recording.read(path).events()
-    return course_of([event for event in found if isinstance(event, Trace) and event.device == _DEVICE])
+def courses(path: Path) -> dict[str, Course]:
+    """Return the trace of each logical GPU's pool in the recording at *path*."""
+    parts: dict[str, list[Trace]] = defaultdict(list)
+    for event in recording.read(path).events():
+        if isinstance(event, Trace) and is_gpu(event.device) and not is_pinned(event.device):
+            parts[event.device].append(event)
+    return {device: course_of(found) for device, found in parts.items()}
 
 
 def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proof]:
@@ -61,14 +66,17 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
     first = folder / f"whatif-{name}.jsonl"
     if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
-    said, traced = _asked("whatif", str(first), "--json"), course(first)
-    outgrown = said["seen"]["outgrown"]
-    exact = None if outgrown else said["rows"][0]["pool"] == peak_pool(first)
+    traced = courses(first)
+    # One limit holds for each logical device. So the device that needs most decides.
+    said = [_asked("whatif", str(first), "--json", "--device", device) for device in traced]
+    outgrown = any(one["seen"]["outgrown"] for one in said)
+    exact = None if outgrown else sum(one["rows"][0]["pool"] for one in said) == peak_pool(first)
 
     def of(growth: bool) -> Proof:
-        ends = said["smallest"]["growth_on" if growth else "growth_off"]
-        at_least, enough = ends["at_least"] // MIB, ends["worked" if outgrown else "surely"]
-        surely = None if enough is None else enough // MIB
+        ends = [one["smallest"]["growth_on" if growth else "growth_off"] for one in said]
+        at_least = max(end["at_least"] for end in ends) // MIB
+        uppers = [end["worked" if outgrown else "surely"] for end in ends]
+        surely = None if None in uppers else max(uppers) // MIB
         found: dict[int, Path | None] = {}
 
         def passes(limit: int) -> bool:
@@ -78,7 +86,7 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
             return passed
 
         smallest = _smallest(around(at_least, surely), passes, narrows=narrows)
-        tried = _tried(program, traced, growth, found)
+        tried = _tried(program, [*traced.values()], growth, found)
         if outgrown:  # the replay of a part shows what fails, and the run shows what passes
             reached = peak_pool(first)
             enough = (True if surely is not None and one.limit >= surely else one.said_fits and None for one in tried)
@@ -86,7 +94,8 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
                 replace(one, said_fits=fits, said_pool=reached) for one, fits in zip(tried, enough, strict=True)
             )
         title = f"{name}, growth {_ON_OFF[growth]}"
-        return Proof(title, len(traced.events), 0.0, exact, at_least, surely, tried, smallest)
+        events = sum(len(one.events) for one in traced.values())
+        return Proof(title, events, 0.0, exact, at_least, surely, tried, smallest)
 
     with ThreadPoolExecutor(2) as at_once:
         return list(at_once.map(of, (True, False)))
@@ -110,19 +119,24 @@ def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool
     return good
 
 
-def _tried(program: Path, traced: Course, growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
-    """Return the prediction for each limit in *found*, and the result of its run."""
+def _tried(program: Path, traced: Sequence[Course], growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
+    """Return the prediction for each limit in *found*, by the traces of all devices, and the result of its run."""
     limits = sorted(found)
-    with Replayer(program, traced.events, traced.steps, traced.scratch) as replayer:
-        answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
+    answers = [_answers(program, one, growth, limits) for one in traced]
     tried = []
-    for limit, answer in zip(limits, answers, strict=True):
-        assert isinstance(answer, ReplayAnswer)
+    for limit, *of_limit in zip(limits, *answers, strict=True):
         path = found[limit]
-        fits = True if answer.in_order.fits else None if answer.waiting.fits else False
-        said = (answer.in_order if answer.in_order.fits else answer.waiting).peak_pool
-        tried.append(Tried(limit, path is not None, None if path is None else peak_pool(path), fits, said))
+        fits = [True if answer.in_order.fits else None if answer.waiting.fits else False for answer in of_limit]
+        pools = [(one.in_order if one.in_order.fits else one.waiting).peak_pool for one in of_limit]
+        pool = None if path is None else peak_pool(path)
+        tried.append(Tried(limit, path is not None, pool, False not in fits and (None not in fits or None), sum(pools)))
     return tuple(tried)
+
+
+def _answers(program: Path, traced: Course, growth: bool, limits: Sequence[int]) -> list[ReplayAnswer]:
+    with Replayer(program, traced.events, traced.steps, traced.scratch, runs_of(traced)) as replayer:
+        answers = replayer.ask([Question(growth, True, limit * MIB) for limit in limits])
+    return [answer for answer in answers if isinstance(answer, ReplayAnswer)]
 
 
 def _asked(*arguments: str) -> dict[str, Any]:

@@ -140,6 +140,11 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     assert sum(record.size for record in made if record.operation) > 0.9 * sum(record.size for record in made)
     assert any("gradient_tape" in record.operation and "wide" in record.operation for record in inside(found, -1))
     assert {"[32,256]", "[64,256]"} <= {record.shape for record in inside(found, -1)}
+    called = {call.run for call in found.calls}
+    # While TensorFlow compiles a function, it computes constants. This is no run: its number is 0 or -1.
+    gradients = [record for record in made if "gradient_tape" in record.operation and record.run not in (0, -1)]
+    assert gradients and {record.run for record in gradients} <= called, "Python has called the runs that make them"
+    assert len(found.calls) >= len(found.steps) and len({call.thread for call in found.calls}) == 1
 
     keras.go_on()
     for _ in range(2):

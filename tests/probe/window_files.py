@@ -32,6 +32,13 @@ class Record(NamedTuple):
     pool: int
     region: int
     dtype: int
+    run: int
+
+
+class Call(NamedTuple):
+    at_ns: int
+    run: int
+    thread: int
 
 
 @dataclass
@@ -46,6 +53,7 @@ class WindowFile:
     chunks: list[Chunk] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     strings: list[str] = field(default_factory=lambda: [""])
     lost: int = 0
 
@@ -76,7 +84,7 @@ def read_window(path: Path, size: int | None = None) -> WindowFile:
     """Parse the first *size* bytes of the file, or all of it."""
     content = path.read_bytes()[:size]
     magic, header, record_size, chunk_size, pools, began_ns, _ = struct.unpack_from("<8s4I2q", content)
-    assert (magic, header, record_size, chunk_size) == (b"TFMWIN1\0", 64, 56, 32)
+    assert (magic, header, record_size, chunk_size) == (b"TFMWIN2\0", 64, 64, 32)
     found = WindowFile(began_ns)
     at = header
     while at < len(content):
@@ -96,11 +104,13 @@ def read_window(path: Path, size: int | None = None) -> WindowFile:
                 found.strings.append(payload[place + 4 : place + 4 + size].decode())
                 place += 4 + size
         elif kind == 4:
-            for row in struct.iter_unpack("<qQqqqIIIHBB", payload):
+            for row in struct.iter_unpack("<qQqqqIIIHBBq", payload):
                 names = (found.strings[row[6]], found.strings[row[7]])
                 found.records.append(Record._make((*row[:6], *names, *row[8:])))
         elif kind == 5:
             found.steps += struct.iter_unpack("<qq", payload)
+        elif kind == 7:
+            found.calls += (Call(*row[:3]) for row in struct.iter_unpack("<qqII", payload))
         else:
             assert kind == 6 and not payload
             found.lost += count

@@ -1,5 +1,7 @@
 // For tests: records all allocation events of this process, and says what its CPU allocator has at the end.
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
@@ -20,8 +22,15 @@ int recorder_start() { return TraceMeRecorder::Start(2); }
 void recorder_stop(const char* path) {
   std::FILE* file = std::fopen(path, "w");
   for (auto& thread : TraceMeRecorder::Stop()) {
+    const auto is_awaited = [&](int64_t at) {  // whether Python has called the function that begins, and waits for it
+      return std::any_of(thread.events.begin(), thread.events.end(), [&](const auto& event) {
+        const bool called = event.name.rfind("EagerExecute#", 0) == 0 && event.name.find("is_func=1") != event.name.npos;
+        return called && event.start_time <= at && at <= event.end_time;
+      });
+    };
     for (auto& event : thread.events) {
-      if (event.name.rfind("Memory", 0) != 0) continue;
+      const bool runs = event.name.rfind("FunctionRun#", 0) == 0 && is_awaited(event.start_time);
+      if (!runs && event.name.rfind("Memory", 0) != 0 && event.name.rfind("SessionRun#", 0) != 0) continue;
       std::fprintf(file, "%lld %lld %s\n", (long long)thread.thread.tid, (long long)event.start_time,
                    event.name.c_str());
     }

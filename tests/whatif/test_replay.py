@@ -13,11 +13,12 @@ from tests.whatif.traced import Measured
 from tfmemtop.events import Replayed
 from tfmemtop.events.damage import Damaged
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, run
+from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
 from tfmemtop.whatif.settings import Present
 from tfmemtop.whatif.table import replayed
+from tfmemtop.whatif.waiting import runs_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -45,7 +46,8 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
     assert least is not None and told.least(growth=False) is None  # a pool of the CPU always grows
     assert course.requested // 2 < least.at_least <= least.surely < least.at_least * 2
     limits = [least.at_least - MIB, *range(least.at_least, least.surely + MIB, MIB)]
-    answers = run(program, course.events, course.steps, [Question(True, False, limit) for limit in limits])
+    asked = [Question(True, False, limit) for limit in limits]
+    answers = run(program, course.events, course.steps, asked, runs=runs_of(course))
     below, *others = (answer for answer in answers if isinstance(answer, ReplayAnswer))
     lowest = next(answer for answer in others if answer.waiting.fits)
     between, surely = others[-2:]
@@ -68,6 +70,37 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     assert ends.at_least == 17 * MIB and ends.surely > 20 * MIB
     assert not row.in_order.fits and row.waiting.fits
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
+
+
+def fits(program: Path, events: list[tuple[int, int]], limit: int, runs: Runs) -> bool:
+    """Return whether *events* fit into *limit* MiB in the order in which they stand, where allocations may wait."""
+    (answer,) = run(program, events, [], [Question(False, False, limit * MIB, alone=True)], runs=runs)
+    assert isinstance(answer, ReplayAnswer)
+    return answer.waiting.fits
+
+
+def test_a_thread_that_has_called_a_function_frees_its_input_only_after_the_run(program: Path) -> None:
+    """Thread 0 makes a batch of 8 MiB, and calls a function, which allocates 16 MiB in thread 1."""
+    events = [(0, 8 * MIB), (2, 16 * MIB), (1, 0)]
+    called = Runs(of=[-1, 0], order=[Follows(run=0, event=0, before=-1, after=2)])
+    assert fits(program, events, 20, Runs()), "thread 0 frees the batch while thread 1 waits for room"
+    assert not fits(program, events, 20, called)
+    assert fits(program, events, 24, called)
+
+
+def test_a_thread_of_its_own_still_makes_room_for_a_function(program: Path) -> None:
+    """Thread 2, which prepares batches, frees 8 MiB meanwhile."""
+    events = [(0, MIB), (4, 8 * MIB), (2, 16 * MIB), (5, 1), (1, 0)]
+    assert fits(program, events, 20, Runs(of=[-1, -1, 0], order=[Follows(run=0, event=0, before=-1, after=4)]))
+
+
+def test_a_run_begins_when_the_run_before_has_ended(program: Path) -> None:
+    """Of two runs, the first allocates 8 MiB in thread 0 and 12 MiB in thread 1. The second frees the 8 MiB."""
+    events = [(0, 8 * MIB), (2, 12 * MIB), (0, MIB), (1, 2), (1, 0)]
+    one_after_the_other = Runs([0, 0, 1], [Follows(run=1, event=-1, before=0, after=-1)])
+    assert fits(program, events, 16, Runs([0, 0, 1])), "nothing is known of the order of the runs"
+    assert not fits(program, events, 16, one_after_the_other)
+    assert fits(program, events, 32, one_after_the_other)
 
 
 def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None:
@@ -130,6 +163,9 @@ def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> N
 def test_what_is_no_trace_is_refused(program: Path) -> None:
     with pytest.raises(NotReplayed, match="refused"):
         run(program, [(1, 5)], [], [Question(True, False)])
+    for order in (Follows(1, -1, -1, -1), Follows(0, 9, -1, -1), Follows(0, -1, 7, -1), Follows(0, -1, -1, -2)):
+        with pytest.raises(NotReplayed, match="refused"):
+            run(program, [(0, 5)], [], [Question(True, False)], runs=Runs([0], [order]))
     with pytest.raises(NotReplayed, match="not_started"):
         run(program.with_name("gone"), [], [], [])
     with pytest.raises(Damaged, match="incomplete"):

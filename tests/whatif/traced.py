@@ -12,7 +12,7 @@ import msgspec
 from tests import streams
 from tests.hooked import PYTHON
 from tfmemtop.events import Allocator, Event, Trace, encode
-from tfmemtop.events.courses import Allocated, Freed, pack_names, pack_trace
+from tfmemtop.events.courses import Allocated, Call, Freed, pack_calls, pack_names, pack_runs, pack_trace
 from tfmemtop.probe.build import find_compiler
 from tfmemtop.units import MIB
 
@@ -123,17 +123,23 @@ def parts(lines: list[str]) -> list[Trace]:
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
     threads: dict[str, int] = {}
+    calls: dict[str, Call] = {}
+    made_in: list[str] = []
     allocations = 0
     for identity, _, text in split:
         thread = threads.setdefault(identity, len(threads))
-        figures = dict(re.findall(r"(requested_bytes|addr|tf_op)=([^,#]*)", text))
-        if text.startswith("MemoryAllocation"):
+        figures = dict(re.findall(r"(requested_bytes|addr|tf_op|id)=([^,#]*)", text))
+        if not text.startswith("Memory"):
+            calls.setdefault(figures["id"], Call(thread, len(found)))
+        elif text.startswith("MemoryAllocation"):
             operation = names.setdefault(figures["tf_op"], len(names)) if figures.get("tf_op") else None
             found.append(Allocated(thread, int(figures["requested_bytes"]), operation))
             numbers[figures["addr"]] = allocations
+            made_in.append(figures.get("id", ""))
             allocations += 1
         elif figures["addr"] in numbers:
             found.append(Freed(thread, numbers.pop(figures["addr"])))
+    order = {run: number for number, run in enumerate(calls)}
     told, before = [], 0
     for part, first in enumerate(range(0, len(found), _PART)):
         piece = found[first : first + _PART]
@@ -148,10 +154,16 @@ def parts(lines: list[str]) -> list[Trace]:
                 events=len(piece),
                 names=pack_names(list(names)) if part == 0 else b"",
                 packed=pack_trace(piece, before),
+                calls=pack_calls(calls.values()) if part == 0 else b"",
+                runs=pack_runs(map(order.get, made_in[before : (after := before + _allocations(piece))])),
             )
         )
-        before += sum(isinstance(event, Allocated) for event in piece)
+        before = after
     return told
+
+
+def _allocations(events: list[Allocated | Freed]) -> int:
+    return sum(isinstance(event, Allocated) for event in events)
 
 
 def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: str, limit: int = 4096) -> list[Event]:

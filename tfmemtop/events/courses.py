@@ -310,3 +310,62 @@ def unpack_scratch(packed: bytes, allocations: int = 0) -> list[int]:
         Damaged: *packed* was not made by :func:`pack_scratch`.
     """
     return [*accumulate(_all_numbers(packed), initial=allocations)][1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``thread`` calls a function or a session, just before event ``event`` of the trace, and waits until it has ended.
+
+    Calls are numbered in their order, from 0 on. The number of a call is also that of its run.
+    """
+
+    thread: int
+    event: int
+
+
+def pack_calls(calls: Iterable[Call], event: int = 0) -> bytes:
+    """Return the *calls* of one part of a trace as bytes. They are in their order; the part begins at *event*."""
+    values: list[int] = []
+    for call in calls:
+        values += call.thread, call.event - event
+        event = call.event
+    return pack(values)
+
+
+def unpack_calls(packed: bytes, event: int = 0) -> list[Call]:
+    """Return the calls that :func:`pack_calls` packed.
+
+    Raises:
+        Damaged: *packed* was not made by :func:`pack_calls`.
+    """
+    found = _all_numbers(packed)
+    if len(found) % 2:
+        raise Damaged(Damage.CUT_SHORT)
+    events = [*accumulate(found[1::2], initial=event)][1:]
+    return [Call(thread, at) for thread, at in zip(found[::2], events, strict=True)]
+
+
+def pack_runs(runs: Iterable[int | None]) -> bytes:
+    """Return for each allocation of one part of a trace the number of its run as bytes; ``None`` if it is in no run."""
+    values: list[int] = []
+    last = 0
+    for run in runs:
+        values.append(0 if run is None else _unsigned(run - last) + 1)
+        last = last if run is None else run
+    return pack(values) if any(values) else b""
+
+
+def unpack_runs(packed: bytes) -> list[int | None]:
+    """Return the numbers that :func:`pack_runs` packed. Allocations at the end that are in no run may be left out.
+
+    Raises:
+        Damaged: *packed* was not made by :func:`pack_runs`.
+    """
+    found: list[int | None] = []
+    last = 0
+    for value in _all_numbers(packed):
+        last += _signed(value - 1) if value else 0
+        if last < 0:
+            raise Damaged(Damage.OUT_OF_BOUNDS)
+        found.append(last if value else None)
+    return found

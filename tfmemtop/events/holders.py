@@ -147,6 +147,10 @@ class Trace(Event, tag="trace", frozen=True):
     Memory that was in use before the trace comes first, in the order of its addresses, as allocations of no operation.
     In the first part, ``before`` is their number. ``scratch`` contains the numbers of those allocations of this part
     that TensorFlow can do without, such as scratch memory on a GPU. It is packed as well.
+
+    ``calls`` are the calls of functions and sessions that begin in this part. A thread makes a call and waits until the
+    run has ended. ``runs`` has for each allocation of this part the run that makes it. Both are packed; older
+    recordings have neither.
     """
 
     origin = Origin.HOOK
@@ -165,6 +169,8 @@ class Trace(Event, tag="trace", frozen=True):
     names: Annotated[bytes, Many] = b""
     packed: Annotated[bytes, Many] = b""
     scratch: Annotated[bytes, Many] = b""
+    calls: Annotated[bytes, Many] = b""
+    runs: Annotated[bytes, Many] = b""
 
 
 class XlaValue(msgspec.Struct, frozen=True, array_like=True):

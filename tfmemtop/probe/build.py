@@ -70,7 +70,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
+    *("probe.cc", "calls.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h", "window.h"),
+    "window_calls.h",
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(

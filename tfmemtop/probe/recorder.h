@@ -233,7 +233,7 @@ class Window {
         } else if (event.name.compare(0, 19, "MemoryDeallocation#") == 0) {
           TakeMemory(event, thread, -1);
         } else {
-          TakeOther(event);
+          TakeOther(event, thread);
         }
       }
     }
@@ -259,11 +259,12 @@ class Window {
       row.shape = strings_.Id(Field(name, ",shape=", true));
       row.region = RegionOf(Field(name, ",region_type="));
       row.dtype = Number(Field(name, ",data_type="));
+      row.run = Number(Field(name, ",id="));
     }
     waiting_.push_back(row);
   }
 
-  void TakeOther(const TraceMes::Event& event) {
+  void TakeOther(const TraceMes::Event& event, uint32_t thread) {
     const std::string_view name = event.name;
     cost_ns_ += costs_.other_ns;
     if (event.end_time < event.start_time) return;  // half of an event that began in one thread and ended in another
@@ -272,10 +273,14 @@ class Window {
       const std::string_view what = Field(name, "#eager_op=");
       if (Field(name, ",is_func=") == "1") {
         steps_.Called(what, call);
+        calls_.Executed(thread, call.begin, call.end);
       } else {
         steps_.Eagerly(what, call);
       }
+    } else if (name.compare(0, 12, "FunctionRun#") == 0) {
+      calls_.Began(thread, call.begin, Number(Field(name, "#id=")));
     } else if (name.compare(0, 11, "SessionRun#") == 0) {
+      calls_.Session(thread, call.begin, Number(Field(name, "#id=")));
       steps_.Called("SessionRun", call);
     } else if (const size_t colon = name.rfind(':'); colon != name.npos && colon + 1 < name.size()) {
       steps_.Executed(name.substr(colon + 1), event.start_time);
@@ -346,6 +351,7 @@ class Window {
         for (const Steps::Call& step : steps_.steps()) rows.push_back({step.begin, step.end});
       }
       Append(content_, kSteps, rows);
+      Append(content_, kCalls, calls_.Made());
       told_.steps = rows.size();
       told_.step_ns = steps_.step_ns();
       std::strncpy(told_.function, steps_.function().c_str(), sizeof told_.function - 1);
@@ -371,6 +377,7 @@ class Window {
   FindPool find_;
   File file_;
   Steps steps_;
+  Calls calls_;
   Strings strings_;
   Costs costs_;
   Told told_{};

@@ -306,10 +306,12 @@ void Bound(int resource, int64_t most) {
 int Main() {
   struct {
     char magic[8];
-    int64_t seconds, memory, events, steps, scratch;
+    int64_t seconds, memory, events, steps, scratch, runs, order;
   } head;
-  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL3", 8) != 0) return 2;
-  if (head.events < 0 || head.steps < 0 || head.scratch < 0) return 2;
+  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL4", 8) != 0) return 2;
+  for (int64_t count : {head.events, head.steps, head.scratch, head.runs, head.order}) {
+    if (count < 0) return 2;
+  }
   Bound(RLIMIT_CPU, head.seconds);
   Bound(RLIMIT_DATA, head.memory);
   Bound(RLIMIT_CORE, 0);
@@ -323,6 +325,9 @@ int Main() {
   std::vector<int64_t> scratch(head.scratch);
   if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps)) return 2;
   if (!Read(scratch.data(), head.scratch)) return 2;
+  trace.run.resize(head.runs);
+  trace.order.resize(head.order);
+  if (!Read(trace.run.data(), head.runs) || !Read(trace.order.data(), head.order)) return 2;
   trace.scratch.resize(head.events);
   for (int64_t number : scratch) {
     if (number < 0 || number >= head.events) return 2;

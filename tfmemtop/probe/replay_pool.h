@@ -158,23 +158,25 @@ class Replay {
 
   // Replays by thread: a thread whose allocation finds no room waits, while the others go on and free. It waits in its
   // step and the next one at most: TensorFlow gives up after 10 s, and a step ends only when all its operations have
-  // ended.
+  // ended. A thread that has called a function waits for the end of its run.
   Outcome Waiting() {
     const int64_t threads = trace_.of_thread.size();
     cursor_.assign(threads, 0);
     since_.assign(threads, kNone);
     tried_.assign(threads, kNone);
+    KeepOrder();
     size_t step = 0;
     for (int64_t at = 0; at < Count(); at++) {
       while (step < trace_.steps.size() && trace_.steps[step] <= at) {
         step++;
         for (int64_t thread : blocked_) {
-          if (step >= 2 && since_[thread] < trace_.steps[step - 2]) return Failed(Head(thread));
+          if (step >= 2 && since_[thread] < trace_.steps[step - 2] && MayDo(Head(thread))) return Failed(Head(thread));
         }
       }
       const int64_t thread = trace_.events[at].who >> 1;
       if (since_[thread] != kNone) continue;
-      if (Do(at)) {
+      if (MayDo(at) && Do(at)) {
+        Done(at);
         cursor_[thread]++;
       } else {
         Block(thread, at);
@@ -213,11 +215,46 @@ class Replay {
     return true;
   }
 
+  void KeepOrder() {
+    if (trace_.order.empty()) return;
+    lacks_.assign(trace_.runs, 0);
+    starts_.assign(trace_.runs, {kNone, kNone, kNone, kNone});
+    done_.resize(trace_.events.size());
+    awaits_.assign(trace_.events.size(), kNone);
+    for (int64_t run : trace_.run) {
+      if (run != kNone) lacks_[run]++;
+    }
+    for (const Follows& one : trace_.order) {
+      starts_[one.run] = one;
+      // Of several runs between two events of the thread, the last one counts: it follows the others.
+      if (one.after != kNone) awaits_[one.after] = one.run;
+    }
+  }
+
+  int64_t RunOf(int64_t at) const { return trace_.events[at].who & 1 ? kNone : trace_.run[trace_.number[at]]; }
+
+  // Whether all that must come before event `at` has happened.
+  bool MayDo(int64_t at) const {
+    if (done_.empty()) return true;
+    if (awaits_[at] != kNone && lacks_[awaits_[at]] > 0) return false;
+    const int64_t run = RunOf(at);
+    if (run == kNone) return true;
+    const Follows& start = starts_[run];
+    return (start.event == kNone || done_[start.event]) && (start.before == kNone || lacks_[start.before] == 0);
+  }
+
+  void Done(int64_t at) {
+    if (done_.empty()) return;
+    done_[at] = true;
+    const int64_t run = RunOf(at);
+    if (run != kNone) lacks_[run]--;
+  }
+
   void Block(int64_t thread, int64_t at) {
     since_[thread] = at;
-    tried_[thread] = frees_;
+    tried_[thread] = MayDo(at) ? frees_ : kNone;
     blocked_.push_back(thread);
-    outcome_.waits += !(trace_.events[at].who & 1);
+    outcome_.waits += !(trace_.events[at].who & 1) && tried_[thread] != kNone;
   }
 
   // Tries the waiting threads again, until none of them can go on. No thread goes beyond event `at`.
@@ -234,12 +271,15 @@ class Replay {
         }
         bool done = true;
         while (cursor_[thread] < static_cast<int64_t>(mine.size()) && mine[cursor_[thread]] <= at) {
-          if (!Do(mine[cursor_[thread]])) {
-            since_[thread] = mine[cursor_[thread]];
-            tried_[thread] = frees_;
+          const int64_t head = mine[cursor_[thread]];
+          const bool may = MayDo(head);
+          if (!may || !Do(head)) {
+            since_[thread] = head;
+            tried_[thread] = may ? frees_ : kNone;
             done = false;
             break;
           }
+          Done(head);
           cursor_[thread]++;
           moved = true;
         }
@@ -258,7 +298,7 @@ class Replay {
     int64_t first = kNone;
     for (int64_t thread : blocked_) {
       const int64_t at = Head(thread);
-      if (!(trace_.events[at].who & 1) && (first == kNone || at < first)) first = at;
+      if (!(trace_.events[at].who & 1) && MayDo(at) && (first == kNone || at < first)) first = at;
     }
     return first == kNone ? Head(blocked_.front()) : first;
   }
@@ -288,6 +328,10 @@ class Replay {
   Outcome outcome_;
   int64_t frees_ = 0, refused_ = kNone;  // `refused_` is the event of scratch memory for which there was no room
   std::vector<int64_t> cursor_, since_, tried_, blocked_;  // by thread; `blocked_` lists threads
+  std::vector<bool> done_;       // by event; empty if no order of runs is known, as the next three
+  std::vector<int64_t> awaits_;  // by event: the run that ends before it
+  std::vector<int64_t> lacks_;   // by run: how many of its allocations have not been made
+  std::vector<Follows> starts_;  // by run: what comes before it
 };
 
 }  // namespace

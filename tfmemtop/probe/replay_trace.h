@@ -27,6 +27,13 @@ struct Event {
   int64_t value;  // bytes requested; of a free, the number of the allocation
 };
 
+// A thread that calls a function goes on when its run has ended. Before the run's first allocation, the thread makes
+// `event`, and all allocations of the run `before` are made. After its last one, the thread makes the event `after`. Each
+// of the three may be kNone.
+struct Follows {
+  int64_t run, event, before, after;
+};
+
 struct Trace {
   std::vector<Event> events;
   std::vector<int64_t> number;    // by event: the number of the allocation that it makes or frees
@@ -34,6 +41,9 @@ struct Trace {
   std::vector<int64_t> steps;     // events at which a step begins
   std::vector<std::vector<int64_t>> of_thread;
   std::vector<bool> scratch;  // by allocation: whether TensorFlow can do without it
+  std::vector<int64_t> run;   // by allocation: the run of a function that makes it, or kNone; empty if none is known
+  std::vector<Follows> order;
+  int64_t runs = 0;
   int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
   int64_t largest_needed = 0;  // the largest allocation that is not scratch memory
 };
@@ -68,6 +78,16 @@ bool Prepare(Trace* trace) {
   }
   trace->allocations = lives.size();
   trace->scratch.resize(lives.size());
+  trace->run.resize(lives.size(), kNone);
+  const auto is_event = [&](int64_t event) { return event >= kNone && event < static_cast<int64_t>(trace->events.size()); };
+  for (int64_t run : trace->run) {
+    if (run < kNone || run >= static_cast<int64_t>(lives.size())) return false;
+    trace->runs = std::max(trace->runs, run + 1);
+  }
+  for (const Follows& one : trace->order) {
+    if (one.run < 0 || one.before < kNone || std::max(one.run, one.before) >= trace->runs) return false;
+    if (!is_event(one.event) || !is_event(one.after)) return false;
+  }
   trace->of_thread.resize(threads);
   for (size_t at = 0; at < trace->events.size(); at++) {
     trace->of_thread[trace->events[at].who >> 1].push_back(at);
@@ -80,6 +100,8 @@ bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
   smaller->events = trace.events;
   smaller->steps = trace.steps;
   smaller->scratch = trace.scratch;
+  smaller->run = trace.run;
+  smaller->order = trace.order;
   for (Event& event : smaller->events) {
     if (!(event.who & 1)) event.value = (event.value + divisor - 1) / divisor;
   }
@@ -103,6 +125,7 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   Trace other;
   other.steps = trace.steps;
   other.scratch.resize(trace.allocations);
+  other.run.resize(trace.allocations, kNone);
   std::vector<int64_t> renumbered(trace.allocations, kNone), cursor(trace.of_thread.size(), 0);
   std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by the allocation that they free
   using Next = std::pair<int64_t, int64_t>;                      // the turn of an event, and the event
@@ -113,6 +136,7 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   };
   for (size_t thread = 0; thread < trace.of_thread.size(); thread++) offer(thread);
   int64_t made = 0;
+  std::vector<int64_t> now(trace.events.size(), kNone);  // by recorded event: its number in the other order
   while (!next.empty()) {
     const int64_t at = next.top().second, number = trace.number[at];
     next.pop();
@@ -125,13 +149,19 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
       event.value = renumbered[number];
     } else {
       other.scratch[made] = trace.scratch[number];
+      other.run[made] = trace.run[number];
       renumbered[number] = made++;
       for (int64_t free : waiting[number]) next.push({turn[free], free});
     }
     other.events.push_back(event);
+    now[at] = other.events.size() - 1;
     other.recorded.push_back(at);
     cursor[event.who >> 1]++;
     offer(event.who >> 1);
+  }
+  const auto number_of = [&](int64_t event) { return event == kNone ? kNone : now[event]; };
+  for (const Follows& one : trace.order) {
+    other.order.push_back({one.run, number_of(one.event), one.before, number_of(one.after)});
   }
   Prepare(&other);
   return other;

@@ -13,13 +13,33 @@ from typing import NamedTuple
 
 from tfmemtop.exit_codes import SIGNALLED
 
-_HEAD = struct.Struct("=8s5q")
+_HEAD = struct.Struct("=8s7q")
 _QUESTION = struct.Struct("=4q")
-_MAGIC = b"TFMRPL3\0"
+_MAGIC = b"TFMRPL4\0"
 _FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
 _UNSATISFIED, _NO_MEMORY = 2, 3  # exit statuses
 _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
+
+
+class Follows(NamedTuple):
+    """What comes before and after the run number ``run`` of a function in the thread that calls it and waits for it.
+
+    Before its first allocation, the thread makes event ``event``, and run ``before`` has ended. After its last one, the
+    thread makes event ``after``. Each is -1 if there is none.
+    """
+
+    run: int
+    event: int
+    before: int
+    after: int
+
+
+class Runs(NamedTuple):
+    """Runs of functions. ``of`` has for each allocation the number of the run that makes it, or -1."""
+
+    of: Sequence[int] = ()
+    order: Sequence[Follows] = ()
 
 
 class Question(NamedTuple):
@@ -92,14 +112,17 @@ class NotReplayed(Exception):
         self.why, self.detail, self.count = why, detail, count
 
 
+_NO_RUNS = Runs()
+
+
 class Replayer:
     """The running *program* with one trace, which answers questions until it is closed; a context manager.
 
     An event is a pair. For an allocation, it is twice the number of the thread, from 0 on, and the bytes requested. For
     a free, it is one more than that, and the number of the allocation that is freed. *steps* are numbers of events,
-    *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it.
-    *seconds* limits the program's processor time. Its memory is limited to half of what the machine has free. A
-    question that was asked before is answered at once.
+    *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it. *runs*
+    says which events wait for which. *seconds* limits the program's processor time. Its memory is limited to half of
+    what the machine has free. A question that was asked before is answered at once.
 
     Raises:
         NotReplayed: the program cannot be started.
@@ -111,6 +134,7 @@ class Replayer:
         events: Sequence[tuple[int, int]],
         steps: Sequence[int],
         scratch: Sequence[int] = (),
+        runs: Runs = _NO_RUNS,
         *,
         seconds: int = 60,
     ) -> None:
@@ -131,7 +155,7 @@ class Replayer:
         self._timer = threading.Timer(10 * seconds, self._process.kill)
         self._timer.daemon = True
         self._timer.start()
-        self._send(encode(events, steps, scratch, seconds=seconds, memory=_memory()))
+        self._send(encode(events, steps, scratch, runs, seconds=seconds, memory=_memory()))
 
     def __enter__(self) -> "Replayer":
         return self
@@ -192,22 +216,29 @@ def run(
     steps: Sequence[int],
     questions: Sequence[Question],
     scratch: Sequence[int] = (),
+    runs: Runs = _NO_RUNS,
 ) -> list[ReplayAnswer | Ends | None]:
     """Ask all *questions* at once, and return the answers, see :class:`Replayer`.
 
     Raises:
         NotReplayed: the program does not give all answers.
     """
-    with Replayer(program, events, steps, scratch) as replayer:
+    with Replayer(program, events, steps, scratch, runs) as replayer:
         return replayer.ask(questions)
 
 
 def encode(
-    events: Sequence[tuple[int, int]], steps: Sequence[int], scratch: Sequence[int], *, seconds: int, memory: int
+    events: Sequence[tuple[int, int]],
+    steps: Sequence[int],
+    scratch: Sequence[int],
+    runs: Runs,
+    *,
+    seconds: int,
+    memory: int,
 ) -> bytes:
     """Return a trace in the form in which the program reads it before any question."""
-    head = _HEAD.pack(_MAGIC, seconds, memory, len(events), len(steps), len(scratch))
-    flat = [*_flat(events), *steps, *scratch]
+    head = _HEAD.pack(_MAGIC, seconds, memory, *map(len, (events, steps, scratch, *runs)))
+    flat = [*_flat(events), *steps, *scratch, *runs.of, *_flat(runs.order)]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 

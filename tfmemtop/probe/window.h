@@ -6,9 +6,10 @@
 //   3 STRINGS  new strings, each a u32 length and its bytes. Ids count through the file from 1 on; 0 is "none".
 //   4 RECORDS  a RecordRow for each allocation or deallocation, by time.
 //   5 STEPS    a StepRow for each whole call of the function that the window is about.
+//   7 CALLS    a CallRow for each function or session that a thread runs and waits for, by the time of its start.
 //   6 LOST     the count of events that are known to be lost. Other losses can be found with `in_use`, which is the
 //              allocator's own figure.
-// Sections 3 to 6 may repeat.
+// Sections 3 to 7 may repeat.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_H_
 #define TFMEMTOP_PROBE_WINDOW_H_
@@ -30,6 +31,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "calls.h"
 #include "looking.h"
 #include "map.h"
 #include "steps.h"
@@ -39,8 +41,8 @@ namespace {
 constexpr int kPlaces = 20;
 
 struct Header {
-  char magic[8] = {'T', 'F', 'M', 'W', 'I', 'N', '1', 0};
-  uint32_t header_size = 64, record_size = 56, chunk_size = 32, pools = 0;
+  char magic[8] = {'T', 'F', 'M', 'W', 'I', 'N', '2', 0};
+  uint32_t header_size = 64, record_size = 64, chunk_size = 32, pools = 0;
   int64_t realtime_ns = 0, monotonic_ns = 0;
   int64_t rest[3] = {};
 };
@@ -67,15 +69,17 @@ struct RecordRow {
   uint32_t thread, operation, shape;
   uint16_t pool;
   uint8_t region, dtype;
+  int64_t run;  // TensorFlow's number of the run of a function or session that allocates; 0 for a deallocation
 };
+
 
 struct StepRow {
   int64_t begin_ns, end_ns;
 };
 
-static_assert(sizeof(Header) == 64 && sizeof(ChunkRow) == 32 && sizeof(RecordRow) == 56 && sizeof(PoolRow) == 32);
+static_assert(sizeof(Header) == 64 && sizeof(ChunkRow) == 32 && sizeof(RecordRow) == 64 && sizeof(PoolRow) == 32);
 
-enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost };
+enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost, kCalls };
 
 // Why a window ended; agent/native_windows.py has the same numbers.
 enum Closed : int64_t { kOpen, kByStep, kByTime, kByEvents, kByProfiler, kByExit, kByDisk, kByMemory };

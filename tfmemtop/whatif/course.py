@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Trace
-from tfmemtop.events.courses import Allocated, unpack_names, unpack_scratch, unpack_trace
+from tfmemtop.events.courses import (
+    Allocated,
+    Call,
+    unpack_calls,
+    unpack_names,
+    unpack_runs,
+    unpack_scratch,
+    unpack_trace,
+)
 from tfmemtop.events.damage import Damage, Damaged
 
 
@@ -15,7 +23,8 @@ class Course:
     Each of ``events`` is a pair. For an allocation: the thread times two, and the requested bytes. For a free: the
     thread times two plus one, and the number of the allocation that is freed. ``steps`` are the numbers of the events
     at which a step began. ``operations`` contains for each allocation the place of its name in ``names``, or -1 if it
-    has none. ``scratch`` are the numbers of allocations that TensorFlow can do without.
+    has none. ``scratch`` are the numbers of allocations that TensorFlow can do without. ``calls`` are calls of
+    functions and sessions; ``runs`` contains for each allocation the number of the call in whose run it is made, or -1.
 
     These are sums of requested bytes: ``requested`` is the most that was in use at once; ``kept`` is what was in use
     when the last step began, ``None`` without steps; ``before`` is what was already in use when the trace began.
@@ -33,6 +42,8 @@ class Course:
     lost: int
     whole: bool
     before: int = 0
+    calls: Sequence[Call] = ()
+    runs: Sequence[int] = ()
 
     @property
     def allocations(self) -> int:
@@ -66,16 +77,24 @@ def course_of(parts: Sequence[Trace]) -> Course:
     scratch: list[int] = []
     threads: dict[int, int] = {}
     sizes: list[int] = []
+    calls: list[Call] = []
+    runs: list[int] = []
     in_use = most = 0
     steps = {step for part in parts for step in part.steps}
     kept: int | None = None
+
+    def thread_of(number: int) -> int:
+        return threads.setdefault(number, len(threads))
+
     for part in parts:
         names += unpack_names(part.names)
         scratch += unpack_scratch(part.scratch, len(operations))
+        calls += (Call(thread_of(call.thread), call.event) for call in unpack_calls(part.calls, len(events)))
+        runs += (-1 if run is None else run for run in unpack_runs(part.runs))
         for event in unpack_trace(part.packed, len(operations)):
             if len(events) in steps:
                 kept = in_use
-            thread = threads.setdefault(event.thread, len(threads))
+            thread = thread_of(event.thread)
             if isinstance(event, Allocated):
                 events.append((thread << 1, event.requested))
                 operations.append(-1 if event.operation is None else event.operation)
@@ -85,6 +104,9 @@ def course_of(parts: Sequence[Trace]) -> Course:
             else:
                 events.append((thread << 1 | 1, event.allocation))
                 in_use -= sizes[event.allocation]
+        runs += [-1] * (len(operations) - len(runs))
+    if len(runs) > len(operations) or max(runs, default=-1) >= len(calls):
+        raise Damaged(Damage.INCOMPLETE)
     return Course(
         pid=parts[0].pid,
         device=parts[0].device,
@@ -98,4 +120,6 @@ def course_of(parts: Sequence[Trace]) -> Course:
         lost=sum(part.lost for part in parts),
         whole=all(part.whole for part in parts),
         before=sum(sizes[: parts[0].before]),
+        calls=calls,
+        runs=runs,
     )

@@ -20,6 +20,7 @@ from tfmemtop.whatif.asking import serve
 from tfmemtop.whatif.course import course_of
 from tfmemtop.whatif.expected import Expected, Question
 from tfmemtop.whatif.scaled import Scaling, Valued
+from tfmemtop.whatif.waiting import runs_of
 
 _MORE_SHARE, _MORE_LEAST = 0.02, 3 * MIB
 """Real runs have passed under limits that were this much below the replay's lower end, see ``settings.py``."""
@@ -37,12 +38,13 @@ def answer(asked: Question, parts: Sequence[Trace]) -> Expected | None:
     (first, second), traces = asked.values, (parts[: asked.parts], parts[asked.parts :])
     smaller, larger = (Valued(value, course_of(trace)) for value, trace in zip((first, second), traces, strict=True))
     scaling = Scaling(smaller, larger)
+    runs = runs_of(larger.course)
 
     def fits(value: int, limit: int, *, surely: bool) -> bool:
         course = scaling.course(value)
         question = replaying.Question(asked.growth, asked.collects, limit, alone=not surely)
         try:
-            with Replayer(Path(built.path), course.events, course.steps, course.scratch) as replayer:
+            with Replayer(Path(built.path), course.events, course.steps, course.scratch, runs) as replayer:
                 (found,) = replayer.ask([question])
         except NotReplayed:
             return False  # for example, the sizes are beyond all bounds

@@ -8,13 +8,14 @@ from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits, 
 from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, Replayer, ReplayOutcome
 from tfmemtop.whatif.course import Course
 from tfmemtop.whatif.settings import Present, at_least, first, further, growths
+from tfmemtop.whatif.waiting import runs_of
 
 
 def replayed(course: Course, program: Path, present: Present, t: float = 0.0) -> Replayed:
     """Replay *course* with *program*. Return the result as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
-        with Replayer(program, course.events, course.steps, course.scratch) as replayer:
+        with Replayer(program, course.events, course.steps, course.scratch, runs_of(course)) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
             pool = free.in_order.peak_pool if isinstance(free, ReplayAnswer) else None

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from tests.corpus.predicted import SCRIPTS as ON_THE_CPU
 
-_RESNET = str(Path(__file__).with_name("resnet50.py"))
+_HERE = Path(__file__).parent
+_RESNET = str(_HERE / "resnet50.py")
 _TAKEN = ("keras_cnn", "transformer", "v1_session", "shapes", "leak", "eager", "cut_up", "demo")
 
 SCRIPTS: dict[str, list[str]] = {
     **{name: ON_THE_CPU[name] for name in _TAKEN},
+    "mirrored": [str(_HERE / "mirrored.py")],
     "resnet50": [_RESNET, "off"],
     "resnet50_xla": [_RESNET, "auto"],
 }

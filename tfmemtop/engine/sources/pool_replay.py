@@ -46,6 +46,7 @@ class Life:
     end: int = FOREVER
     thread: int = 0
     freed_by: int | None = None  # the thread, if the free was recorded
+    run: int = 0  # TensorFlow's number of the run that has made it, 0 if it is not known
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ def replay(
     for number, record in enumerate(in_order(before, records)):
         if number % _AT_ONCE == 0:
             breathe()
-        at_ns, address, _, size, now, thread, _, _, _, _, _ = record
+        at_ns, address, _, size, now, thread, _, _, _, _, _, run = record
         if now - size != in_use:
             course.gaps.append(number)
             overlaps = overlaps or _Overlaps(alive)
@@ -102,7 +103,7 @@ def replay(
         if overlaps is not None:
             overlaps.end(address, size, number)
         if size > 0:
-            life = Life(alike(record), address, number, FOREVER, thread)
+            life = Life(alike(record), address, number, FOREVER, thread, run=run)
             lives.append(life)
             alive[address] = life
             if overlaps is not None:

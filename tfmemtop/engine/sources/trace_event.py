@@ -7,8 +7,19 @@ from typing import NamedTuple
 
 from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.scratch import Scratch
+from tfmemtop.engine.sources.window_file import CallStart
 from tfmemtop.events import Trace
-from tfmemtop.events.courses import FOREVER, Allocated, Freed, pack_names, pack_scratch, pack_trace
+from tfmemtop.events.courses import (
+    FOREVER,
+    Allocated,
+    Call,
+    Freed,
+    pack_calls,
+    pack_names,
+    pack_runs,
+    pack_scratch,
+    pack_trace,
+)
 from tfmemtop.events.device_names import is_gpu
 
 _EVENTS = 8192  # of one part
@@ -25,6 +36,7 @@ class _Told(NamedTuple):
     operation: str
     number: int | None = None
     scratch: bool = False
+    run: int | None = None
 
 
 def trace_of(
@@ -32,6 +44,7 @@ def trace_of(
     device: str,
     course: PoolCourse,
     steps: list[int],
+    calls: list[CallStart],
     *,
     lost: int,
     whole: bool,
@@ -40,11 +53,18 @@ def trace_of(
 ) -> Iterator[Trace]:
     """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
 
-    *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to let
-    other threads run. *t* is the time of the parts. The free of something unknown is left out. An allocation that must
-    have been freed, although no free was recorded, is freed where something else was allocated in its place.
+    *calls* are all calls of functions and sessions in the process. If a run is called again from within, its first call
+    counts. *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to
+    let other threads run. *t* is the time of the parts. The free of something unknown is left out. An allocation that
+    must have been freed, although no free was recorded, is freed where something else was allocated in its place.
     """
-    told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, breathe)
+    started = {call.run: call for call in reversed(calls)}
+    calls = sorted(started.values())
+    runs = {call.run: number for number, call in enumerate(calls)}
+    threads: dict[int, int] = {}
+    told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, runs, threads, breathe)
+    made = [_call(call, course, places, len(told), threads) for call in calls]
+    starts = [call.event for call in made]
     begins = [places[step] if step < len(places) else len(told) for step in steps]
     names: dict[str, int] = {}
     at = allocations = part = 0
@@ -54,6 +74,7 @@ def trace_of(
         end = at + count
         last = end >= len(told)
         first_step, end_step = bisect_left(begins, at), len(begins) if last else bisect_left(begins, end)
+        first_call, end_call = bisect_left(starts, at), len(made) if last else bisect_left(starts, end)
         yield Trace(
             t=t,
             pid=pid,
@@ -68,10 +89,18 @@ def trace_of(
             names=packed_names,
             packed=packed,
             scratch=pack_scratch(_scratch(told[at:end], allocations), allocations),
+            calls=pack_calls(made[first_call:end_call], at),
+            runs=pack_runs(each.run for each in told[at:end] if each.number is None),
         )
         allocations += sum(each.number is None for each in told[at:end])
         at, part = end, part + 1
         breathe()
+
+
+def _call(call: CallStart, course: PoolCourse, places: list[int], count: int, threads: dict[int, int]) -> Call:
+    """Return *call* as it is in a trace of *count* events. *places* and *threads* are those of :func:`_in_order`."""
+    event = bisect_left(course.at_ns, call.at_ns)
+    return Call(threads.setdefault(call.thread, len(threads)), places[event] if event < len(places) else count)
 
 
 def _scratch(told: list[_Told], allocations: int) -> list[int]:
@@ -113,15 +142,22 @@ def _fitting(
 
 
 def _in_order(
-    course: PoolCourse, scratch: Scratch | None, breathe: Callable[[], None]
+    course: PoolCourse,
+    scratch: Scratch | None,
+    runs: dict[int, int],
+    threads: dict[int, int],
+    breathe: Callable[[], None],
 ) -> tuple[list[_Told], list[int]]:
-    """Return all events of the trace, and for each event of the course its place in the trace."""
+    """Return all events of the trace, and for each event of the course its place in the trace.
+
+    *runs* are the numbers of runs in the trace, by TensorFlow's numbers. *threads* are those of threads, by the numbers
+    in the file. Threads that are not in it are added.
+    """
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:
         if life.end != FOREVER:
             ended[life.end].append(life)
     breathe()
-    threads: dict[int, int] = {}
     numbers: dict[int, int] = {}  # of allocations, by their life's id
     there = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
     told: list[_Told] = []
@@ -144,6 +180,7 @@ def _in_order(
             thread = threads.setdefault(following.thread, len(threads))
             numbers[id(following)] = len(numbers)
             spare = scratch is not None and scratch.has(following)
-            told.append(_Told(thread, following.alike.requested, following.alike.operation, scratch=spare))
+            run = runs.get(following.run)
+            told.append(_Told(thread, following.alike.requested, following.alike.operation, scratch=spare, run=run))
             following = next(begun, None)
     return told, places

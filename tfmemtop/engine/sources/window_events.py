@@ -99,8 +99,9 @@ def events_of(
         if window.opened is Opened.START:
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
-            lost = file.lost
-            yield from trace_of(window.pid, device, course, begins, lost=lost, whole=whole, breathe=breathe, t=t)
+            yield from trace_of(
+                window.pid, device, course, begins, file.calls, lost=file.lost, whole=whole, breathe=breathe, t=t
+            )
 
 
 def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, list[Record]]:
@@ -135,7 +136,7 @@ class _Namer:
         self._found: dict[tuple[int, ...], Alike] = {}
 
     def __call__(self, record: Record) -> Alike:
-        _, _, requested, size, _, _, operation, shape, _, region, dtype = record
+        _, _, requested, size, _, _, operation, shape, _, region, dtype, _ = record
         key = operation, shape, dtype, region, requested, size
         found = self._found.get(key)
         if found is None:

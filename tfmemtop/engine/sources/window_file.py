@@ -18,8 +18,8 @@ from tfmemtop.units import MIB
 SUFFIX = ".window"
 
 LARGEST = 64 * MIB
-"""The most bytes of a file. The 200 000 events of the longest window take 12 MB."""
-_POOLS, _CHUNKS, _STRINGS, _STEPS = 256, 250_000, 2**18, 2**16  # at most
+"""The most bytes of a file. The 200 000 events of the longest window take 13 MB."""
+_POOLS, _CHUNKS, _STRINGS, _STEPS, _CALLS = 256, 250_000, 2**18, 2**16, 2**16  # at most
 _RECORDS = 2**19  # at most; a first window has 200,000 allocations at most, and their frees
 _TEXT = 512  # bytes kept of a string
 
@@ -29,9 +29,9 @@ _AWAY_NS = 24 * 3600 * 10**9
 """A window lasts an hour at most. No time in it is this far from its beginning, even if the machine's clock was set."""
 _UPTIME_NS = 5 * 10**17  # 15 years
 _HEADER, _SECTION = struct.Struct("<8sIIIIqq24x"), struct.Struct("<IIQ")
-_MAGIC = b"TFMWIN1\0"
+_MAGIC = b"TFMWIN2\0"
 _POOL, _CHUNK = struct.Struct("<qqq8x"), struct.Struct("<QqqH6x")
-_RECORD, _STEP = struct.Struct("<qQqqqIIIHBB"), struct.Struct("<qq")
+_RECORD, _STEP, _CALL = struct.Struct("<qQqqqIIIHBBq"), struct.Struct("<qq"), struct.Struct("<qqI4x")
 
 
 class PoolStart(NamedTuple):
@@ -40,6 +40,14 @@ class PoolStart(NamedTuple):
     in_use: int
     pool: int
     at_ns: int
+
+
+class CallStart(NamedTuple):
+    """A thread starts a run of a function or session, and waits for its end; ``at_ns`` is by CLOCK_REALTIME."""
+
+    at_ns: int
+    run: int
+    thread: int
 
 
 class ChunkInUse(NamedTuple):
@@ -51,12 +59,13 @@ class ChunkInUse(NamedTuple):
     pool: int
 
 
-Record: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
+Record: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int]
 """An allocation, or a free if its size is negative.
 
 The fields: time (ns of CLOCK_REALTIME), address, bytes requested, size in bytes, the allocator's bytes in use after it,
 thread, operation and shape (places in the file's strings), pool, region (a number of the layout), type (a number of
-TensorFlow). It is a plain tuple so that Python's garbage collector need not look at hundreds of thousands of them.
+TensorFlow), run (TensorFlow's number of the run of a function or session that allocates). It is a plain tuple so that
+Python's garbage collector need not look at hundreds of thousands of them.
 """
 
 AT_NS, SIZE, IN_USE, POOL = 0, 3, 4, 8
@@ -77,6 +86,7 @@ class WindowFile:
     strings: list[str] = field(default_factory=lambda: [""])
     records: list[Record] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)  # beginning and end of calls of the step's function
+    calls: list[CallStart] = field(default_factory=list)
     lost: int = 0
 
     def monotonic(self, realtime_ns: int) -> float:
@@ -135,6 +145,9 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
                 found.steps += ((begin, end) for begin, end in _each(_STEP, payload, count, _STEPS - len(found.steps)))
             case 6:
                 found.lost += count
+            case 7:
+                found.calls += starmap(CallStart, _each(_CALL, payload, count, _CALLS - len(found.calls)))
+                breathe()
     _check_whole(found, pools, named)
     return found
 
@@ -202,7 +215,11 @@ def _check_whole(found: WindowFile, pools: int, named: int) -> None:
         raise Damaged(Damage.INCOMPLETE)
     if any(not (0 <= start.in_use < _MOST and 0 <= start.pool < _MOST) for start in found.pools):
         raise Damaged(Damage.OUT_OF_BOUNDS)
-    times = [*(start.at_ns for start in found.pools), *chain.from_iterable(found.steps)]
+    times = [
+        *(start.at_ns for start in found.pools),
+        *chain.from_iterable(found.steps),
+        *(call.at_ns for call in found.calls),
+    ]
     if any(abs(at_ns - found.realtime_ns) >= _AWAY_NS for at_ns in times):
         raise Damaged(Damage.OUT_OF_BOUNDS)
     for chunk in found.chunks:
