@@ -67,16 +67,16 @@ def prove(name: str, program: Path, folder: Path, *, narrows: bool) -> list[Proo
     if not recorded(name, first, "--growth", "on", "--trace"):
         raise RuntimeError(f"{name} fails without a limit")
     traced = courses(first)
-    # One limit holds for each logical device. So the device that needs most decides.
+    # The logical devices share the limit of their GPU in equal parts. So the device that needs most decides.
     said = [_asked("whatif", str(first), "--json", "--device", device) for device in traced]
     outgrown = any(one["seen"]["outgrown"] for one in said)
     exact = None if outgrown else sum(one["rows"][0]["pool"] for one in said) == peak_pool(first)
 
     def of(growth: bool) -> Proof:
         ends = [one["smallest"]["growth_on" if growth else "growth_off"] for one in said]
-        at_least = max(end["at_least"] for end in ends) // MIB
+        at_least = len(ends) * max(end["at_least"] for end in ends) // MIB
         uppers = [end["worked" if outgrown else "surely"] for end in ends]
-        surely = None if None in uppers else max(uppers) // MIB
+        surely = None if None in uppers else len(ends) * max(uppers) // MIB
         found: dict[int, Path | None] = {}
 
         def passes(limit: int) -> bool:
@@ -122,7 +122,8 @@ def _smallest(limits: list[int], passes: Callable[[int], bool], *, narrows: bool
 def _tried(program: Path, traced: Sequence[Course], growth: bool, found: dict[int, Path | None]) -> tuple[Tried, ...]:
     """Return the prediction for each limit in *found*, by the traces of all devices, and the result of its run."""
     limits = sorted(found)
-    answers = [_answers(program, one, growth, limits) for one in traced]
+    shares = [limit * MIB // len(traced) // MIB for limit in limits]
+    answers = [_answers(program, one, growth, shares) for one in traced]
     tried = []
     for limit, *of_limit in zip(limits, *answers, strict=True):
         path = found[limit]
