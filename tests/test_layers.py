@@ -283,7 +283,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
         # before the script starts
         ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.rules", "tfmemtop.state")),
-        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow")),
+        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "tfmemtop.metrics")),
         ("import tfmemtop.engine.exporter", ("tfmemtop.rules", "tfmemtop.state")),
         ("import tfmemtop.metrics.page", ("asyncio", "ssl", "http.client", "socketserver")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),

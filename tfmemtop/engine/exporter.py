@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.launch import Export
@@ -83,7 +83,8 @@ class Exporter:
         """Write the file for the last time, remove the one for Prometheus, and close the port."""
         self._stop()
         writing, withdrawing = self._task(self._write_last), self._task(self._withdraw)
-        _, late = await asyncio.wait([self._loading, writing, withdrawing], timeout=WAIT_S)
+        last: list[asyncio.Future[Any]] = [self._loading, writing, withdrawing]
+        _, late = await asyncio.wait(last, timeout=WAIT_S)
         if writing in late:
             self._tell_of_file(_NO_ANSWER)
         if withdrawing in late:
