@@ -76,8 +76,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units",
     },
     "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
-    # the state as samples for Prometheus, in a separate process
-    "metrics": {"events", "rules", "state", "failure", "words.dashboard", "words.metrics"},
+    # the state as samples for Prometheus
+    "metrics": {"events", "rules", "state", "words.dashboard", "words.metrics"},
     "session": {
         "boot",
         "exit_codes",
@@ -96,10 +96,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "exit_codes",
         "placement",
-        "failure",  # why the exporter has failed
+        "failure",  # why the export of metrics has failed
         *("probe", "words.keeping", "xla", "whatif"),
         "rules",  # which find where a window of allocations would show more
-        "metrics",  # the engine starts its process, and sends it the stream
+        "metrics",  # which threads of the engine export
         "agent.layouts",  # the same table is used from inside and from outside
     },
     # answers of Prometheus: rows of an overview, and events of one GPU
@@ -138,7 +138,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "keras": ("demo",),
     "numpy": ("demo",),
     "psutil": (),  # only the tests use it, to look at processes
-    "prometheus_client": ("metrics.page",),
+    "prometheus_client": (),  # only the tests use it, to read the metrics
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),
 }
@@ -283,7 +283,9 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
         # before the script starts
         ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.rules", "tfmemtop.state")),
-        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "prometheus_client")),
+        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "tfmemtop.metrics")),
+        ("import tfmemtop.engine.exporter", ("tfmemtop.rules", "tfmemtop.state")),
+        ("import tfmemtop.metrics.page", ("asyncio", "ssl", "http.client", "socketserver")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

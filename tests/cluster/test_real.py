@@ -1,13 +1,12 @@
 """With a real Prometheus: the overview, the view of one GPU, and a Prometheus that is stopped and started again."""
 
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from msgspec import json
@@ -15,6 +14,7 @@ from msgspec import json
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
+from tests.metrics.scraping import served, watched
 from tests.patience import PATIENCE_S
 from tests.ui.recorded import RECORDINGS
 from tfmemtop.cluster.answers import series
@@ -26,9 +26,6 @@ from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.events import RunEnd, Session
 from tfmemtop.help import topic
-from tfmemtop.metrics.discovery import entry
-from tfmemtop.metrics.page import Page
-from tfmemtop.metrics.watched import Watched
 from tfmemtop.metrics.whose import whose
 from tfmemtop.recording import read
 from tfmemtop.state.views import panels
@@ -278,14 +275,13 @@ def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
         for name in names:
             stream = list(read(RECORDINGS / "ranks" / f"{name}.jsonl.gz").events())
             end = next(event.t for event in stream if isinstance(event, RunEnd))
-            watched = Watched()
-            watched.take(event for event in stream if event.t < end - 2)
-            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-            page = Page(listener, watched)
-            threading.Thread(target=page.serve_forever, daemon=True).start()
-            stack.callback(page.shutdown)
             session = next(event for event in stream if isinstance(event, Session))
-            (folder / f"{name}.json").write_text(entry(listener, "vm", whose(session)))
+            url = stack.enter_context(served(watched(event for event in stream if event.t < end - 2)))
+            target = {
+                "targets": [urlsplit(url).netloc],
+                "labels": {name: label for name, label in whose(session).items() if label},
+            }
+            (folder / f"{name}.json").write_text(json.encode([target]).decode())
         yield
 
 

@@ -5,7 +5,8 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -95,16 +96,23 @@ def events_until(name: str, share: float) -> list[Event]:
     return [event for event in events if event.t <= last]
 
 
+def watched(events: Iterable[Event]) -> Watched:
+    """Return what watches a session with these *events*."""
+    return Watched(deque(events))
+
+
 @contextmanager
 def served(watched: Watched) -> Iterator[str]:
     """Serve the page of *watched* in a thread during the ``with`` block, and yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
-    page = Page(listener, watched)
-    thread = Thread(target=page.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
+    failures: list[Exception] = []
+    page = Page(listener, watched, failures.append)
+    thread = Thread(target=page.serve, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
+        yield url
     finally:
-        page.shutdown()
-        page.server_close()
+        page.close()
         thread.join()
+    assert failures == []

@@ -1,5 +1,7 @@
 """The highest use since a reader's last look, for any number of readers."""
 
+from collections import deque
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,8 +67,7 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_on
     newest = next(event for event in reversed(before) if isinstance(event, Allocator))
     assert newest.in_use is not None
     used = newest.in_use
-    watched = Watched()
-    watched.take(before)
+    events = deque(before)
 
     def reading(high: int) -> Allocator:
         return Allocator(
@@ -74,13 +75,13 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_on
             peak=newest.peak, pool=newest.pool, limit=newest.limit, high=high,
         )  # fmt: skip
 
-    with served(watched) as url:
+    with served(Watched(events)) as url:
 
         def highest(agent: str, query: str = "") -> float | None:
             return value(scrape(url + query, agent), "in_use_high_bytes")
 
         highest("first"), highest("second"), highest("first", "?scraper=b")
-        watched.take([reading(used + 64 * MIB), reading(used)])
+        events.extend([reading(used + 64 * MIB), reading(used)])
         assert highest("first") == used + 64 * MIB
         assert highest("first") == used
         assert highest("second") == used + 64 * MIB

@@ -1,27 +1,27 @@
-"""The exporter of a live session: it outlives the screen and ends with the session. If it is killed, a notice comes."""
+"""The exporter of a live session: it outlives the screen and ends with the session. If it fails, a notice says so."""
 
 import asyncio
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.engines import READS, Engines, ended
 from tests.metrics.scraping import address_in, eventually, get, scrape, value
+from tests.metrics.silent import CAN_MOUNT, silent
+from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.process import exporter as exporting
-from tfmemtop.engine.process.exporter import open_exporter
+from tests.streams import run
+from tfmemtop.engine.exporter import WAIT_S, Exporter, open_exporter
 from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, Process, ProcessReadings, RunEnd, Session, Stop
+from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
 from tfmemtop.events.unstarted import Why
+from tfmemtop.metrics.watched import Watched
 
 pytestmark = pytest.mark.programs
 
@@ -30,49 +30,44 @@ def export(folder: Path) -> Export:
     return Export(port=0, discovery=str(folder / "sd.json"))
 
 
-def exporter_pid() -> int:
-    """Return the process number of the exporter of the only session in this test's folder."""
-    (engine,) = [one.pid for one in sessions() if one.socket.startswith(os.environ["XDG_RUNTIME_DIR"])]
-    (found,) = [one.pid for one in psutil.Process(engine).children() if one.name() == exporting.NAME]
-    return found
+def engine_pid() -> int:
+    """Return the process number of the engine of the only session in this test's folder."""
+    (session,) = own_sessions()
+    return session.pid
 
 
 async def test_it_outlives_the_screen_and_ends_with_the_session(engines: Engines, tmp_path: Path) -> None:
     screen = await engines.python(READS, export=export(tmp_path))
     await screen.until_shown("up")
-    url, pid = address_in(tmp_path / "sd.json"), exporter_pid()
+    url, engine = address_in(tmp_path / "sd.json"), engine_pid()
     await screen.client.close()
     eventually(lambda: True if value(scrape(url), "running") == 1 else None)
-    (session,) = [one for one in sessions() if one.socket.startswith(os.environ["XDG_RUNTIME_DIR"])]
+    (session,) = own_sessions()
     again = await engines.look(session.socket)
     await again.until_shown("up")
     await again.client.send(Stop(quit=True))
-    await ended(pid)
+    await ended(engine)
     assert not (tmp_path / "sd.json").exists()
-
-
-async def test_it_is_no_process_of_the_run_and_no_reader_that_keeps_the_engine(
-    engines: Engines, tmp_path: Path
-) -> None:
-    screen = await engines.python("print('up')", export=export(tmp_path))
-    await screen.until(RunEnd)
-    pid = exporter_pid()
-    eventually(lambda: True if value(scrape(address_in(tmp_path / "sd.json")), "running") == 0 else None)
-    await screen.until(ProcessReadings)
-    assert pid not in {process.pid for process in screen.all(Process)}
-    await screen.client.close()
-    await ended(pid)  # two seconds after the last screen has left
-
-
-async def test_its_death_is_a_notice_and_the_script_goes_on(engines: Engines, tmp_path: Path) -> None:
-    screen = await engines.python(READS, export=export(tmp_path))
-    await screen.until_shown("up")
-    url = address_in(tmp_path / "sd.json")
-    os.kill(exporter_pid(), signal.SIGKILL)
-    notice = await screen.until(Notice, lambda notice: notice.key == "exporter" and notice.kind is not None)
-    assert (notice.kind, notice.detail) == (NoticeKind.EXPORTER_ENDED, "SIGKILL")
     with pytest.raises(OSError):
         get(url)
+
+
+async def test_who_asks_it_is_no_reader_that_keeps_the_engine(engines: Engines, tmp_path: Path) -> None:
+    screen = await engines.python("print('up')", export=export(tmp_path))
+    await screen.until(RunEnd)
+    url, engine = address_in(tmp_path / "sd.json"), engine_pid()
+    eventually(lambda: True if value(scrape(url), "running") == 0 else None)
+    with socket.create_connection(("127.0.0.1", int(url.split(":")[2].partition("/")[0]))):
+        await screen.client.close()
+        await ended(engine)  # two seconds after the last screen has left
+
+
+async def test_signals_that_are_not_for_the_engine_do_not_disturb_it(engines: Engines, tmp_path: Path) -> None:
+    screen = await engines.python(READS, export=export(tmp_path))
+    await screen.until_shown("up")
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(engine_pid(), number)  # as Slurm does with all processes of a step
+    assert value(scrape(address_in(tmp_path / "sd.json")), "running") == 1
     await screen.client.send(Input(text="still here\n"))
     await screen.until_shown("got still here")
 
@@ -86,76 +81,90 @@ async def test_a_taken_port_is_told_before_the_script_starts(engines: Engines, t
     assert not (tmp_path / "started").exists()
 
 
-async def test_one_that_hangs_is_told_of_and_taken_back_when_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exporting, "SILENT_S", 0.5)
-    monkeypatch.setattr(exporting, "_LOOK_S", 0.1)
-    monkeypatch.setattr("tfmemtop.metrics.exporter.BEAT_S", 0.1)
-    stream, told = Stream(), asyncio.Queue[Notice]()
-    exporter = begun(stream, tmp_path, told)
-    for number, kind in ((signal.SIGSTOP, NoticeKind.EXPORTER_SILENT), (signal.SIGCONT, None)):
-        os.kill(exporter.pid, number)
-        assert (await asyncio.wait_for(told.get(), PATIENCE_S)).kind is kind
-    await exporter.close()
-    assert not psutil.pid_exists(exporter.pid)
+class Exporting:
+    """An exporter of a session without an engine, with the notices about it."""
+
+    def __init__(self, exporter: Exporter, stream: Stream, notices: "asyncio.Queue[Notice]") -> None:
+        self.exporter = exporter
+        self.stream = stream
+        self._notices = notices
+
+    async def notice(self) -> Notice:
+        return await asyncio.wait_for(self._notices.get(), PATIENCE_S)
 
 
-async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tfmemtop.metrics.exporter", None)  # as if prometheus_client were missing
-    stream, told = Stream(), asyncio.Queue[Notice]()
-    exporter = begun(stream, tmp_path, told)
-    notice = await asyncio.wait_for(told.get(), PATIENCE_S)
-    assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert "tfmemtop.metrics.exporter" in notice.detail
-    await exporter.close()
-    assert not (tmp_path / "sd.json").exists()
-
-
-def names_in(folder: Path) -> set[str]:
-    return {one.name for one in folder.iterdir()}
-
-
-async def test_what_it_had_begun_to_write_when_it_was_killed_is_removed(tmp_path: Path) -> None:
-    stream, told = Stream(), asyncio.Queue[Notice]()
-    asked = Export(port=0, discovery=str(tmp_path / "sd.json"), textfile=str(tmp_path / "m.prom"))
-    exporter = begun(stream, tmp_path, told, asked)
-    os.kill(exporter.pid, signal.SIGKILL)
-    assert (await asyncio.wait_for(told.get(), PATIENCE_S)).kind is NoticeKind.EXPORTER_ENDED
-    assert exporter._draft is not None
-    write = Path(exporter._draft).write_text
-    write("half of it")
-    await exporter.close()
-    assert names_in(tmp_path) <= {"m.prom"}
-
-
-def begun(
-    stream: Stream, folder: Path, told: "asyncio.Queue[Notice]", asked: Export | None = None
-) -> exporting.Exporter:
-    """Start an exporter for a session without an engine. *told* receives the notices."""
+def begun(folder: Path, asked: Export | None = None) -> Exporting:
     session = Session(
         t=0.0, format=FORMAT, version="1", id="x", started=1.7e9, host="here", user="ada", host_memory=1, cores=1,
         interval_s=0.1, command=[],
     )  # fmt: skip
+    stream, notices = Stream(), asyncio.Queue[Notice]()
     exporter = open_exporter(stream, asked or export(folder), session)
-    assert exporter is not None
-
-    class Runs:
-        """Reaps processes as the engine's class does, but with a pidfd in place of a signal."""
-
-        def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
-            loop = asyncio.get_running_loop()
-            descriptor = os.pidfd_open(pid)
-
-            def reap() -> None:
-                loop.remove_reader(descriptor)
-                os.close(descriptor)
-                with suppress(ChildProcessError):
-                    ended(os.waitpid(pid, 0)[1])
-
-            loop.add_reader(descriptor, reap)
-
-    stream.listen(lambda event: told.put_nowait(event) if isinstance(event, Notice) else None)
+    stream.listen(lambda event: notices.put_nowait(event) if isinstance(event, Notice) else None)
     stream.publish(session)
-    exporter.begin(Runs())  # type: ignore[arg-type]
-    return exporter
+    exporter.begin()
+    return Exporting(exporter, stream, notices)
+
+
+def fails(*_: object) -> None:
+    raise ValueError("on purpose")
+
+
+async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watched, "_apply", fails)
+    exporting = begun(tmp_path)
+    notice = await exporting.notice()
+    assert notice.kind is NoticeKind.EXPORTER_ENDED
+    assert notice.detail.startswith("ValueError: on purpose (metrics/watched.py:")
+    with pytest.raises(OSError):
+        await asyncio.to_thread(get, address_in(tmp_path / "sd.json"))  # the file stays, so that the target is down
+    exporting.stream.notice("other", NoticeKind.INPUT_LOST)
+    assert (await exporting.notice()).key == "other"
+    await exporting.exporter.close()
+    assert not (tmp_path / "sd.json").exists()
+    assert [failed.kind for failed in exporting.exporter.failed] == [NoticeKind.EXPORTER_ENDED]
+
+
+async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfmemtop.metrics.page.text_of", fails)
+    exporting = begun(tmp_path)
+    with suppress(OSError):  # the connection may be closed before the answer
+        assert (await asyncio.to_thread(get, address_in(tmp_path / "sd.json")))[0] == 500
+    notice = await exporting.notice()
+    assert notice.kind is NoticeKind.EXPORTER_ENDED and notice.detail.startswith("ValueError: on purpose (")
+    await exporting.exporter.close()
+
+
+async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tfmemtop.metrics.page", None)  # as if a module of Python were missing
+    exporting = begun(tmp_path)
+    notice = await exporting.notice()
+    assert notice.kind is NoticeKind.EXPORTER_ENDED
+    assert "tfmemtop.metrics.page" in notice.detail
+    await exporting.exporter.close()
+    assert not (tmp_path / "sd.json").exists()
+
+
+@CAN_MOUNT
+async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    exporting = begun(tmp_path, Export(port=0, discovery=str(folder / "sd.json"), textfile=str(folder / "m.prom")))
+    exporting.stream.publish(run())
+    loop = asyncio.get_running_loop()
+    with silent(folder):
+        begin, turns = loop.time(), 0
+        closing = asyncio.ensure_future(exporting.exporter.close())
+        while not closing.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert turns > 10
+        assert loop.time() - begin < 2 * WAIT_S
+    assert [(failed.kind, failed.detail) for failed in exporting.exporter.failed] == [
+        (NoticeKind.METRICS_FILE_FAILED, "Connection timed out"),
+        (NoticeKind.METRICS_SD_LEFT, f"{folder / 'sd.json'}: Connection timed out"),
+    ]

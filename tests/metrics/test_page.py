@@ -12,17 +12,13 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from tests.metrics.scraping import events_until, get, parsed, scrape, served
+from tests.metrics.scraping import events_until, get, parsed, scrape, served, watched
 from tests.patience import PATIENCE_S
-from tfmemtop.metrics import connections
-from tfmemtop.metrics.watched import Watched
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    watched = Watched()
-    watched.take(events_until("h100-transformer.jsonl", 0.6))
-    with served(watched) as found:
+    with served(watched(events_until("h100-transformer.jsonl", 0.6))) as found:
         yield found
 
 
@@ -81,7 +77,7 @@ def test_who_sends_without_end_is_closed_and_costs_no_memory(url: str) -> None:
 
 
 def test_who_sends_drop_by_drop_is_closed_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_S", 0.3)
+    monkeypatch.setattr("tfmemtop.metrics.http.PATIENCE_S", 0.3)
     until = time.monotonic() + PATIENCE_S
     with connected(url) as slow, pytest.raises(OSError):
         while time.monotonic() < until:
@@ -93,9 +89,7 @@ def test_who_sends_drop_by_drop_is_closed_in_time(url: str, monkeypatch: pytest.
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 @pytest.mark.parametrize("name", ["h100-transformer.jsonl", "h200-four-cards.jsonl", "cpu-oom.jsonl"])
 def test_promtool_finds_no_fault(name: str) -> None:
-    watched = Watched()
-    watched.take(events_until(name, 0.6))
-    with served(watched) as url:
+    with served(watched(events_until(name, 0.6))) as url:
         _, text = get(url)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.metrics.scraping import address_in, events_until, eventually, get, parsed, served, value
-from tests.metrics.test_record import TRAINING, done, ended, exporter_of, recorded
+from tests.metrics.scraping import address_in, events_until, eventually, get, parsed, served, value, watched
+from tests.metrics.test_record import TRAINING, done, ended, recorded
 from tfmemtop import help
 from tfmemtop.commands.parser import parse
 from tfmemtop.metrics.dashboard import queries
-from tfmemtop.metrics.watched import Watched
 
 PAGE = help.topic("metrics")
 
@@ -93,8 +93,7 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
     (tmp_path / "rules.yml").write_text(rules)
     script, sd = tmp_path / "train.py", tmp_path / "run.json"
     script.write_text(TRAINING)
-    gpu = Watched()
-    gpu.take(events_until("h100-transformer.jsonl", 0.6))
+    gpu = watched(events_until("h100-transformer.jsonl", 0.6))
     configuration = by_file.replace("/var/lib/tfmemtop", str(tmp_path)) + f'rule_files: ["{tmp_path}/rules.yml"]\n'
     command = (sys.executable, str(script))
     with (
@@ -139,8 +138,9 @@ def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
         with prometheus(tmp_path, configuration) as server:
             (found,) = eventually(lambda: server.ask('tfmemtop_running{job="4711",rank="3"}') or None)
             assert not [one for one in found["metric"] if one.startswith("exported_")]
-            exporter_of(running).kill()
+            running.send_signal(signal.SIGSTOP)
             eventually(lambda: server.ask('up{job="4711",rank="3"} == 0') or None)
+            running.send_signal(signal.SIGCONT)
             assert ended(running)[0] == 3
             eventually(lambda: True if not server.ask('up{job="4711"}') else None)
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -16,9 +15,10 @@ import psutil
 import pytest
 
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
+from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
 from tfmemtop.cli import main
-from tfmemtop.engine.process import exporter as exporting
+from tfmemtop.engine.exporter import WAIT_S
 
 pytestmark = pytest.mark.programs
 
@@ -35,10 +35,12 @@ def done(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
 
 
 @contextmanager
-def recorded(folder: Path, *options: str, command: tuple[str, ...] = WAITS) -> Iterator["subprocess.Popen[str]"]:
+def recorded(
+    folder: Path, *options: str, command: tuple[str, ...] = WAITS, program: tuple[str, ...] = (PROGRAM,)
+) -> Iterator["subprocess.Popen[str]"]:
     """Run a recorded command during the ``with`` block. It has printed ``up``, and reads a line."""
     with subprocess.Popen(
-        [PROGRAM, "record", "-o", str(folder / "run.jsonl"), *options, "--", *command],
+        [*program, "record", "-o", str(folder / "run.jsonl"), *options, "--", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -56,9 +58,10 @@ def ended(running: "subprocess.Popen[str]") -> tuple[int, str]:
     return running.returncode, said
 
 
-def exporter_of(running: "subprocess.Popen[str]") -> psutil.Process:
-    (found,) = [one for one in psutil.Process(running.pid).children() if one.name() == "tfmemtop-export"]
-    return found
+def listening(running: "subprocess.Popen[str]") -> list[str]:
+    """Return the addresses at which the process listens."""
+    found = psutil.Process(running.pid).net_connections("inet")
+    return ["{}:{}".format(*one.laddr) for one in found if one.status == psutil.CONN_LISTEN]
 
 
 def test_the_page_is_there_while_the_command_runs_and_gone_with_it(tmp_path: Path) -> None:
@@ -70,27 +73,27 @@ def test_the_page_is_there_while_the_command_runs_and_gone_with_it(tmp_path: Pat
         samples = eventually(lambda: found if value(found := scrape(url), "running") == 1 else None)
         assert value(samples, "run_info", run="1", host=socket.gethostname()) == 1
         assert value(samples, "out_of_memory_total") == value(samples, "steps_total") == 0
-        exporter = exporter_of(running)
         code, said = ended(running)
     assert (code, "exporter" in said) == (3, False)
     assert not sd.exists()
-    assert not exporter.is_running()
+    with pytest.raises(OSError):
+        get(url)
 
 
 def test_only_this_machine_reaches_the_page(tmp_path: Path) -> None:
     sd = tmp_path / "sd.json"
     with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
-        port = int(address_in(sd).rsplit(":", 1)[1].partition("/")[0])
-        listening = [line.laddr for line in exporter_of(running).net_connections() if line.status == psutil.CONN_LISTEN]
-        assert listening == [("127.0.0.1", port)]
+        url = address_in(sd)
+        assert [f"http://{address}/metrics" for address in listening(running)] == [url]
+        assert url.startswith("http://127.0.0.1:")
 
 
 def test_all_addresses_if_that_is_asked_for(tmp_path: Path) -> None:
     sd = tmp_path / "sd.json"
     with recorded(tmp_path, "--metrics", "0.0.0.0:0", "--metrics-sd", str(sd)) as running:
         assert address_in(sd).startswith(f"http://{socket.gethostname()}:")
-        (listening,) = [one.laddr for one in exporter_of(running).net_connections() if one.status == "LISTEN"]
-        assert listening[0] == "0.0.0.0"
+        (address,) = listening(running)
+        assert address.startswith("0.0.0.0:")
 
 
 def test_job_and_rank_are_labels_and_name_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,33 +148,62 @@ def test_what_cannot_be_is_refused_in_one_line_before_the_command_starts(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_exporter_that_is_killed_costs_one_line_and_the_command_nothing(tmp_path: Path) -> None:
+def test_an_exporter_that_fails_costs_one_line_and_the_command_nothing(tmp_path: Path) -> None:
     sd = tmp_path / "sd.json"
-    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+    without = "import sys; sys.modules['tfmemtop.metrics.page'] = None"  # as if the file were damaged
+    broken = f"{without}; from tfmemtop.cli import main; sys.exit(main(sys.argv[1:]))"
+    with recorded(
+        tmp_path, "--metrics", "0", "--metrics-sd", str(sd), program=(sys.executable, "-c", broken)
+    ) as running:
         url = address_in(sd)
-        exporter = exporter_of(running)
-        exporter.kill()
-        exporter.wait(PATIENCE_S)
+        eventually(lambda: None if listening(running) else True)
         with pytest.raises(OSError):
             get(url)
         assert sd.exists()  # so that Prometheus reports the target as down
         code, said = ended(running)
     assert code == 3
     (line,) = [line for line in said.splitlines() if "Prometheus" in line]
-    assert line == "tfmemtop: no more metrics for Prometheus: the exporter has ended (SIGKILL); the run goes on"
+    assert line.startswith("tfmemtop: no more metrics for Prometheus: the exporter has ended (ModuleNotFoundError: ")
+    assert line.endswith("); the run goes on")
     assert not sd.exists()
 
 
-def test_an_exporter_that_hangs_is_ended_with_the_command(tmp_path: Path) -> None:
-    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json")) as running:
-        exporter = exporter_of(running)
-        exporter.suspend()
-        begun = time.monotonic()
-        code, _ = ended(running)
+def test_where_the_recorder_is_killed_the_command_goes_on_and_does_not_hold_the_port(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
+        url = address_in(sd)
+        (command,) = [one for one in psutil.Process(running.pid).children() if one.name() == "sh"]
+        running.kill()
+        running.wait(PATIENCE_S)
+        with pytest.raises(OSError):
+            get(url)
+        assert command.is_running()
+        assert sd.exists()  # so that Prometheus reports the target as down
+        running.communicate("go on\n", timeout=PATIENCE_S)
+        command.wait(PATIENCE_S)
+
+
+@CAN_MOUNT
+def test_a_file_system_that_does_not_answer_costs_one_line_and_a_few_seconds(tmp_path: Path) -> None:
+    folder, sd = tmp_path / "collected", tmp_path / "sd.json"
+    folder.mkdir()
+    files = ("--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(folder / "m.prom"))
+    with recorded(tmp_path, *files) as running:
+        eventually(lambda: True if (folder / "m.prom").exists() else None)
+        url = address_in(sd)
+        with silent(folder):
+            # The page goes on to answer, with new figures.
+            told = eventually(
+                lambda: value(scrape(url), "finding", key="notice_metrics_file_failed", severity="warning")
+            )
+            assert told == 1
+            begun = time.monotonic()
+            code, said = ended(running)
+            assert time.monotonic() - begun < 4 * WAIT_S
     assert code == 3
-    assert not exporter.is_running()
-    assert time.monotonic() - begun < exporting._WAIT_S / 2  # tfmemtop does not wait for a stopped exporter
-    assert {one.name for one in tmp_path.iterdir()} == {"run.jsonl"}
+    line = "tfmemtop: the metrics are not written to the file: Connection timed out; the run goes on"
+    assert said.splitlines().count(line) == 1
+    assert not sd.exists()
 
 
 def test_a_link_where_a_file_is_to_be_is_replaced_and_not_followed(tmp_path: Path) -> None:
@@ -192,28 +224,24 @@ def test_what_another_has_put_there_is_not_read_and_not_removed(tmp_path: Path) 
     assert sd.is_fifo()
 
 
-def test_signals_for_the_command_are_not_the_exporters(tmp_path: Path) -> None:
-    sd = tmp_path / "sd.json"
-    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd)) as running:
-        exporter = exporter_of(running)
-        assert os.getsid(exporter.pid) == exporter.pid
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-            exporter.send_signal(number)  # as Slurm does with all processes of a step
-        assert eventually(lambda: scrape(address_in(sd)) or None)
-        assert ended(running)[0] == 3
-
-
 def test_a_file_for_node_exporter_has_the_last_figures_of_a_job_however_short(tmp_path: Path) -> None:
     path = tmp_path / "short.prom"
-    old = os.umask(0o077)
-    try:
-        assert done("-o", str(tmp_path / "r"), "--metrics-file", str(path), "--", "true").returncode == 0
-    finally:
-        os.umask(old)
+    assert done("-o", str(tmp_path / "r"), "--metrics-file", str(path), "--", "true").returncode == 0
     samples = parsed(path.read_text())
     assert value(samples, "running") == 0
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644  # node_exporter runs as another user
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r", "short.prom"]
+
+
+def test_prometheus_and_node_exporter_can_read_their_files_as_other_users(tmp_path: Path) -> None:
+    sd, file = tmp_path / "sd.json", tmp_path / "m.prom"
+    files = ("-o", str(tmp_path / "r"), "--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(file))
+    old = os.umask(0o077)
+    try:
+        found = done(*files, "--", "stat", "-c", "%a", str(sd))
+    finally:
+        os.umask(old)
+    assert found.stdout == "644\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
 def test_a_file_that_can_no_longer_be_written_costs_one_line(tmp_path: Path) -> None:

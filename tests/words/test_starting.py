@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tfmemtop.engine.opening import unstarted as why_unstarted
-from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.events import Level, Notice, NoticeKind, decode_event
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.recording import RecordingError
@@ -59,7 +59,14 @@ def test_a_notice_has_the_reason_as_facts_or_in_an_older_recording_as_its_senten
     assert say(new).text == say(old).text == "not relaunched: pyhton: command not found"
 
 
-def test_an_exporter_that_has_ended_is_told_with_its_exit_code_where_nothing_else_is_known() -> None:
-    new = Notice(t=1.0, key="exporter", level=Level.WARNING, kind=NoticeKind.EXPORTER_ENDED, about=3)
-    old = Notice(t=1.0, key="exporter", level=Level.WARNING, kind=NoticeKind.EXPORTER_ENDED, detail="exit code 3")
-    assert say(new) == say(old)
+@pytest.mark.parametrize(
+    ("kind", "facts", "said"),
+    [
+        ("exporter_ended", {"about": 3}, "no more metrics for Prometheus: the exporter has ended (exit code 3)"),
+        ("exporter_silent", {}, "the exporter of the metrics for Prometheus does not answer"),
+    ],
+)
+def test_what_older_recordings_tell_of_the_exporter_has_words(kind: str, facts: dict[str, int], said: str) -> None:
+    line = {"type": "notice", "t": 1.0, "key": "exporter", "level": "warning", "kind": kind, **facts}
+    notice = decode_event(msgspec.json.encode(line))
+    assert isinstance(notice, Notice) and say(notice).text == said

@@ -52,7 +52,7 @@ from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.process.exporter import Exporter
+    from tfmemtop.engine.exporter import Exporter
 
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""

@@ -149,7 +149,7 @@ async def _session(
     path = Path(output_path) if output_path else None
     exporter = None
     if launch.export is not None:
-        from tfmemtop.engine.process.exporter import open_exporter  # here, since most sessions do not need it
+        from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
 
         exporter = open_exporter(stream, launch.export, session)
     async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:

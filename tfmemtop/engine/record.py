@@ -90,7 +90,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     stream.publish(session)
     exporter = None
     if launch.export is not None:
-        from tfmemtop.engine.process.exporter import open_exporter  # here, since most sessions do not need it
+        from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
 
         exporter = open_exporter(stream, launch.export, session)
     # A signal that is ignored, as under nohup, must stay ignored in the script.

@@ -43,7 +43,7 @@ from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.process.exporter import Exporter
+    from tfmemtop.engine.exporter import Exporter
 
 _NO_PROCESS = -1
 
@@ -105,7 +105,7 @@ class Watch:
         if not self._guest:
             asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
         if self._exporter is not None:
-            self._exporter.begin(self.runs)
+            self._exporter.begin()
         if self._output is not None:
             self._output.begin()
         self._probes.begin()
@@ -253,7 +253,7 @@ def open_watch(
     replays = Replays(stream)
 
     def ours() -> frozenset[int]:
-        return probes.sessions() | outside.sessions() | replays.sessions() | ({exporter.pid} if exporter else set())
+        return probes.sessions() | outside.sessions() | replays.sessions()
 
     kernel = launch.kernel.pid if launch.kernel else None
     root = _NO_PROCESS if guest else os.getpid()

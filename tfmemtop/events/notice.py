@@ -74,9 +74,10 @@ class NoticeKind(Enum):
     ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
     ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
 
-    EXPORTER_ENDED = "exporter_ended"  # detail: its error or its signal; about: its exit code, if there is no detail
-    EXPORTER_SILENT = "exporter_silent"
+    EXPORTER_ENDED = "exporter_ended"  # detail: its error; older recordings may have its exit code in about instead
+    EXPORTER_SILENT = "exporter_silent"  # in older recordings only, made when the exporter was a process
     METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
+    METRICS_SD_LEFT = "metrics_sd_left"  # the file for Prometheus is not removed; detail: the file and the error
 
     ENGINE_GONE = "engine_gone"  # about: the script's process, if it goes on; detail: the file with its output
 

@@ -1,94 +1,74 @@
-"""The connections of the page. Their number, size and time are limited, so that no reader can delay another."""
+"""The connections of the page. Their number is limited, so that no reader can delay another."""
 
-import io
 import socket
-import time
+from collections.abc import Callable
 from contextlib import suppress
-from http.client import HTTPException
-from http.server import ThreadingHTTPServer
-from threading import BoundedSemaphore, Lock
-from typing import Any
+from threading import BoundedSemaphore, Event, Lock, Thread
 
 AT_ONCE = 16
 """The number of connections that are served at a time. If there is one more, the oldest is closed."""
-PATIENCE_S = 10.0
-"""Seconds within which a request must arrive, and within which the reader must accept the answer."""
-LARGEST = 16 * 1024
-"""The largest request, in bytes. Prometheus's requests have about 300."""
 _MAKE_ROOM_S = 1.0
+_AFTER_FAILURE_S = 1.0
 
 
-class Request(io.RawIOBase):
-    """Reads a request from *connection*, for at most :data:`PATIENCE_S` seconds and :data:`LARGEST` bytes."""
+class Connections:
+    """Serves the newest :data:`AT_ONCE` connections to *listener*, each in a thread.
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._until = time.monotonic() + PATIENCE_S
-        self._left = LARGEST
+    *serve_one* serves one: it is called with the connection and the address of the other side. It may raise
+    :class:`OSError`, which is ignored: a reader may close its connection at any time.
+    """
 
-    def readable(self) -> bool:
-        """Return true, as :class:`io.RawIOBase` demands it of a stream that can be read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read what has arrived into *buffer*, and return the number of bytes.
-
-        Raises:
-            TimeoutError: :data:`PATIENCE_S` are over.
-            HTTPException: the request is larger than :data:`LARGEST`.
-        """
-        if self._left <= 0:
-            raise HTTPException(LARGEST)
-        left_s = self._until - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left_s)
-        count = self._connection.recv_into(memoryview(buffer)[: self._left])
-        self._left -= count
-        return count
-
-
-class Connections(ThreadingHTTPServer):
-    """The server: it serves the newest :data:`AT_ONCE` connections, each in a thread."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, listener: socket.socket, handler: Any) -> None:
-        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
+    def __init__(self, listener: socket.socket, serve_one: Callable[[socket.socket, str], None]) -> None:
+        self._listener = listener
+        self._serve_one = serve_one
         self._room = BoundedSemaphore(AT_ONCE)
         self._lock = Lock()
         self._served: dict[socket.socket, None] = {}  # in their order, the oldest first
+        self._closed = Event()
 
-    def process_request(self, request: Any, client_address: object) -> None:
-        """Serve one connection in a thread of its own. If there are too many connections, close the oldest."""
+    def serve(self) -> None:
+        """Serve connections until :meth:`close`."""
+        with self._listener:
+            while not self._closed.is_set():
+                try:
+                    connection, (address, *_) = self._listener.accept()
+                except OSError:
+                    # There is no descriptor left, and another try would fail at once; or the port is closed.
+                    self._closed.wait(_AFTER_FAILURE_S)
+                else:
+                    self._begin(connection, address)
+
+    def close(self) -> None:
+        """Close the port and all connections. This does not wait, and may be called in any thread."""
+        self._closed.set()
+        with self._lock:
+            for one in (self._listener, *self._served):
+                _shut(one)
+
+    def _begin(self, connection: socket.socket, address: str) -> None:
         if not self._room.acquire(blocking=False):
             self._close_oldest()
             if not self._room.acquire(timeout=_MAKE_ROOM_S):
-                self.shutdown_request(request)
+                connection.close()
                 return
         with self._lock:
-            self._served[request] = None
+            self._served[connection] = None
         try:
-            super().process_request(request, client_address)
-        except BaseException:  # no thread could be started
-            self._leave(request)
-            raise
+            Thread(target=self._run, args=(connection, address), daemon=True).start()
+        except RuntimeError:  # there are too many threads on this machine
+            self._leave(connection)
 
-    def process_request_thread(self, request: Any, client_address: object) -> None:
+    def _run(self, connection: socket.socket, address: str) -> None:
         try:
-            super().process_request_thread(request, client_address)
+            with suppress(OSError):
+                self._serve_one(connection, address)
         finally:
-            self._leave(request)
+            self._leave(connection)
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore errors: a reader that has closed the connection, or sent something that is not a request."""
-
-    def _leave(self, request: socket.socket) -> None:
+    def _leave(self, connection: socket.socket) -> None:
         with self._lock:
-            self._served.pop(request, None)
+            self._served.pop(connection, None)
+        connection.close()
         self._room.release()
 
     def _close_oldest(self) -> None:
@@ -97,5 +77,10 @@ class Connections(ThreadingHTTPServer):
             if oldest is not None:
                 del self._served[oldest]
         if oldest is not None:
-            with suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)  # its thread ends at once
+            _shut(oldest)
+
+
+def _shut(connection: socket.socket) -> None:
+    """Shut *connection*, so that the thread that waits for it goes on and ends."""
+    with suppress(OSError):  # the other side has closed it
+        connection.shutdown(socket.SHUT_RDWR)

@@ -3,8 +3,9 @@
 import json
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
-from tfmemtop.metrics.whole import holds, remove, replace
+from tfmemtop.metrics.whole import holds, replace
 
 _EVERYWHERE = ("0.0.0.0", "::")
 
@@ -34,6 +35,10 @@ def publish(path: str, text: str, draft: str) -> None:
 
 
 def withdraw(path: str, text: str) -> None:
-    """Remove the file *path* if it still contains *text*, so that a file of another session stays."""
+    """Remove the file *path* if it still contains *text*, so that a file of another session stays.
+
+    Raises:
+        OSError: the file cannot be removed.
+    """
     if holds(path, text.encode()):
-        remove(path)
+        Path(path).unlink(missing_ok=True)

@@ -1,9 +1,10 @@
-"""The session's state for its metrics. One thread folds events into it, and other threads read it."""
+"""The session's state for its metrics. Several threads fold events into it and read it."""
 
-from collections.abc import Hashable, Iterable
+from collections import deque
+from collections.abc import Hashable
 from threading import Lock
 
-from tfmemtop.events import Allocator, Event, Run, Trace
+from tfmemtop.events import Allocator, Event, Run
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.metrics.families import Family, Place, families, place_of, places, running_pools
 from tfmemtop.metrics.highs import Highs, Lately, Marks
@@ -18,20 +19,23 @@ WRITE_S = 5.0
 
 
 class Watched:
-    """Folds events into the state and returns families. Several threads may use it."""
+    """Folds events into the state and returns families. Several threads may use it.
 
-    def __init__(self) -> None:
+    Another thread may append events to *new* at any time. They are folded before each look, and by :meth:`fold`.
+    """
+
+    def __init__(self, new: deque[Event]) -> None:
+        self._new = new
         self._state = State()
         self._highs = Highs()
         self._lately = Lately(round(LATELY_S / WRITE_S))
         self._used = _Used()
         self._lock = Lock()
 
-    def take(self, events: Iterable[Event]) -> None:
-        """Fold *events* into the state."""
+    def fold(self) -> None:
+        """Fold the new events into the state."""
         with self._lock:
-            for event in events:
-                self._apply(event)
+            self._fold()
 
     def look(self, reader: Hashable) -> tuple[list[Family], Marks]:
         """Return the current families for *reader*, and their marks.
@@ -39,6 +43,7 @@ class Watched:
         If the reader does not receive them, pass the marks to :meth:`give_back`.
         """
         with self._lock:
+            self._fold()
             marks = self._highs.take(reader)
             return families(self._state, marks), marks
 
@@ -50,6 +55,7 @@ class Watched:
     def look_for_file(self, *, last: bool) -> list[Family]:
         """Return the families for the file, which is written every :data:`WRITE_S`; *last*: it is the last time."""
         with self._lock:
+            self._fold()
             marks = self._lately.add(self._highs.take(WRITE_S))
             return families(self._state, marks, last=last)
 
@@ -57,11 +63,14 @@ class Watched:
     def has_begun(self) -> bool:
         """Whether there is anything to export yet: a run or a GPU."""
         with self._lock:
+            self._fold()
             return bool(self._state.runs or self._state.devices)
 
+    def _fold(self) -> None:
+        for _ in range(len(self._new)):  # events that arrive meanwhile are left for the next time
+            self._apply(self._new.popleft())
+
     def _apply(self, event: Event) -> None:
-        if isinstance(event, Trace):
-            return  # a trace takes megabytes, and no metric and no rule uses it
         if isinstance(event, Run):
             self._highs.restart()
             self._lately.restart()

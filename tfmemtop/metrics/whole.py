@@ -5,6 +5,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+_MODE = 0o644  # whatever the umask: Prometheus and node_exporter run as other users
+
 
 def draft_of(path: str) -> str:
     """Return a name for a draft beside *path*. It cannot be guessed, and no pattern such as ``*.json`` matches it."""
@@ -24,7 +26,7 @@ def can_be_replaced(path: str) -> bool:
 
 
 def replace(path: str, data: bytes, draft: str) -> None:
-    """Put a file with *data* at *path*. A symbolic link there is replaced, not followed.
+    """Put a file with *data* at *path*, which all users can read. A symbolic link there is replaced, not followed.
 
     *draft* is a name from :func:`draft_of`. No file of that name is left.
 
@@ -32,9 +34,11 @@ def replace(path: str, data: bytes, draft: str) -> None:
         OSError: the file cannot be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(draft, flags, 0o666)
+    descriptor = os.open(draft, flags, _MODE)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            with suppress(OSError):  # not every file system has modes
+                os.fchmod(descriptor, _MODE)
             file.write(data)
         os.replace(draft, path)  # noqa: PTH105
     except BaseException:

@@ -53,7 +53,7 @@ def say_kind(
         return TextAndRemedy("")
     if kind is K.ENGINE_GONE:
         return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
-    if kind is K.EXPORTER_ENDED and not detail:
+    if kind is K.EXPORTER_ENDED and not detail:  # from an older recording
         detail = f"exit code {about}"
     text, remedy = _SAID[kind]
     return TextAndRemedy(text.format(about=about, count=count, detail=detail), remedy)
@@ -125,6 +125,10 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     ),
     K.EXPORTER_SILENT: ("the exporter of the metrics for Prometheus does not answer", "the run goes on"),
     K.METRICS_FILE_FAILED: ("the metrics are not written to the file: {detail}", "the run goes on"),
+    K.METRICS_SD_LEFT: (
+        "the file with the address of the metrics is not removed: {detail}",
+        "remove it, or Prometheus says that the run does not answer",
+    ),
     K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
     K.ATTACH_NO_PROCESS: ("there is no process {about} any more", ""),
     K.ATTACH_BESIDE_SCRIPT: (
