@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def first_process(started: int) -> psutil.Process:
 
 @contextmanager
 def running(
-    *command: str, folder: Path | None = None, **variables: str
+    *command: str, folder: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> Iterator[tuple["subprocess.Popen[str]", psutil.Process]]:
     """Run *command* in a container during the ``with`` block, and yield it and the container's first process.
 
@@ -58,7 +58,7 @@ def running(
     """
     with subprocess.Popen(
         contained(*command, writable=folder),
-        env=os.environ | variables,
+        env={**os.environ, **(variables or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

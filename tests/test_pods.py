@@ -81,11 +81,11 @@ def test_the_pod_records_passes_signals_on_and_has_the_programs_exit_code(tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     variables = of_pod(3, "train-3-x7k2p", "gpu-17")
+    variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [word.replace("$(POD)", variables["POD"]) for word in container()["command"]]
     command = [word.replace("0.0.0.0:9400", f"127.0.0.1:{port}").replace("/runs", str(tmp_path)) for word in command]
     (tmp_path / "train.py").write_text(TRAIN)
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    with running(*command, folder=tmp_path, PATH=path, **variables) as (process, first):
+    with running(*command, folder=tmp_path, variables=variables) as (process, first):
         assert process.stdout and process.stdout.readline() == "up\n"
         url = f"http://127.0.0.1:{port}/metrics"
         samples = eventually(lambda: found if value(found := scrape(url), "running") == 1 else None)

@@ -126,7 +126,7 @@ def test_sigterm_at_the_very_start_ends_it(tmp_path: Path) -> None:
         (pipe, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}),
         (configuration / "config.toml", {"XDG_CONFIG_HOME": str(tmp_path)}),
     ):
-        with running(*command, **variables) as (process, first):
+        with running(*command, variables=variables) as (process, first):
             with at.open("w"):  # waits until the other end is opened
                 first.send_signal(signal.SIGTERM)
             printed, said = process.communicate(timeout=PATIENCE_S)
