@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ending": {"exit_codes"},
     "units": set(),
     "uncollected": set(),
+    "home": set(),
     "failure": set(),
     "tensorflow_text": set(),
     "bounds": set(),
@@ -55,10 +56,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "help": set(),
     "agent": set(),
     # a library is tried as a script's process would use it
-    "probe": {"boot", "exit_codes", "agent.native", "agent.native_windows", "agent.trust"},
+    "probe": {"boot", "exit_codes", "home", "agent.native", "agent.native_windows", "agent.trust"},
     "whatif": {"events", "probe", "units"},  # the recorded allocations, and the program that replays them
     "xla": {"events"},
-    "notebooks": {"boot", "words.magic"},  # the magic's messages, which the kernel itself shows
+    "notebooks": {"boot", "home", "words.magic"},  # the magic's messages, which the kernel itself shows
     "demo": set(),
     # the first picture, drawn before anything else is loaded: it imports only what it needs to draw
     "first": {"programs", "ui.draw.layout", "units"},
@@ -95,6 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         *("uncollected", "tensorflow_text", "boot", "bounds", "events", "limits", "settings", "units", "recording"),
         "exit_codes",
+        "home",
         "placement",
         "failure",  # why the export of metrics has failed
         *("probe", "words.keeping", "xla", "whatif"),
@@ -116,6 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "commands": {
         "exit_codes",
+        "home",
         "tensorflow_text",
         "uncollected",
         *("boot", "crash", "engine", "events", "limits", "settings", "units", "charset", "options", "recording"),

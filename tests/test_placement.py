@@ -60,9 +60,13 @@ TOLD = {
         ("812", 3, 4, 1, "node2", "worker 3"),
     ),
     "an Indexed Job of Kubernetes": ({"JOB_COMPLETION_INDEX": "3"}, (None, 3, None, None, "box", None)),
+    "an Indexed Job of Kubernetes as in the manual": (
+        {"JOB_COMPLETION_INDEX": "3", "TFMEMTOP_JOB": "train", "TFMEMTOP_RANKS": "4", "TFMEMTOP_HOST": "gpu-17"},
+        ("train", 3, 4, None, "gpu-17", None),
+    ),
     "what the user says comes first": (
-        STEP | {"TFMEMTOP_JOB": "resnet", "TFMEMTOP_RANK": "1", "TFMEMTOP_RANKS": "2"},
-        ("resnet", 1, 2, None, "node2", None),
+        STEP | {"TFMEMTOP_JOB": "resnet", "TFMEMTOP_RANK": "1", "TFMEMTOP_RANKS": "2", "TFMEMTOP_HOST": "box 7"},
+        ("resnet", 1, 2, None, "box 7", None),
     ),
     "PBS": ({"PBS_JOBID": "77.head"}, ("77.head", None, None, None, "box", None)),
     "torchrun without a name": (

@@ -22,6 +22,8 @@ KEEPER = "pty-keeper"
 """The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
 _NEEDED = ("msgspec", "pynvml", "pyte", "textual")
+_FIRST = 1  # the process number of the first process of a container
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores these two from its start on
 
 SCREENS = "tfmemtop.cli"
@@ -66,6 +68,8 @@ def given_environment() -> "dict[bytes, bytes]":
 
 def main() -> None:
     """Restore what Python's start has changed, find the packages, and run the module that ``sys.argv[1]`` names."""
+    if os.getpid() == _FIRST:
+        _heed_signals()
     try:
         _restore_environment()
         if sys.argv[1] == SCREENS:
@@ -78,6 +82,21 @@ def main() -> None:
     finally:
         end_picture()
     sys.exit(code)
+
+
+def _heed_signals() -> None:
+    """Let the signals that end other processes end this one too, until the command handles them itself.
+
+    The kernel gives the first process of a container (PID 1) only those signals for which it has a handler.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    end_picture()
+    os._exit(128 + number)
 
 
 def _run() -> int:

@@ -42,9 +42,9 @@ def check(pattern: str) -> str | None:
 def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> Named:
     """Return the name that *pattern* means for a process with *environment* on *host*; *pid* is that of tfmemtop.
 
-    A rank gets a name of its own even if the pattern has neither ``%r`` nor ``%p``. A job that Slurm has started again
-    gets a new name even if the pattern has neither ``%n`` nor ``%p``. A field that is not valid (see :func:`check`) is
-    not replaced.
+    A rank gets a name of its own even if the pattern has no ``%r``. A job that Slurm has started again gets a new name
+    even if the pattern has no ``%n``. ``%p`` does not replace either of them: in every container, the first process has
+    the number 1. A field that is not valid (see :func:`check`) is not replaced.
     """
     place = placement(environment, host) or Placement(host=host)
     restarts = environment.get("SLURM_RESTART_COUNT", "")
@@ -60,8 +60,8 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
     }
     used = {found[2] for found in _FIELD.finditer(pattern) if _is_field(found)}
     name = _FIELD.sub(lambda found: _value(found, values), pattern)
-    added = f"-rank{rank}" if rank and place.among_others and not used & {"r", "p"} else ""
-    if int(restarts) and not used & {"n", "p"}:
+    added = f"-rank{rank}" if rank and place.among_others and "r" not in used else ""
+    if int(restarts) and "n" not in used:
         added += f"-start{int(restarts) + 1}"
     return Named(
         name=_with(name, added),

@@ -93,12 +93,13 @@ def placement(environment: Mapping[str, str], host: str = "") -> Placement | Non
     """
     found = [*_numbered(environment), *_of_tf_config(environment.get("TF_CONFIG", ""))]
     task = next((one.task for one in found if one.task), None)
-    own = [one for one in found if one.source == "user"]
-    best = max(own or found, key=lambda one: one.ranks or 0, default=None)
+    users = [one for one in found if one.source == "user"]
+    best = max(users or found, key=lambda one: one.ranks or 0, default=None)
     job = _job(environment)
     if best is None and job is None:
         return None
-    named = _name(environment.get("SLURMD_NODENAME")) or _name(host) or ""
+    own = _name(environment.get("TFMEMTOP_HOST"))
+    named = own or _name(environment.get("SLURMD_NODENAME")) or _name(host) or ""
     if best is None:
         return Placement(job=job, host=named)
     return msgspec.structs.replace(best, job=job, host=named, task=task)

@@ -319,6 +319,25 @@ def test_ranks_that_begin_are_not_wrong_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.prometheus
+def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path) -> None:
+    """Limits and users are asked for once a minute, and also when there is a new rank."""
+    host = Host("node", [Rank(rank="0")], gpus=2)
+    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["node"]) as server:
+        server.wait_until("tfmemtop_run_info", 1)
+        asking = Asking(Client(Address.of(server.url)))
+        complete(asking)
+        host.ranks.append(Rank(gpu=1, rank="1", user="grace"))
+        server.wait_until("tfmemtop_run_info", 2)
+        for _ in range(2):  # the first answer shows the rank, and the second has the rest
+            *_, seen = asking.refresh()
+        queries = asking.seen.asked
+        *_, seen = asking.refresh()
+        assert asking.seen.asked - queries == 2  # nothing more is asked for from then on
+    row = next(one.row for one in seen.overview.rows if one.row.rank == "1")
+    assert (row.user, row.limit) == ("grace", 76 * GIB)
+
+
+@pytest.mark.prometheus
 def test_ranks_that_share_a_gpu_and_a_job_that_prometheus_renamed(tmp_path: Path) -> None:
     host = Host("both", [Rank(rank="0"), Rank(rank="1")])
     with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["both"], honor_labels=False) as server:

@@ -20,6 +20,7 @@ from tests.metrics.test_record import TRAINING, done, ended, recorded
 from tfmemtop import help
 from tfmemtop.commands.parser import parse
 from tfmemtop.metrics.dashboard import queries
+from tfmemtop.metrics.families import POOL_LABELS
 
 PAGE = help.topic("metrics")
 
@@ -274,6 +275,37 @@ def test_node_exporter_tells_the_file_of_a_job_that_is_over(tmp_path: Path) -> N
             running.kill()
     assert value(samples, "running") == 0
     assert samples["node_textfile_scrape_error", frozenset()] == 0
+
+
+KINDS, UNITS = {"stat", "table", "timeseries"}, {"none", "bytes", "percentunit", "watt", "celsius"}
+"""The dashboard's panels and units. Grafana 13.2 knows them (``@grafana/schema``, ``@grafana/data``)."""
+
+
+def test_the_dashboards_parts_are_known_to_grafana_and_fit_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """What type-checking against ``@grafana/schema`` (an npm package) found, as far as it can be checked without."""
+    call = parse(["dashboard"])
+    assert call.run(call.arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (source, *variables) = printed["templating"]["list"]
+    assert (source["type"], source["query"]) == ("datasource", "prometheus")
+    chosen = {"type": "prometheus", "uid": f"${{{source['name']}}}"}
+    assert isinstance(printed["schemaVersion"], int)
+    assert all((each["type"], each["datasource"]) == ("query", chosen) for each in variables)
+    known = {each["name"] for each in variables} | {"__rate_interval"}
+    assert len({panel["id"] for panel in printed["panels"]}) == len(printed["panels"])
+    for panel in printed["panels"]:
+        assert panel["type"] in KINDS and panel["fieldConfig"]["defaults"]["unit"] in UNITS
+        assert panel["datasource"] == chosen
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        for target in panel["targets"]:
+            assert target["datasource"] == chosen
+            assert set(re.findall(r"\$(\w+)", target["expr"])) <= known
+            kept = re.match(r"(?:sum|max) by \(([^)]*)\)", target["expr"])
+            labels = set(kept[1].split(", ") if kept else POOL_LABELS)
+            assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= labels, target
+        for change in panel.get("transformations", ()):
+            renamed = [name for name in change["options"]["renameByName"] if change["options"]["excludeByName"][name]]
+            assert (change["id"], renamed) == ("organize", [])
 
 
 def test_the_dashboard_is_json_that_grafana_can_import(capsys: pytest.CaptureFixture[str]) -> None:

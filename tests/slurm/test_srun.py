@@ -237,14 +237,14 @@ def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Pa
 def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:
     """The commands are those of the manual's page. The fixture *slurm* skips this test if Slurm is not installed."""
     page = topic("many-machines").partition("## Try it on one machine")[2]
-    first, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:3]
+    first, _, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:4]
     ports = "Port=[17001-17002]"
     assert ports in first
     first = first.replace(ports, "Port=[27001-27002]").replace(
         "ReturnToService", "SlurmctldPort=27000\nReturnToService"
     )
     wait = "until sinfo -h -N -o %t | grep -c idle | grep -q 2; do sleep 0.1; done"
-    use = f"sleep 300 &\n{wait}\nsrun -N2 -n2 printenv SLURMD_NODENAME"
+    use = f"sleep 300 &\necho $! > prometheus.pid\n{wait}\nsrun -N2 -n2 printenv SLURMD_NODENAME"
     environment = {name: value for name, value in slurm.environment.items() if name != "SLURM_CONF"}
     script = f"set -e\n{first}\n{use}\n{last}"
     done = subprocess.run(

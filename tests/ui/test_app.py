@@ -302,6 +302,7 @@ async def test_the_picture_of_now_goes_into_a_new_file_of_the_users_own(
         assert "now.txt exists already" in await press(pilot, "S", "ctrl+u", *"now.txt", "enter")
         assert "End the name in .svg" in await press(pilot, "ctrl+u", *"now.png", "enter")
         assert "No such file or directory" in await press(pilot, "ctrl+u", *"none/now.svg", "enter")
+        assert "No such file or directory" in await press(pilot, "ctrl+u", *"~nobody-here/now.svg", "enter")
         assert (tmp_path / "now.txt").read_text() == "mine" and len(files()) == 2
 
 

@@ -1,6 +1,6 @@
 """The overview of all GPUs: combines the newest answers to all queries into rows. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from enum import Enum
 
 import msgspec
@@ -245,6 +245,11 @@ class Cluster:
                 self._paces[label(one.metric.instance), label(one.metric.run), rank_of(one.metric)] = number
             else:
                 self._rising[_pool(one.metric)] = number
+
+    @property
+    def present(self) -> Set[Pool | Card]:
+        """The pools and GPUs of which the newest answers have figures."""
+        return self._in_use.keys() | self._in_use_now.keys() | self._used.keys()
 
     @property
     def down(self) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,6 +56,7 @@ class Asking:
         self._queries = Queries(job)
         self._cluster = Cluster(job)
         self._answered: dict[Lane, float] = {}
+        self._met: Set[object] = set()  # the pools and GPUs of which there were figures at the last answer
         self._early: Future[ServerAnswer] | None = None
         self.seen = Seen()
 
@@ -106,6 +107,10 @@ class Asking:
             return None
         self._cluster.take(lane, found, answer.server_time or time.time())
         self._answered[lane] = time.monotonic()
+        met, self._met = self._met, self._cluster.present
+        if not self._met <= met and Lane.FIXED in self._answered:
+            # Its limit and its user are due now. They are not more urgent than what has been due for longer.
+            self._answered[Lane.FIXED] = min(self._answered[Lane.FIXED], time.monotonic() - Lane.FIXED.every_s)
         return answer
 
     def _answer(self, lane: Lane) -> ServerAnswer:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfmemtop.commands.refusal import Refusal
+from tfmemtop.home import home
 from tfmemtop.words import command_line
 
 _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
@@ -12,8 +13,8 @@ _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
 
 def path() -> Path:
     """Return the path of the file, whether it exists or not."""
-    home = os.environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(home) if home.startswith("/") else Path.home() / ".config"  # the XDG standard ignores relative paths
+    given = os.environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(given) if given.startswith("/") else home() / ".config"  # the XDG standard ignores relative paths
     return folder / "tfmemtop" / "config.toml"
 
 

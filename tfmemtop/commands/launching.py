@@ -20,6 +20,9 @@ from tfmemtop.settings import Settings
 from tfmemtop.words import usage
 from tfmemtop.words.ranks import naming
 
+FIRST = 1
+"""The process number of the first process of a container, whose end is the end of all others."""
+
 
 def make_launch(
     arguments: RunArguments, argv: Sequence[str], settings: Settings, columns: int = 80, rows: int = 24
@@ -55,12 +58,13 @@ def make_launch(
 
 
 def is_task() -> bool:
-    """Return whether a Slurm step ends when this process ends.
+    """Return whether a Slurm step, or a container, ends when this process ends.
 
-    It does if this process is the step's task, or if the task is a script that waits for this process. A shell with
-    job control, such as that of ``srun --pty bash``, goes on without this process.
+    It does if this process is the step's task or the container's first process, or if that is a script that waits for
+    this process. A shell with job control, such as that of ``srun --pty bash``, goes on without this process.
     """
-    return "SLURM_STEP_ID" in os.environ and os.getpgrp() == os.getsid(0)
+    first = os.getsid(0)
+    return os.getpid() == FIRST or (os.getpgrp() == first and ("SLURM_STEP_ID" in os.environ or first == FIRST))
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:

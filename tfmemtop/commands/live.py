@@ -145,8 +145,8 @@ def show(
     """Show the screen of the session that *answer* starts or finds; return its exit code.
 
     *outside*: the session reads a process that tfmemtop did not start. *starts*: the session starts a script; if this
-    command is the task of a Slurm step, the script cannot run longer than this command. *end*: the function that ends
-    the session when its screen has ended.
+    command is the task of a Slurm step or leads a container, the script cannot run longer than this command. *end*: the
+    function that ends the session when its screen has ended.
 
     Raises:
         Refusal: the session could not be started, or its engine has gone.

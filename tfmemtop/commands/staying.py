@@ -1,7 +1,7 @@
-"""The screen as the task of a Slurm step: the step ends with this command, and the script with it.
+"""The screen as the task of a Slurm step or in a container: these end with this command, and the script with them.
 
 So when the user leaves the screen, this command waits for the script and returns its exit code. Signals that Slurm
-sends to the task are passed on to the script.
+sends to the task, or Kubernetes to the container, are passed on to the script.
 """
 
 import asyncio

@@ -27,6 +27,7 @@ from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.descriptors import take_many
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.orphans import collect_orphans
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream import kernel_starts
@@ -81,6 +82,8 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     try:
         launch = Launch.decode(sys.stdin.buffer.read())
         terminal.resize(launch.columns, launch.rows)
+        if launch.task:
+            collect_orphans()
         folder = open_session(lambda made: info(launch, made))
         return _serve(_numbered(launch, folder.id), folder, terminal, keeper, inherited, told)
     except REFUSALS as error:

@@ -152,6 +152,7 @@ def _end_for(number: int, _: FrameType | None) -> None:
     end()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+    os._exit(128 + number)  # the first process of a container is not ended by its own signal
 
 
 __all__ = ["Drawn", "begin", "end", "take_over"]

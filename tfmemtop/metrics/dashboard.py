@@ -14,7 +14,10 @@ _GPU = f'{_WHERE},uuid!=""'
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel: its ``queries`` by the name of their legend. ``key`` identifies the panel's texts."""
+    """A panel: its ``queries`` by the name of their legend. ``key`` identifies the panel's texts.
+
+    ``value`` is the heading of a table's values; without it, the table has only their labels.
+    """
 
     key: str
     kind: str
@@ -24,6 +27,7 @@ class _Panel:
     queries: dict[str, str]
     stacked: bool = False
     instant: bool = False
+    value: str = ""
 
 
 def _used_by_others() -> str:
@@ -144,6 +148,7 @@ PANELS = (
         8,
         {"run": f"tfmemtop_run_info{{{_WHERE}}} * on (instance, run) group_left tfmemtop_running"},
         instant=True,
+        value="running",
     ),
 )
 
@@ -232,6 +237,7 @@ def _panel(panel: _Panel, number: int, x: int, y: int) -> dict[str, Any]:
         ],
     }
     if panel.kind == "table":
-        hidden = {"Time": True, "Value": True, "__name__": True}
-        drawn["transformations"] = [{"id": "organize", "options": {"excludeByName": hidden}}]
+        hidden = {"Time": True, "__name__": True, "Value": not panel.value}
+        named = {"Value": panel.value} if panel.value else {}
+        drawn["transformations"] = [{"id": "organize", "options": {"excludeByName": hidden, "renameByName": named}}]
     return drawn

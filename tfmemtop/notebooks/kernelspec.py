@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop import __version__, boot
+from tfmemtop.home import home
 from tfmemtop.notebooks.python import Python
 
 _MARK = "tfmemtop"  # the key in the metadata that marks a kernelspec of ours
@@ -50,7 +51,7 @@ def user_folder() -> Path:
     """Return the user's folder of kernelspecs."""
     if given := os.environ.get("JUPYTER_DATA_DIR"):
         return Path(given, "kernels")
-    share = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    share = os.environ.get("XDG_DATA_HOME") or home() / ".local" / "share"
     return Path(share, "jupyter", "kernels")
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tfmemtop.home import home
+
 _FILES = "*server-*.json"  # matches the files of the classic notebook, too
 _KERNEL = re.compile(r"kernel-([0-9A-Za-z-]+)\.json")
 _PATIENCE_S = 10.0
@@ -98,7 +100,7 @@ def _runtime_folder() -> Path:
         return Path(given)
     if data := os.environ.get("JUPYTER_DATA_DIR"):
         return Path(data, "runtime")
-    share = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    share = os.environ.get("XDG_DATA_HOME") or home() / ".local" / "share"
     return Path(share, "jupyter", "runtime")
 
 

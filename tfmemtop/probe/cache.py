@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tfmemtop.home import home
+
 _KEPT = 16  # libraries, and as many refusals
 _DRAFTS = "build-*"
 
@@ -58,7 +60,7 @@ def cache_folder() -> Path:
 def cache_path() -> Path:
     """Return the path of that folder, which need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME") or ""
-    return (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "tfmemtop"
+    return (Path(cache) if cache.startswith("/") else home() / ".cache") / "tfmemtop"
 
 
 def describe(path: Path) -> Library:

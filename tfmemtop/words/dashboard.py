@@ -18,7 +18,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "busy": ("Utilisation", "Share of the time in which a kernel ran, and in which memory was read or written."),
     "power": ("Power", "Power that each GPU draws."),
     "temperature": ("Temperature", "Temperature of each GPU."),
-    "runs": ("Runs and their settings", "Every run that is scraped; tfmemtop_running is 0 once it has ended."),
+    "runs": (
+        "Runs and their settings",
+        "Every run that is scraped; running is 1 while it goes on, and 0 once it has ended.",
+    ),
 }
 """Title and description of each panel."""
 

@@ -70,8 +70,8 @@ def of_rank(place: Placement, lines: Sequence[str]) -> str:
 
 
 def waits_for_script(session: str) -> str:
-    """Return the line for a user who leaves the screen in a Slurm step."""
+    """Return the line for a user who leaves the screen of a Slurm step or a container."""
     return (
-        f"the script goes on, and this command waits for it, because Slurm ends both together; "
-        f"tfmemtop attach {session}, on this machine, brings the screen back"
+        f"the script goes on, and this command waits for it, because the step or the container ends with this command; "
+        f"tfmemtop attach {session}, in the same place, brings the screen back"
     )

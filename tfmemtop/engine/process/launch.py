@@ -66,7 +66,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error
     export: Export | None = None
-    task: bool = False  # the process that starts this is the task of a Slurm step, and waits for the script
+    task: bool = False  # a Slurm step or a container ends with the process that starts this, which waits for the script
 
     @property
     def ends_with_screen(self) -> bool:

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.stream.sockets import listen
+from tfmemtop.home import home
 
 _SOCKET_PATH_LIMIT = 107
 _LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
@@ -139,7 +140,7 @@ def output_folder() -> Path:
         OSError: the folder cannot be made.
     """
     state = os.environ.get("XDG_STATE_HOME") or ""
-    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    base = Path(state) if state.startswith("/") else home() / ".local" / "state"
     folder = base / "tfmemtop"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

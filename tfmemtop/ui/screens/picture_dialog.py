@@ -27,7 +27,7 @@ def picture_dialog(strips: Sequence[Strip], columns: int, glyphs: Glyphs) -> Inp
     seen = [Strip(Gate().apply(list(strip), Color(0, 0, 0))) for strip in strips]
 
     def read(text: str) -> Path:
-        path = Path(text.strip()).expanduser()
+        path = Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path's own fails if there is no such user)
         if path.suffix.lower() == _SVG:
             content = picture(seen, columns)
         elif path.suffix.lower() == _TEXT:

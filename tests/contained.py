@@ -1,0 +1,96 @@
+"""Runs a program as the first process of a container: PID 1 of a PID namespace, as a user whom nobody knows there.
+
+No container runtime is needed. ``unshare`` makes the namespaces, also for ordinary users where the Linux kernel allows
+it. The network and the files are those of the machine.
+"""
+
+import functools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.patience import PATIENCE_S
+
+USER = 54321
+"""The number of the user in the container. No system has an entry for it."""
+
+_UNSHARE = ("unshare", "--user", f"--map-user={USER}", "--pid", "--fork", "--mount-proc", "--kill-child")
+_READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro / && cd "$1" && shift && exec "$@"'
+
+
+def contained(*command: str, writable: Path | None = None) -> list[str]:
+    """Return the command line that runs *command* in a container. Its exit code is that of *command*.
+
+    With *writable*, the container's root file system is read-only except for this folder, in which *command* starts.
+
+    If namespaces cannot be made here, the test is skipped.
+    """
+    if refused := _refused():
+        pytest.skip(f"no namespaces here: {refused}")
+    if writable is None:
+        return [*_UNSHARE, *command]
+    outer = ("unshare", "--user", "--map-root-user", "--mount", "--kill-child")
+    return [*outer, "sh", "-c", _READ_ONLY, "sh", str(writable), *_UNSHARE, *command]
+
+
+def first_process(started: int) -> psutil.Process:
+    """Return the first process of the container that the process *started* makes."""
+    process = psutil.Process(started)
+    while process.name() == "unshare" or "unshare" in process.cmdline():
+        (process,) = process.children() or [process]
+    return process
+
+
+@contextmanager
+def running(
+    *command: str, folder: Path | None = None, variables: Mapping[str, str] | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", psutil.Process]]:
+    """Run *command* in a container during the ``with`` block, and yield it and the container's first process.
+
+    Only *folder* can be written to, if it is given. The *variables* are added to those of the tests.
+    """
+    with subprocess.Popen(
+        contained(*command, writable=folder),
+        env={**os.environ, **(variables or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            until(lambda: first_process(process.pid).name() != "unshare")
+            yield process, first_process(process.pid)
+        finally:
+            process.kill()
+
+
+def until(there: Callable[[], bool]) -> None:
+    """Wait until *there* returns true."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not there():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+@functools.cache
+def _refused() -> str:
+    """Return why namespaces cannot be made here; empty if they can."""
+    check = "import os, sys; sys.exit(0 if (os.getpid(), os.getuid()) == (1, int(sys.argv[1])) else 3)"
+    try:
+        done = subprocess.run(
+            [*_UNSHARE, sys.executable, "-c", check, str(USER)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    except OSError as error:
+        return f"unshare: {error.strerror}"
+    return done.stderr.strip() or f"unshare: exit code {done.returncode}" if done.returncode else ""
