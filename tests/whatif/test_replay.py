@@ -10,18 +10,20 @@ from pathlib import Path
 import pytest
 
 from tests.whatif.traced import Measured
-from tfmemtop.events import Replayed
+from tfmemtop import recording
+from tfmemtop.events import Replayed, Trace
 from tfmemtop.events.damage import Damaged
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run
 from tfmemtop.units import MIB
 from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.settings import Present
+from tfmemtop.whatif.settings import Present, at_least
 from tfmemtop.whatif.table import replayed
 from tfmemtop.whatif.waiting import runs_of
 
 pytestmark = pytest.mark.tensorflow
 
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 LIMIT = 4096 * MIB
 PRESENT = Present(growth=True, limit=LIMIT, collects=False)
 
@@ -101,6 +103,19 @@ def test_a_run_begins_when_the_run_before_has_ended(program: Path) -> None:
     assert fits(program, events, 16, Runs([0, 0, 1])), "nothing is known of the order of the runs"
     assert not fits(program, events, 16, one_after_the_other)
     assert fits(program, events, 32, one_after_the_other)
+
+
+@pytest.mark.parametrize(("growth", "passed"), [(True, 261 * MIB), (False, 225 * MIB)])
+def test_what_really_passed_on_a_gpu_is_near_the_lower_end(program: Path, growth: bool, passed: int) -> None:
+    """Batches of many sizes, on an H100: under a limit of *passed* the script passed, and 1 MiB less was too little."""
+    recorded = recording.read(RECORDINGS / "callers" / "h100-shapes.jsonl").events()
+    course = course_of([event for event in recorded if isinstance(event, Trace) and event.device == "GPU:0"])
+    asked = [Question(growth, True, smallest=True)]
+    (ends,) = run(program, course.events, course.steps, asked, course.scratch, runs_of(course))
+    (without,) = run(program, course.events, course.steps, asked, course.scratch)
+    assert isinstance(ends, Ends) and isinstance(without, Ends)
+    assert at_least(ends) <= passed <= min(1.03 * at_least(ends), ends.surely)
+    assert passed > 1.1 * at_least(without), "a step's input was freed while the step waited for room"
 
 
 def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None:
