@@ -21,7 +21,7 @@ from tfmemtop.words import usage
 from tfmemtop.words.ranks import naming
 
 FIRST = 1
-"""The process number of the first process of a container, whose end is the end of all others."""
+"""The process number of the first process of a container. If it ends, all others end."""
 
 
 def make_launch(
@@ -60,8 +60,8 @@ def make_launch(
 def is_task() -> bool:
     """Return whether a Slurm step, or a container, ends when this process ends.
 
-    It does if this process is the step's task or the container's first process, or if that is a script that waits for
-    this process. A shell with job control, such as that of ``srun --pty bash``, goes on without this process.
+    It does if this process, or a script that waits for it, is the step's task or the container's first process. A shell
+    with job control, such as that of ``srun --pty bash``, goes on without this process.
     """
     first = os.getsid(0)
     return os.getpid() == FIRST or (os.getpgrp() == first and ("SLURM_STEP_ID" in os.environ or first == FIRST))

@@ -2,7 +2,7 @@
 
 The event loop only appends the stream's events to a queue. A thread folds them into a state once a second, another
 writes the file, and others answer Prometheus. If one of them fails, a notice reports it, and the run goes on. No thread
-has a lower priority: on a busy machine, it would hold Python's lock while it waits for a processor.
+has a lower priority: on a busy machine, such a thread would hold Python's lock while it waits for a processor.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
 WAIT_S = 5.0
-"""How long a file system may take to answer. The end of the session waits no longer for it."""
+"""How long a file system may take to answer. The end of the session waits at most that long."""
 
 UNUSED = (Output, Trace)
 """Events with megabytes that no metric and no rule uses."""
@@ -45,7 +45,7 @@ _NO_ANSWER = os.strerror(errno.ETIMEDOUT)
 
 
 class Exporter:
-    """One session's exporter; made by :func:`open_exporter`, which has checked all that can be checked.
+    """One session's exporter; made by :func:`open_exporter`, which has checked the address and the files.
 
     ``failed`` are the failures so far.
     """

@@ -1,4 +1,4 @@
-"""HTTP, as far as a page needs it that answers GET only: reads requests within bounds, and makes answers.
+"""The part of HTTP that a page needs to answer GET: reads requests within bounds, and sends answers.
 
 Python's own HTTP server is not used, because it loads a megabyte of modules, and OpenSSL, which takes two more.
 """

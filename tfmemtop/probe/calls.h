@@ -1,4 +1,4 @@
-// Finds which thread calls which run of a function, and waits until it has ended.
+// Finds for each run of a function the thread that calls it and waits for its end.
 //
 // A thread that calls a `tf.function` from Python executes it eagerly (`EagerExecute` with `is_func=1`), and waits. The
 // run itself (`FunctionRun`) begins within that time, in the same thread. Runs outside such a time are left out: tf.data
@@ -56,8 +56,8 @@ class Calls {
 
   static constexpr size_t kMost = 1 << 16;
 
-  // Of times within one another, the last to begin may have ended already. Calls from within Python code that a function
-  // calls are rare: then the run counts as not waited for.
+  // If these times are nested, the innermost one may have ended already. Then the run counts as not waited for. This is
+  // rare: Python code that a function calls has to call another function.
   static bool IsWithin(const std::vector<Time>& times, int64_t at_ns) {
     auto next = std::upper_bound(times.begin(), times.end(), at_ns,
                                  [](int64_t at, const Time& time) { return at < time.begin; });

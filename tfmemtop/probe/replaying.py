@@ -25,8 +25,8 @@ _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
 class Follows(NamedTuple):
     """What comes before and after the run number ``run`` of a function in the thread that calls it and waits for it.
 
-    Before its first allocation, the thread makes event ``event``, and run ``before`` has ended. After its last one, the
-    thread makes event ``after``. Each is -1 if there is none.
+    Before the run's first allocation, the thread makes event ``event``, and all allocations of run ``before`` are made.
+    After the run's last allocation, the thread makes event ``after``. Each of the three is -1 if there is none.
     """
 
     run: int

@@ -10,8 +10,8 @@ from tfmemtop.whatif.course import Course
 def runs_of(course: Course) -> Runs:
     """Return the runs of *course*, and what comes before and after each of them in the thread that calls it.
 
-    A thread that makes an event of its own while a run that it has called goes on does not wait for its calls. Then
-    none of its calls counts.
+    If a thread makes an event of its own during a run that it has called, the thread does not wait for its calls. Then
+    none of them counts.
     """
     last: dict[int, int] = {}  # by run: the event that is its last allocation
     mine: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread: its events, each with its run
@@ -35,7 +35,7 @@ def runs_of(course: Course) -> Runs:
 
 
 def _of_thread(course: Course, runs: list[int], last: dict[int, int], mine: list[tuple[int, int]]) -> list[Follows]:
-    """Return the order of *runs*, all called by one thread, and of its events *mine*; empty if it does not wait."""
+    """Return the order of one thread's *runs* and of its own events *mine*; empty if the thread does not wait."""
     found = []
     before = -1
     for run in runs:

@@ -150,8 +150,8 @@ def _in_order(
 ) -> tuple[list[_Told], list[int]]:
     """Return all events of the trace, and for each event of the course its place in the trace.
 
-    *runs* are the numbers of runs in the trace, by TensorFlow's numbers. *threads* are those of threads, by the numbers
-    in the file. Threads that are not in it are added.
+    *runs* maps TensorFlow's numbers of runs to those in the trace. *threads* maps the file's numbers of threads to
+    those in the trace. Threads that are missing in *threads* are added to it.
     """
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:
