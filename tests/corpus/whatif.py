@@ -28,6 +28,7 @@ from tfmemtop.units import MIB, format_short
 from tfmemtop.whatif.course import Course, course_of
 from tfmemtop.whatif.settings import Present
 from tfmemtop.whatif.table import replayed
+from tfmemtop.whatif.waiting import runs_of
 
 _POOL_MIB = 4096
 _BELOW, _ABOVE = 0.03, 0.05
@@ -147,7 +148,8 @@ def around(at_least: int, surely: int | None) -> list[int]:
 
 
 def _try(name: str, limit: int, course: Course, program: Path, tensorflow: Path, folder: Path) -> Tried:
-    (said,) = run(program, course.events, course.steps, [Question(True, False, limit * MIB)])
+    asked = [Question(True, False, limit * MIB)]
+    (said,) = run(program, course.events, course.steps, asked, runs=runs_of(course))
     assert isinstance(said, ReplayAnswer)
     fits = True if said.in_order.fits else None if said.waiting.fits else False
     outcome = said.in_order if said.in_order.fits else said.waiting
