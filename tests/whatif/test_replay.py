@@ -178,7 +178,9 @@ def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> N
 def test_what_is_no_trace_is_refused(program: Path) -> None:
     with pytest.raises(NotReplayed, match="refused"):
         run(program, [(1, 5)], [], [Question(True, False)])
-    for order in (Follows(1, -1, -1, -1), Follows(0, 9, -1, -1), Follows(0, -1, 7, -1), Follows(0, -1, -1, -2)):
+    missing = [Follows(1, -1, -1, -1), Follows(0, 9, -1, -1), Follows(0, -1, 7, -1), Follows(0, -1, -1, -2)]
+    impossible = [Follows(0, 0, -1, -1), Follows(0, -1, 0, -1), Follows(0, -1, -1, 0)]
+    for order in (*missing, *impossible):
         with pytest.raises(NotReplayed, match="refused"):
             run(program, [(0, 5)], [], [Question(True, False)], runs=Runs([0], [order]))
     with pytest.raises(NotReplayed, match="not_started"):

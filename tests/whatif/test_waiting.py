@@ -60,6 +60,16 @@ def test_a_thread_that_does_not_wait_says_nothing_of_any_of_its_runs() -> None:
     assert runs_of(trace(events, [0, 1, -1, 1], [Call(PYTHON, 0), Call(PYTHON, 2)])) == Runs()
 
 
+def test_a_function_that_is_called_within_another_says_nothing() -> None:
+    events = [allocates(PYTHON), allocates(POOL), allocates(POOL), allocates(POOL), frees(PYTHON, 0)]
+    assert runs_of(trace(events, [-1, 0, 1, 0], [Call(PYTHON, 1), Call(PYTHON, 2)])) == Runs()
+
+
+def test_an_allocation_before_its_call_says_nothing() -> None:
+    events = [allocates(POOL), allocates(PYTHON), allocates(PYTHON)]
+    assert runs_of(trace(events, [0, -1, -1], [Call(PYTHON, 3)])) == Runs()
+
+
 def test_threads_that_call_functions_do_not_wait_for_each_other() -> None:
     other = 2
     events = [allocates(POOL), allocates(other), allocates(POOL), frees(PYTHON, 0), frees(other, 2)]

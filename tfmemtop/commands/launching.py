@@ -54,6 +54,7 @@ def make_launch(
         on_oom=arguments.on_oom,
         export=export_of(arguments, cwd),
         task=is_task(),
+        first=os.getpid() == FIRST or os.getsid(0) == FIRST,
     )
 
 

@@ -82,7 +82,7 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     try:
         launch = Launch.decode(sys.stdin.buffer.read())
         terminal.resize(launch.columns, launch.rows)
-        if launch.task:
+        if launch.task and launch.first:
             collect_orphans()
         folder = open_session(lambda made: info(launch, made))
         return _serve(_numbered(launch, folder.id), folder, terminal, keeper, inherited, told)

@@ -333,7 +333,7 @@ int Main() {
     if (number < 0 || number >= head.events) return 2;
     trace.scratch[number] = true;
   }
-  if (!Prepare(&trace)) return 2;
+  if (!Prepare(&trace) || !IsPossible(trace)) return 2;
   return Converse(trace);
 }
 

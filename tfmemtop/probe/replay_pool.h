@@ -274,7 +274,9 @@ class Replay {
           const int64_t head = mine[cursor_[thread]];
           const bool may = MayDo(head);
           if (!may || !Do(head)) {
-            since_[thread] = head;
+            const bool begins = may && tried_[thread] == kNone;  // to wait for room, and not for a run any more
+            since_[thread] = begins ? at : head;
+            outcome_.waits += begins && !(trace_.events[head].who & 1);
             tried_[thread] = may ? frees_ : kNone;
             done = false;
             break;

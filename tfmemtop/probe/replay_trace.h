@@ -95,6 +95,23 @@ bool Prepare(Trace* trace) {
   return true;
 }
 
+// Whether the recorded order agrees with the order of the runs. Otherwise no order of the events would do.
+bool IsPossible(const Trace& trace) {
+  std::vector<int64_t> first(trace.runs, kNone), last(trace.runs, kNone);
+  for (size_t at = 0; at < trace.events.size(); at++) {
+    const int64_t run = trace.events[at].who & 1 ? kNone : trace.run[trace.number[at]];
+    if (run == kNone) continue;
+    if (first[run] == kNone) first[run] = at;
+    last[run] = at;
+  }
+  for (const Follows& one : trace.order) {
+    if (first[one.run] == kNone || one.event >= first[one.run]) return false;
+    if (one.after != kNone && one.after <= last[one.run]) return false;
+    if (one.before != kNone && last[one.before] >= first[one.run]) return false;
+  }
+  return true;
+}
+
 // Makes `smaller` the same trace with all sizes divided by `divisor`; false if the trace is not valid.
 bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
   smaller->events = trace.events;

@@ -104,8 +104,10 @@ def course_of(parts: Sequence[Trace]) -> Course:
             else:
                 events.append((thread << 1 | 1, event.allocation))
                 in_use -= sizes[event.allocation]
+        if len(runs) > len(operations):
+            raise Damaged(Damage.OUT_OF_BOUNDS)
         runs += [-1] * (len(operations) - len(runs))
-    if len(runs) > len(operations) or max(runs, default=-1) >= len(calls):
+    if max(runs, default=-1) >= len(calls) or any(call.event > len(events) for call in calls):
         raise Damaged(Damage.INCOMPLETE)
     return Course(
         pid=parts[0].pid,

@@ -11,9 +11,10 @@ def runs_of(course: Course) -> Runs:
     """Return the runs of *course*, and what comes before and after each of them in the thread that calls it.
 
     If a thread makes an event of its own during a run that it has called, the thread does not wait for its calls. Then
-    none of them counts.
+    none of them counts. The recorded order of events agrees with all that is returned.
     """
-    last: dict[int, int] = {}  # by run: the event that is its last allocation
+    first: dict[int, int] = {}  # by run: the event that is its first allocation
+    last: dict[int, int] = {}
     mine: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread: its events, each with its run
     allocation = 0
     for event, (who, _) in enumerate(course.events):
@@ -22,6 +23,7 @@ def runs_of(course: Course) -> Runs:
             run = course.runs[allocation]
             allocation += 1
             if run >= 0:
+                first.setdefault(run, event)
                 last[run] = event
         mine[who >> 1].append((event, run))
     by_thread: dict[int, list[int]] = defaultdict(list)
@@ -30,20 +32,30 @@ def runs_of(course: Course) -> Runs:
             by_thread[call.thread].append(run)
     found: list[Follows] = []
     for thread, runs in by_thread.items():
-        found += _of_thread(course, runs, last, mine[thread])
+        found += _of_thread(course, runs, first, last, mine[thread])
     return Runs(course.runs, found) if found else Runs()
 
 
-def _of_thread(course: Course, runs: list[int], last: dict[int, int], mine: list[tuple[int, int]]) -> list[Follows]:
-    """Return the order of one thread's *runs* and of its own events *mine*; empty if the thread does not wait."""
+def _of_thread(
+    course: Course, runs: list[int], first: dict[int, int], last: dict[int, int], mine: list[tuple[int, int]]
+) -> list[Follows]:
+    """Return the order of one thread's *runs* and of its own events *mine*.
+
+    Empty if the thread does not wait, or if its runs are not one after the other: a function may call another one.
+    """
     found = []
     before = -1
     for run in runs:
-        begin = bisect_left(mine, (course.calls[run].event, -2))
-        end = bisect_left(mine, (last[run], -2))
-        if any(its != run for _, its in mine[begin:end]):
+        called = course.calls[run].event
+        if first[run] < called or (before >= 0 and last[before] > first[run]):
             return []
-        after = next((event for event, its in mine[end:] if its != run), -1)
-        found.append(Follows(run, mine[begin - 1][0] if begin else -1, before, after))
+        at = bisect_left(mine, (called, -2))
+        event = mine[at - 1][0] if at else -1
+        while at < len(mine) and mine[at][1] == run:
+            at += 1
+        after = mine[at][0] if at < len(mine) else -1
+        if -1 < after < last[run]:
+            return []
+        found.append(Follows(run, event, before, after))
         before = run
     return found

@@ -67,6 +67,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     on_oom: str = ""  # likewise at its first out-of-memory error
     export: Export | None = None
     task: bool = False  # a Slurm step or a container ends with the process that starts this, which waits for the script
+    first: bool = False  # the process that starts this is the first one of a container, or in the session of that
 
     @property
     def ends_with_screen(self) -> bool:

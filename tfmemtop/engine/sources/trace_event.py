@@ -64,6 +64,7 @@ def trace_of(
     threads: dict[int, int] = {}
     told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, runs, threads, breathe)
     made = [_call(call, course, places, len(told), threads) for call in calls]
+    known = len(pack_calls(made)) <= _BYTES  # otherwise it has very many threads, and no part tells of calls
     starts = [call.event for call in made]
     begins = [places[step] if step < len(places) else len(told) for step in steps]
     names: dict[str, int] = {}
@@ -89,8 +90,8 @@ def trace_of(
             names=packed_names,
             packed=packed,
             scratch=pack_scratch(_scratch(told[at:end], allocations), allocations),
-            calls=pack_calls(made[first_call:end_call], at),
-            runs=pack_runs(each.run for each in told[at:end] if each.number is None),
+            calls=pack_calls(made[first_call:end_call], at) if known else b"",
+            runs=pack_runs(each.run for each in told[at:end] if each.number is None) if known else b"",
         )
         allocations += sum(each.number is None for each in told[at:end])
         at, part = end, part + 1
