@@ -41,11 +41,25 @@ def contained(*command: str, writable: Path | None = None) -> list[str]:
 
 
 def first_process(started: int) -> psutil.Process:
-    """Return the first process of the container that the process *started* makes."""
-    process = psutil.Process(started)
-    while process.name() == "unshare" or "unshare" in process.cmdline():
-        (process,) = process.children() or [process]
-    return process
+    """Return the first process of the container that the process *started* makes. Wait until it runs the command."""
+    found: list[psutil.Process] = []
+
+    def is_there() -> bool:
+        # Others are children of the shell that prepares the container, and gone in a moment.
+        found[:] = [one for one in psutil.Process(started).children(recursive=True) if _numbers(one.pid)[1:] == ["1"]]
+        return bool(found) and found[0].name() != "unshare"
+
+    until(is_there)
+    return found[0]
+
+
+def _numbers(pid: int) -> list[str]:
+    """Return the numbers of a process: its own, and one for each PID namespace within; empty if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return []
+    return next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
 
 
 @contextmanager
@@ -65,7 +79,6 @@ def running(
         text=True,
     ) as process:
         try:
-            until(lambda: first_process(process.pid).name() != "unshare")
             yield process, first_process(process.pid)
         finally:
             process.kill()
