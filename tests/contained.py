@@ -21,6 +21,18 @@ from tests.patience import PATIENCE_S
 USER = 54321
 """The number of the user in the container. No system has an entry for it."""
 
+CHECKPOINT = """
+import signal, sys
+def end(*_):
+    print("checkpoint", flush=True)
+    sys.exit(9)
+signal.signal(signal.SIGTERM, end)
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+"""A program that prints ``up``, and on SIGTERM ``checkpoint``, and ends with exit code 9."""
+
 _UNSHARE = ("unshare", "--user", f"--map-user={USER}", "--pid", "--fork", "--mount-proc", "--kill-child")
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro / && cd "$1" && shift && exec "$@"'
 

@@ -14,23 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contained import running, until
+from tests.contained import CHECKPOINT, running, until
 from tests.metrics.scraping import eventually, scrape, value
 from tests.patience import PATIENCE_S
 from tfmemtop.events import RunEnd, Session
 from tfmemtop.help import topic
 from tfmemtop.recording import read
-
-TRAIN = """
-import signal, sys
-def end(*_):
-    print("checkpoint", flush=True)
-    sys.exit(9)
-signal.signal(signal.SIGTERM, end)
-print("up", flush=True)
-while True:
-    signal.pause()
-"""
 
 
 def file(kind: str) -> dict[str, Any]:
@@ -84,7 +73,7 @@ def test_the_pod_records_passes_signals_on_and_has_the_programs_exit_code(tmp_pa
     variables["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [word.replace("$(POD)", variables["POD"]) for word in container()["command"]]
     command = [word.replace("0.0.0.0:9400", f"127.0.0.1:{port}").replace("/runs", str(tmp_path)) for word in command]
-    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "train.py").write_text(CHECKPOINT)
     with running(*command, folder=tmp_path, variables=variables) as (process, first):
         assert process.stdout and process.stdout.readline() == "up\n"
         url = f"http://127.0.0.1:{port}/metrics"

@@ -10,23 +10,13 @@ import pexpect
 import psutil
 import pytest
 
-from tests.contained import USER, contained, first_process, running, until
+from tests.contained import CHECKPOINT, USER, contained, first_process, running, until
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
 from tfmemtop.events import Run, RunEnd
 from tfmemtop.recording import read
 
 pytestmark = pytest.mark.programs
-
-CHECKPOINT = """
-import signal, sys
-def end(*_):
-    print("checkpoint", flush=True)
-    sys.exit(9)
-signal.signal(signal.SIGTERM, end)
-print("up", flush=True)
-signal.pause()
-"""
 
 ORPHANS = """
 import os, sys
