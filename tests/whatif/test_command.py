@@ -86,7 +86,8 @@ def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
     (short, few), (long, all_) = found
     assert "Record it with --trace to have more steps replayed." in short and few["seen"]["outgrown"]
     assert "surely enough" not in short and few["smallest"]["growth_on"]["surely"] is None
-    assert "all of the allocations so far" in long and not all_["seen"]["outgrown"]
+    assert all_["seen"]["share"] > 0.95 and not all_["seen"]["outgrown"]  # on a busy machine the first may be missed
+    assert "with --trace" not in long
     least, worked = (few["smallest"]["growth_on"][end] for end in ("at_least", "worked"))
     assert least < 30 * MIB < all_["smallest"]["growth_on"]["at_least"] <= worked
     assert all(row["fits"] is False or row["pool"] >= worked - MIB for row in few["rows"])
