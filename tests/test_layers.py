@@ -124,6 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("boot", "crash", "engine", "events", "limits", "settings", "units", "charset", "options", "recording"),
         *("reports", "state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
+        "probe.build",  # a search builds the probe before its first try
     },
     "cli": {"commands", "exit_codes", "charset", "words.failure", "words.usage"},
     "boot": {"first.begin"},

@@ -19,10 +19,11 @@ Script = Callable[[str], str]
 class Compiler:
     """A compiler that copies the library built by the real one, and counts how often it does so.
 
-    Then it runs *extra*, lines of shell. It builds the probe only, and not the program that replays allocations.
+    Then it runs *extra*, lines of shell. It copies *replay* in place of the program that replays allocations; without
+    *replay* it fails to build that program.
     """
 
-    def __init__(self, folder: Path, library: Path, extra: str = "") -> None:
+    def __init__(self, folder: Path, library: Path, extra: str = "", replay: Path | None = None) -> None:
         self.folder = folder
         self.path = folder / "compiler"
         self.log = folder / "log"
@@ -30,10 +31,11 @@ class Compiler:
         self.path.write_text(
             f"""#!/bin/sh
 [ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
-case "$*" in *replay*) exit 1; esac
+made={shlex.quote(str(library))}
+case "$*" in *replay*) made={shlex.quote(str(replay or ""))}; [ "$made" ] || exit 1; esac
 echo built >> {shlex.quote(str(self.log))}
 while [ "$1" != -o ]; do shift; done
-cp {shlex.quote(str(library))} "$2"
+cp "$made" "$2"
 {extra}
 """
         )

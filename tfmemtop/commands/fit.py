@@ -19,6 +19,7 @@ import msgspec
 
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options
+from tfmemtop.commands.building import build_for
 from tfmemtop.commands.fit_largest import FitLargest, tell_largest
 from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.launching import ask_machine, make_launch
@@ -178,6 +179,7 @@ def run(arguments: Arguments) -> int:
         search: FitLargest | _Fit = _Fit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
     else:
         raise Refusal(usage.LARGEST_NEEDS_TO)
+    build_for(launch)
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:

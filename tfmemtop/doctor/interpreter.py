@@ -164,7 +164,7 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
             version=str(found["version"]),
             executable=str(found["executable"]),
             hook=found["hook"] is True,
-            tensorflow=found.get("tensorflow"),
+            tensorflow=_as_in_tensorflow(found.get("tensorflow")),
             folder=found.get("folder"),
             flags=flags,
             error=str(found.get("error", "")),
@@ -172,6 +172,11 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
     except (ValueError, TypeError, KeyError):
         last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [""]
         return _unclear(Fact.PYTHON_ENDED, True, name=start.words[0], code=process.returncode, line=last[0])
+
+
+def _as_in_tensorflow(version: str | None) -> str | None:
+    """Return the *version* of a package as TensorFlow itself names it: ``2.22.0rc0`` as ``2.22.0-rc0``."""
+    return version and re.sub(r"\.?(rc|dev)", r"-\1", version)
 
 
 _CLEANED = "\0cleaned"

@@ -17,7 +17,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,10 +99,13 @@ class _CannotBuild(Exception):
         self.built = Built("unavailable" if why in _MISSING else "failed", unbuilt={"why": why, **fields})
 
 
-def build(tensorflow: Path, version: str, product: Product = PROBE) -> Built:
-    """Return the *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built."""
+def build(tensorflow: Path, version: str, product: Product = PROBE, begin: Callable[[], None] = lambda: None) -> Built:
+    """Return the *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built.
+
+    *begin* is called before the compiler, which takes a while.
+    """
     try:
-        library = _find_or_build(product, tensorflow, version)
+        library = _find_or_build(product, tensorflow, version, begin)
     except _CannotBuild as error:
         return error.built
     except OSError as error:
@@ -121,7 +124,7 @@ def is_cached(tensorflow: Path, version: str) -> bool:
     return Cache(cache_path(), _key(PROBE, version, tensorflow / _LIBRARY, compiler_version)).find() is not None
 
 
-def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
+def _find_or_build(product: Product, tensorflow: Path, version: str, begin: Callable[[], None]) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():
         raise _CannotBuild("no_framework", file=_LIBRARY)
@@ -134,7 +137,7 @@ def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
         found = cache.find()
         if found is None:
             with cache.locked():
-                return cache.find() or _build(product, cache, compiler, tensorflow)
+                return cache.find() or _build(product, cache, compiler, tensorflow, begin)
         cache.sweep()
         return found
     except NotOurs:
@@ -143,7 +146,7 @@ def _find_or_build(product: Product, tensorflow: Path, version: str) -> Library:
         raise _CannotBuild("not_kept", file=str(cache_path()), detail=str(error)) from None
 
 
-def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path) -> Library:
+def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path, begin: Callable[[], None]) -> Library:
     """Build a library, and return it after a trial has loaded it once. If the trial fails, there is a second build.
 
     Raises:
@@ -155,6 +158,7 @@ def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path
             raise _refused(mark)
     if not _has_room(cache.folder):
         raise _no_room(cache.folder)
+    begin()
     trouble: _CannotBuild | None = None
     for _ in range(_TRIALS):
         with cache.draft() as draft:

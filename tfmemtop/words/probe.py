@@ -27,6 +27,9 @@ _STATES = {
 }
 _NOT_KNOWN = "how is not known"
 
+PROBE, REPLAY = "the probe", "the replay"
+"""The names of what is built: the library that reads pools, and the program that replays allocations."""
+
 NO_COMPILER = "there is no C++ compiler"
 _OWN_FOLDER = "set XDG_CACHE_HOME to a folder of your own with room for it"
 _OTHERWISE = "name another compiler in CXX, or leave the probe out with --no-probe"
@@ -95,7 +98,7 @@ def probe_text(told: Probe) -> str:
         how = _NOT_KNOWN if told.signal is None else signal_name(told.signal)
         return _NOTES[told.note].format(detail=told.detail or "it printed nothing", how=how, count=told.count)
     if told.unbuilt is not None:
-        return unbuilt_text(told.unbuilt, "the probe")
+        return unbuilt_text(told.unbuilt, PROBE)
     if told.distrust is not None:
         return f"{_STATES.get(told.state, told.state.value)}: {distrust_text(told.distrust)}"
     return told.text or (_STATES[told.state] if told.state is ProbeState.DIRECT else "")
@@ -134,6 +137,22 @@ def unbuilt_text(unbuilt: Unbuilt, title: str) -> str:
         signal=signal_name(unbuilt.count or 0),
         trial=distrust_text(unbuilt.trial) if unbuilt.trial is not None else _NOT_KNOWN,
     )
+
+
+def building_text(title: str, version: str) -> str:
+    """Return the beginning of a line about a build before a search. *title* is ``PROBE`` or ``REPLAY``."""
+    return f"building {title} for TensorFlow {version}; this happens once"
+
+
+def built_text(seconds: float, *, done: bool) -> str:
+    """Return the end of the line that :func:`building_text` begins, after *seconds*. *done*: it was built."""
+    return f"{'done' if done else 'failed'} ({seconds:.0f} s)"
+
+
+def no_prediction(unbuilt: Unbuilt, title: str) -> str:
+    """Return the line about a search without predictions, because *title* could not be built."""
+    remedy = unbuilt_remedy(unbuilt)
+    return f"no limit or value can be predicted: {unbuilt_text(unbuilt, title)}" + (f"; {remedy}" if remedy else "")
 
 
 def unbuilt_remedy(unbuilt: Unbuilt) -> str:

@@ -1,7 +1,7 @@
 """The text about why a replay gave no table, and what helps. Pure."""
 
 from tfmemtop.events import Replayed, Unreplayed
-from tfmemtop.words.probe import unbuilt_remedy, unbuilt_text
+from tfmemtop.words.probe import REPLAY, unbuilt_remedy, unbuilt_text
 
 _TEXTS = {
     Unreplayed.UNBUILT: "the replay could not be built",
@@ -20,7 +20,7 @@ def unreplayed_text(replayed: Replayed) -> str:
     if replayed.unreplayed is None:
         return replayed.missing or ""
     if replayed.unbuilt is not None:
-        return unbuilt_text(replayed.unbuilt, "the replay")
+        return unbuilt_text(replayed.unbuilt, REPLAY)
     if replayed.unreplayed is Unreplayed.NO_ANSWER:
         return unanswered(replayed.detail)
     return _TEXTS[replayed.unreplayed].format(detail=replayed.detail, count=replayed.count)
