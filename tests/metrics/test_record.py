@@ -1,5 +1,6 @@
 """``tfmemtop record`` with metrics: real processes, real files, a real training."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -14,11 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import streams
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
 from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
 from tfmemtop.cli import main
-from tfmemtop.engine.exporter import WAIT_S
+from tfmemtop.engine.exporter import WAIT_S, open_exporter
+from tfmemtop.engine.process.launch import Export
+from tfmemtop.engine.stream.stream import Stream
 
 pytestmark = pytest.mark.programs
 
@@ -146,6 +150,24 @@ def test_what_cannot_be_is_refused_in_one_line_before_the_command_starts(
     assert (code, printed) == (2, "")
     assert said in told and told.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_for_prometheus_comes_with_the_session(tmp_path: Path) -> None:
+    """If the session cannot begin for another reason, no file names a page that nobody answers for."""
+
+    def there() -> list[str]:
+        return [path.name for path in tmp_path.iterdir()]
+
+    async def begin() -> None:
+        asked = Export(port=0, discovery=str(tmp_path / "sd.json"))
+        exporter = open_exporter(Stream(), asked, streams.session())
+        assert there() == []
+        exporter.begin()
+        assert there() == ["sd.json"]
+        await exporter.close()
+        assert there() == []
+
+    asyncio.run(begin())
 
 
 def test_an_exporter_that_fails_costs_one_line_and_the_command_nothing(tmp_path: Path) -> None:

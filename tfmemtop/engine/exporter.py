@@ -71,8 +71,17 @@ class Exporter:
         self.failed: list[Failed] = []
 
     def begin(self) -> None:
-        """Export the stream from its beginning. Needs the running loop."""
+        """Export the stream from its beginning, and write the file for Prometheus. Needs the running loop.
+
+        Raises:
+            StartError: that file cannot be written.
+        """
         self._loop = asyncio.get_running_loop()
+        if self._published is not None:
+            try:
+                discovery.publish(*self._published, draft_of(self._published[0]))
+            except OSError as error:
+                raise _refused(Why.METRICS_FILE, self._published[0], error) from None
         for event in self._stream.backlog.events():
             self._take(event)
         self._stream.listen(self._take)
@@ -218,7 +227,7 @@ class Exporter:
 
 
 def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
-    """Return the exporter that *asked* describes. It listens, and its files can be written.
+    """Return the exporter that *asked* describes. It listens, and its files can be written, but are not there yet.
 
     Raises:
         StartError: the address cannot be used, or a file cannot be written.
@@ -230,12 +239,7 @@ def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
         _check_folder(*textfile)
     if asked.discovery is not None and listener is not None:
         published = asked.discovery, discovery.entry(listener, session.host, whose(session))
-        try:
-            if not can_be_replaced(asked.discovery):
-                raise StartError(Unstarted(Why.METRICS_NO_FILE, asked.discovery))
-            discovery.publish(*published, draft_of(asked.discovery))
-        except OSError as error:
-            raise _refused(Why.METRICS_FILE, asked.discovery, error) from None
+        _check_folder(asked.discovery, draft_of(asked.discovery))
     return Exporter(stream, listener, textfile, published)
 
 
