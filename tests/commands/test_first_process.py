@@ -1,6 +1,7 @@
 """tfmemtop as the first process of a container: it passes signals on, collects orphans, and ends with the script."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from tfmemtop.events import Run, RunEnd
 from tfmemtop.recording import read
 
 pytestmark = pytest.mark.programs
+
+INITS = ("tini", "dumb-init", "catatonit")
+"""What ``docker run --init`` and ``podman run --init`` put before the command; dumb-init is in many images."""
 
 ORPHANS = """
 import os, sys
@@ -134,11 +138,17 @@ def test_orphans_are_collected(tmp_path: Path) -> None:
     assert process.returncode == 5
 
 
-def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(tmp_path: Path) -> None:
-    """The container ends with its first process. A script that was left running would be killed."""
+@pytest.mark.parametrize("init", ["", *INITS])
+def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(tmp_path: Path, init: str) -> None:
+    """The container ends with its first process, or with the program that this process, an init, has started.
+
+    A script that was left running would be killed.
+    """
+    if init and not shutil.which(init):
+        pytest.skip(f"{init} is not installed")
     stop = tmp_path / "stop"
     orphans = ORPHANS.replace("input()", f"import time\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.1)")
-    command, *arguments = contained(PROGRAM, "--", sys.executable, "-c", orphans)
+    command, *arguments = contained(*([init, "--"] if init else []), PROGRAM, "--", sys.executable, "-c", orphans)
     variables = {"XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
     with pexpect.spawn(
         command,

@@ -23,6 +23,9 @@ from tfmemtop.words.ranks import naming
 FIRST = 1
 """The process number of the first process of a container. If it ends, all others end."""
 
+_INITS = {"docker-init", "podman-init", "tini", "tini-static", "dumb-init", "catatonit"}
+"""First processes that start one program, pass signals on to it, and end with it."""
+
 
 def make_launch(
     arguments: RunArguments, argv: Sequence[str], settings: Settings, columns: int = 80, rows: int = 24
@@ -61,11 +64,23 @@ def make_launch(
 def is_task() -> bool:
     """Return whether a Slurm step, or a container, ends when this process ends.
 
-    It does if this process, or a script that waits for it, is the step's task or the container's first process. A shell
-    with job control, such as that of ``srun --pty bash``, goes on without this process.
+    It does if this process, or a script that waits for it, is the step's task, the container's first process, or the
+    program of the container's init. A shell with job control, such as that of ``srun --pty bash``, goes on without this
+    process.
     """
-    first = os.getsid(0)
-    return os.getpid() == FIRST or (os.getpgrp() == first and ("SLURM_STEP_ID" in os.environ or first == FIRST))
+    first, group = os.getsid(0), os.getpgrp()
+    if os.getpid() == FIRST or _has_init_as_parent(group):
+        return True
+    return group == first and ("SLURM_STEP_ID" in os.environ or first == FIRST)
+
+
+def _has_init_as_parent(pid: int) -> bool:
+    """Return whether the parent of *pid* is a container's init, such as that of ``docker run --init``."""
+    try:
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        return parent == str(FIRST) and Path(f"/proc/{FIRST}/comm").read_text().strip() in _INITS
+    except OSError:
+        return False  # it has ended, or the processes of others are hidden
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:
