@@ -28,12 +28,20 @@ def test_every_other_path_is_not_there(url: str, path: str) -> None:
     assert status == 404 and "tfmemtop_" not in text
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "X"])
-def test_nothing_but_get_is_done(url: str, method: str) -> None:
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "X"])
+def test_nothing_but_get_and_head_is_done(url: str, method: str) -> None:
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
     line.request(method, "/metrics")
     assert line.getresponse().status == 501
     line.close()
+
+
+@pytest.mark.parametrize(("path", "status"), [("/metrics", "200"), ("/", "404")])
+def test_head_says_whether_the_metrics_are_there(url: str, path: str, status: str) -> None:
+    with connected(url) as line:
+        line.sendall(f"HEAD {path} HTTP/1.0\r\n\r\n".encode())
+        head, _, content = line.makefile("rb").read().partition(b"\r\n\r\n")
+    assert head.decode().split()[1] == status and content == b""
 
 
 def test_who_asks_for_other_formats_gets_plain_text_which_all_readers_take(url: str) -> None:

@@ -1,4 +1,4 @@
-"""The part of HTTP that a page needs to answer GET: reads requests within bounds, and sends answers.
+"""The part of HTTP that a page needs to answer GET and HEAD: reads requests within bounds, and sends answers.
 
 Python's own HTTP server is not used, because it loads a megabyte of modules, and OpenSSL, which takes two more.
 """
@@ -61,13 +61,15 @@ def read_request(connection: socket.socket) -> Request:
     return Request(line[1], line[2], {name.lower(): value.strip() for name, _, value in fields})
 
 
-def send_answer(connection: socket.socket, status: HTTPStatus, content_type: str, content: bytes) -> None:
+def send_answer(connection: socket.socket, status: HTTPStatus, content_type: str, content: bytes | None) -> None:
     """Send an answer, for at most :data:`PATIENCE_S` seconds. The connection must be closed afterwards.
+
+    An answer to HEAD has no *content*, and does not tell its length, for which the content would have to be made.
 
     Raises:
         OSError: the reader does not accept the answer.
     """
-    fields = {"Content-Type": content_type, "Content-Length": len(content)}
+    fields = {"Content-Type": content_type} | ({} if content is None else {"Content-Length": str(len(content))})
     lines = [f"HTTP/1.0 {status.value} {status.phrase}", *(f"{name}: {value}" for name, value in fields.items())]
     connection.settimeout(PATIENCE_S)
-    connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + content)
+    connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + (content or b""))

@@ -27,10 +27,18 @@ class Page(Connections):
         self._turn = Lock()
 
     def _answer(self, connection: socket.socket, address: str) -> None:
+        head = False
         try:
-            self._send_metrics(connection, address, _checked(read_request(connection)))
+            request = read_request(connection)
+            head = request.method == "HEAD"
+            _check(request)
+            if head:
+                send_answer(connection, HTTPStatus.OK, CONTENT_TYPE, None)
+            else:
+                self._send_metrics(connection, address, request)
         except Refused as refused:
-            send_answer(connection, refused.status, "text/plain", refused.status.phrase.encode())
+            content = None if head else refused.status.phrase.encode()
+            send_answer(connection, refused.status, "text/plain", content)
 
     def _send_metrics(self, connection: socket.socket, address: str, request: Request) -> None:
         try:
@@ -51,14 +59,13 @@ class Page(Connections):
             raise
 
 
-def _checked(request: Request) -> Request:
-    """Return *request*.
+def _check(request: Request) -> None:
+    """Check that *request* asks for the metrics, or with HEAD whether they are there.
 
     Raises:
-        Refused: it asks for something else than the metrics.
+        Refused: it asks for something else.
     """
-    if request.method != "GET":
+    if request.method not in ("GET", "HEAD"):
         raise Refused(HTTPStatus.NOT_IMPLEMENTED)
     if request.target.partition("?")[0] != PATH:
         raise Refused(HTTPStatus.NOT_FOUND)
-    return request
