@@ -143,7 +143,8 @@ def test_no_page_names_an_option_that_does_not_exist() -> None:
     for name, text in {"README": README, **PAGES}.items():
         # The commands that run the tests contain options of other programs.
         ours = re.sub(
-            r"#SBATCH.*|srun --\S+|pytest.*|(?:prometheus\S*|munged) --.*(?:\n    --.*)*|"
+            r"#SBATCH.*|srun --\S+|systemd-run --user --scope|docker run --init|pytest.*|"
+            r"(?:prometheus\S*|munged) --.*(?:\n    --.*)*|"
             r"python -m tests\S* --\S+|python3 -m venv",
             "",
             text,

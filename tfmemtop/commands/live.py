@@ -27,6 +27,7 @@ from tfmemtop.commands.arguments import (
     add_screen_options,
 )
 from tfmemtop.commands.launching import file_for, is_task, make_launch, with_sizes
+from tfmemtop.commands.logout import ends_at_logout
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, say_last
@@ -174,7 +175,7 @@ def show(
             # For any error: the script may run by now, and the user must be told.
             launched = launched or coming.result()
             if launched.error is None and end is None:
-                _say_it_goes_on(launched)
+                _say_it_goes_on(launched, starts)
             if heard:
                 raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
@@ -187,7 +188,7 @@ def show(
     if outcome.left_running and step is not None:
         return _stay(launched, outcome.exit_code, step)
     if outcome.left_running and end is None:
-        _say_it_goes_on(launched)
+        _say_it_goes_on(launched, starts)
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
@@ -345,5 +346,8 @@ def _ended_by_keys(end: Callable[[], None] | None) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _say_it_goes_on(launched: Launched) -> None:
+def _say_it_goes_on(launched: Launched, started: bool) -> None:
+    """Report that the session's script goes on. *started*: this command has started it, so both belong to one login."""
     say(usage.still_running(launched.id, launched.output_path))
+    if started and ends_at_logout():
+        say(usage.ENDS_AT_LOGOUT)

@@ -98,6 +98,12 @@ def still_running(session: str, output_path: str | None) -> str:
     return f"still running as {session}; {output}tfmemtop attach {session} brings the screen back"
 
 
+ENDS_AT_LOGOUT = (
+    "it ends when you log out: on this machine systemd then ends all processes of the login (KillUserProcesses=yes); "
+    "tfmemtop help use says how to start a program that goes on"
+)
+
+
 def unsearchable(error: OSError) -> str:
     """Return the error for a folder of sessions that cannot be read."""
     return f"cannot look for sessions: {error}"
