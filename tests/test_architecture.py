@@ -41,15 +41,14 @@ for code in sys.stdin.read().split("\\0"):
 from tfmemtop import events
 from tfmemtop.commands.parser import parse
 from tfmemtop.events.collected import Collected
-from tfmemtop.rules.host import host_nearly_full
+from tfmemtop.findings.host import host_nearly_full
 from tfmemtop.state.collected import LONGEST
 from tfmemtop.ui.panels.host_panel import HostPanel
-from tfmemtop.words.findings import say
 
 little = events.ProcessReadings(t=1, processes=[], host_used=62 * streams.GIB)
 state = streams.fold([streams.session(), little, Collected(t=2, pid=7, took_us=80), Collected(t=3, pid=7, took_us=30)])
 assert LONGEST == {7: 80}
-assert [say(found).text for found in host_nearly_full(state)] == ["2.0 GiB of the host's 64.0 GiB of memory are free."]
+assert [found.said.text for found in host_nearly_full(state)] == ["2.0 GiB of the host's 64.0 GiB of memory are free."]
 assert not list(host_nearly_full(streams.fold([streams.session()])))
 
 panel = HostPanel()
@@ -69,7 +68,7 @@ assert printed.getvalue().strip().endswith("tfmemtop")
 @pytest.mark.programs
 def test_its_examples_work(tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 5
     done = subprocess.run(
         [sys.executable, "-c", USE],
         input="\0".join(examples),

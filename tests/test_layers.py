@@ -16,7 +16,6 @@ PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {
         "cluster",
-        "tensorflow_text",
         "doctor.check",
         "notebooks.python",  # why a Python is unfit for kernels
         "session.not_chosen",  # why the user's choice cannot be used
@@ -26,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "placement",
         "ending",
         "fit",
-        "rules",
+        "findings",
         "state",
         "events",
         "limits",  # a limit that is more than there is
@@ -51,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"ending", "limits", "settings", "bounds", "placement"},  # limits: what sets the limit of host memory
     "options": set(),
     "recording": {"tensorflow_text", "events", "units"},
-    "reports": {"cluster", "events", "words", "state", "rules", "units"},
+    "reports": {"cluster", "events", "words", "state", "findings", "units"},
     "inject": set(),
     "help": set(),
     "agent": set(),
@@ -76,9 +75,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings",
         "units",
     },
-    "rules": {"tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
+    "findings": {"words", "tensorflow_text", "ending", "state", "events", "settings", "suggested", "units"},
     # the state as samples for Prometheus
-    "metrics": {"events", "rules", "state", "words.dashboard", "words.metrics"},
+    "metrics": {"events", "findings", "state", "words.dashboard", "words.metrics"},
     "session": {
         "boot",
         "exit_codes",
@@ -100,15 +99,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "placement",
         "failure",  # why the export of metrics has failed
         *("probe", "words.keeping", "xla", "whatif"),
-        "rules",  # which find where a window of allocations would show more
+        "findings",  # which find where a window of allocations would show more
         "metrics",  # which threads of the engine export
         "agent.layouts",  # the same table is used from inside and from outside
     },
     # answers of Prometheus: rows of an overview, and events of one GPU
-    "cluster": {"events", "rules", "settings", "state"},
+    "cluster": {"events", "findings", "settings", "state"},
     "doctor": {"engine", "events", "limits", "probe", "charset", "agent"},
     "ui": {
-        *("state", "settings", "suggested", "rules", "units", "events", "options", "reports", "session", "fit"),
+        *("state", "settings", "suggested", "findings", "units", "events", "options", "reports", "session", "fit"),
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
         "exit_codes",
         "crash",  # after a crash the terminal is restored
@@ -122,7 +121,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tensorflow_text",
         "uncollected",
         *("boot", "crash", "engine", "events", "limits", "settings", "units", "charset", "options", "recording"),
-        *("reports", "state", "rules", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
+        *("reports", "state", "findings", "fit", "doctor", "help", "ui.main", "ui.draw.layout", "words"),
         *("session.whatif", "whatif", "notebooks", "filenames", "placement", "metrics.dashboard", "cluster"),
         "probe.build",  # a search builds the probe before its first try
     },
@@ -286,16 +285,16 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
         ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
         # before the script starts
-        ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.rules", "tfmemtop.state")),
+        ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.findings", "tfmemtop.state")),
         ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "tfmemtop.metrics")),
-        ("import tfmemtop.engine.exporter", ("tfmemtop.rules", "tfmemtop.state")),
+        ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state")),
         ("import tfmemtop.metrics.page", ("asyncio", "ssl", "http.client", "socketserver")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",
             ("tensorflow", "pynvml", "psutil", "markdown_it", "linkify_it", "pygments", "pyte"),
         ),
-        ("import tfmemtop.state, tfmemtop.rules", ("textual", "rich", "pynvml", "psutil")),
+        ("import tfmemtop.state, tfmemtop.findings", ("textual", "rich", "pynvml", "psutil")),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(program: str, forbidden: tuple[str, ...]) -> None:

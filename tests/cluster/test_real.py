@@ -264,8 +264,8 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
         gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
         gpu.open()
-        from tfmemtop.rules import findings_of_figures
-        from tfmemtop.rules.leaks import Leak
+        from tfmemtop.findings import findings_of_figures
+        from tfmemtop.findings.leaks import Leak
 
         (leak,) = [one for one in findings_of_figures(gpu.state) if isinstance(one, Leak)]
         assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)

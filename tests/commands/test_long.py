@@ -8,10 +8,10 @@ from tests.bench.day import session
 from tests.bench.recording import write
 from tfmemtop.commands.recorded import fold, spacing_s, told
 from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.recording import Recording, read
 from tfmemtop.recording.outline import STRETCH_S, outlined
 from tfmemtop.reports.why import page
-from tfmemtop.rules.run_review import RunReview, review
 from tfmemtop.state.figures import figures
 
 LONG_S = 3700

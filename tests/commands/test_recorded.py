@@ -10,11 +10,10 @@ from tests.agent.test_making import DIFFERENT
 from tests.commands.real_runs import MISTAKES, OURS, line_of, recorded
 from tests.patience import PATIENCE_S
 from tfmemtop import recording
-from tfmemtop.rules import findings
-from tfmemtop.rules.retracing import Retraced
-from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.rules.settings import AskedTooLate, GrowthDiffers
-from tfmemtop.words.findings import say
+from tfmemtop.findings import findings
+from tfmemtop.findings.retracing import Retraced
+from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers
 
 
 def looked_back_on(folder: Path) -> tuple[RunReview, str, str]:
@@ -29,7 +28,7 @@ def looked_back_on(folder: Path) -> tuple[RunReview, str, str]:
 @pytest.mark.tensorflow
 def test_a_call_that_came_too_late_names_what_came_before(shared: Path) -> None:
     seen, page, summary = looked_back_on(recorded(shared, "mistakes", MISTAKES))
-    (late,) = [say(held.finding) for held in seen.held if isinstance(held.finding, AskedTooLate)]
+    (late,) = [held.finding.said for held in seen.held if isinstance(held.finding, AskedTooLate)]
     call, maker = (f"train.py:{line_of(text)}" for text in ("tf.config.set_visible", "weights"))
     assert f"{call}: set_visible_devices([], CPU) came too late" in late.headline
     assert f"{maker} (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.figures
@@ -39,7 +38,7 @@ def test_a_call_that_came_too_late_names_what_came_before(shared: Path) -> None:
 @pytest.mark.tensorflow
 def test_growth_that_differs_is_found_though_the_script_catches_the_error(shared: Path) -> None:
     seen, page, summary = looked_back_on(recorded(shared, "growth", DIFFERENT.replace("print(error)", "pass")))
-    (differs,) = [say(held.finding).text for held in seen.held if isinstance(held.finding, GrowthDiffers)]
+    (differs,) = [held.finding.said.text for held in seen.held if isinstance(held.finding, GrowthDiffers)]
     line = DIFFERENT.splitlines().index("        tf.ones(3)") + 1
     assert f"at train.py:{line}, since memory growth differs" in differs and "GPU:0 only" in differs
     assert differs in page and differs in summary
@@ -75,7 +74,7 @@ def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
 def test_a_real_function_that_is_traced_anew(shared: Path) -> None:
     (finding,), calls = of_retracing(recorded(shared, "mistakes", MISTAKES))
     assert (
-        say(finding).text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
+        finding.said.text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
         and calls == 12
     )
 

@@ -7,13 +7,13 @@ import pytest
 
 from tests import streams as s
 from tests import windows as w
+from tests.findings.situations import begin, effective, reading
 from tests.patience import PATIENCE_S
-from tests.rules.situations import begin, effective, reading
 from tfmemtop import events
 from tfmemtop.engine.sources import finding_windows
 from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.rules.asking import WindowWishes
+from tfmemtop.findings.asking import WindowWishes
 
 
 async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,20 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop import events, recording
-from tfmemtop.rules.busy import FullButIdle
-from tfmemtop.rules.finding import Finding
-from tfmemtop.rules.leaks import Leak
-from tfmemtop.rules.memory import AllocationFailed
-from tfmemtop.rules.notices import Noticed
-from tfmemtop.rules.others import OthersHoldCard, TwoReserveCard
-from tfmemtop.rules.outside import OutsidePool
-from tfmemtop.rules.pool import CachedButIdle, WholeCard
-from tfmemtop.rules.retracing import Retraced
-from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.rules.settings import AskedTooLate, GrowthDropped, GrowthOfNoDevice, GrowthOverridden, GrowthWordIgnored
+from tfmemtop.findings.busy import FullButIdle
+from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.leaks import Leak
+from tfmemtop.findings.memory import AllocationFailed
+from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.outside import OutsidePool
+from tfmemtop.findings.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.retracing import Retraced
+from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.settings import (
+    AskedTooLate,
+    GrowthDropped,
+    GrowthOfNoDevice,
+    GrowthOverridden,
+    GrowthWordIgnored,
+)
 from tfmemtop.state.in_effect import in_effect
 from tfmemtop.units import format_bytes
-from tfmemtop.words.findings import say
 from tfmemtop.words.settings import in_effect as words_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
@@ -258,7 +263,7 @@ def main(arguments: list[str]) -> int:
             print(f"\nIt said: `{json.dumps(outcome.said)}`")
         for held in outcome.seen.held if outcome.seen else []:
             if type(held.finding) in outcome.found:
-                name, text = type(held.finding).__name__, say(held.finding).text
+                name, text = type(held.finding).__name__, held.finding.said.text
                 print(f"\n- **{name}** ({held.first:.0f} s to {held.last:.0f} s): {text}")
     gpu = any(outcome.said and outcome.said["gpus"] for outcome in outcomes)
     missing = gpu and any(kind not in outcome.found for outcome in outcomes for kind in outcome.case.expected)

@@ -14,10 +14,9 @@ import pytest
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.commands.launching import ask_machine
+from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
 from tfmemtop.probe.build import build
-from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.rules.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
-from tfmemtop.words.findings import say
 
 pytestmark = pytest.mark.gpu
 
@@ -197,14 +196,14 @@ except RuntimeError:
 """
     seen, _ = look_back(tmp_path, source)
     (late,) = [held.finding for held in seen.held if isinstance(held.finding, AskedTooLate)]
-    assert "train.py:6: set_memory_growth(GPU:0, True) came too late" in say(late).text
-    assert "train.py:4 (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in say(late).text
+    assert "train.py:6: set_memory_growth(GPU:0, True) came too late" in late.said.text
+    assert "train.py:4 (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.said.text
 
 
 def test_a_word_that_tensorflow_ignores_is_found_in_the_recording(tmp_path: Path) -> None:
     seen, _ = look_back(tmp_path, WAITING.replace("GROWTH", "True"), TF_FORCE_GPU_ALLOW_GROWTH="1")
     (ignored,) = [held.finding for held in seen.held if isinstance(held.finding, GrowthWordIgnored)]
-    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in say(ignored).text
+    assert "TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored" in ignored.said.text
     growths = {e.growth for e in seen.state.run.effective.values()} if seen.state.run else set()
     assert growths == {True}, "as the script asked"
 
@@ -227,5 +226,5 @@ def test_growth_that_differs_between_two_cards(catches: bool, tmp_path: Path) ->
     seen, code = look_back(tmp_path, DIFFERENT if catches else DIFFERENT.replace("ValueError", "KeyError"))
     assert code == (0 if catches else 1)
     (differs,) = [held.finding for held in seen.held if isinstance(held.finding, GrowthDiffers)]
-    assert "at train.py:5, since memory growth differs between the GPUs" in say(differs).text
-    assert "GPU:0 only" in say(differs).text
+    assert "at train.py:5, since memory growth differs between the GPUs" in differs.said.text
+    assert "GPU:0 only" in differs.said.text

@@ -9,9 +9,8 @@ import pytest
 from tests.gpu.keep import kept
 from tfmemtop import events, recording
 from tfmemtop.commands.launching import ask_machine
-from tfmemtop.rules.memory import AllocationFailed, NoRoom
-from tfmemtop.rules.run_review import RunReview, review
-from tfmemtop.words.findings import say
+from tfmemtop.findings.memory import AllocationFailed, NoRoom
+from tfmemtop.findings.run_review import RunReview, review
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
@@ -70,7 +69,7 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
     options, code, phrases = CASES[name]
     exit_code, stderr, stream, seen = run(tmp_path, name, options, code)
     assert exit_code == 1 and "ResourceExhaustedError" in stderr
-    (told,) = [say(held.finding) for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    (told,) = [held.finding.said for held in seen.held if isinstance(held.finding, AllocationFailed)]
     for phrase in ("GPU:0, process ", *phrases):
         assert phrase in told.text, told.text
     assert "Out of memory: " in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
@@ -82,7 +81,7 @@ def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
         assert moments[0].cells
         where = next(event for event in stream if isinstance(event, events.Waiting))
         assert where.operation == "Fill" and where.t < error.t - 5
-        (soon,) = [say(held.finding) for held in seen.held if isinstance(held.finding, NoRoom)]
+        (soon,) = [held.finding.said for held in seen.held if isinstance(held.finding, NoRoom)]
         # The arguments of tf.fill show how many bytes it requests, so the cause is known before the error.
         assert "Fill at <string>:" in soon.text
         for phrase in phrases:
@@ -103,7 +102,7 @@ def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
             _, _, _, seen = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
         finally:
             other.kill()
-    (told,) = [say(held.finding) for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    (told,) = [held.finding.said for held in seen.held if isinstance(held.finding, AllocationFailed)]
     assert "Other processes hold " in told.text, told.text
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests import streams as s
-from tests.rules.situations import POOL_AT_ONCE, begin, effective, reading
+from tests.findings.situations import POOL_AT_ONCE, begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events

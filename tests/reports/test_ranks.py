@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests import streams as s
-from tests.rules.situations import begin, effective, reading
+from tests.findings.situations import begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events

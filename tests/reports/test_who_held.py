@@ -15,11 +15,11 @@ import pytest
 
 from tfmemtop import recording
 from tfmemtop.events import Closed, Holders, Opened
+from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull
+from tfmemtop.findings.run_review import review
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
-from tfmemtop.rules.memory import AllocationFailed, CrashedWhenFull
-from tfmemtop.rules.run_review import review
 from tfmemtop.state import State, apply
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_choice import chosen, told

@@ -15,9 +15,9 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop import recording
 from tfmemtop.cli import main
 from tfmemtop.events import Event, RunEnd
+from tfmemtop.findings.run_review import review
+from tfmemtop.findings.verdict import verdict
 from tfmemtop.reports.why import key, page, to_json
-from tfmemtop.rules.run_review import review
-from tfmemtop.rules.verdict import verdict
 from tfmemtop.words.paste import pasted
 from tfmemtop.words.questions import QUESTIONS
 from tfmemtop.words.verdict import say_verdict

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
-from tests.rules.situations import begin, effective, initialised, reading
+from tests.findings.situations import begin, effective, initialised, reading
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.state.account import USUAL_CONTEXT, Account, accounts

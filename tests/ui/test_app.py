@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from tests import streams as s
+from tests.findings.situations import asked_limits
 from tests.patience import PATIENCE_S
-from tests.rules.situations import asked_limits
 from tests.ui.recorded import Recorded, source_of
 from tfmemtop import events
 from tfmemtop.help import topics

@@ -6,17 +6,17 @@ import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.rules.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
-from tests.rules.test_exhausted import waiting
+from tests.findings.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
+from tests.findings.test_exhausted import waiting
 from tests.streams import GIB, MIB
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
+from tfmemtop.findings import Finding, findings
+from tfmemtop.findings.pool import WholeCard
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.settings import AskedTooLate
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.rules import Finding, findings
-from tfmemtop.rules.pool import WholeCard
-from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.settings import AskedTooLate
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import cut, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, PLAIN

@@ -6,12 +6,11 @@ from textual.screen import Screen
 
 from tests.ui.recorded import Recorded
 from tfmemtop.events import Event
+from tfmemtop.findings import findings
 from tfmemtop.options import UiOptions
-from tfmemtop.rules import findings
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.screens.dialog_box import Dialog
-from tfmemtop.words.findings import say
 
 SIZES = ((40, 12), (60, 16), (100, 30), (200, 60))
 
@@ -79,5 +78,5 @@ async def tour(stream: list[Event], size: tuple[int, int]) -> dict[str, tuple[st
             if isinstance(app.screen, Dialog):
                 shown += ["".join(segment.text for segment in line) for line in app.screen.lines]
             seen[place] = "\n".join(shown), app.drawn
-    seen["findings"] = "\n".join(say(finding).text for finding in findings(app.state)), ""
+    seen["findings"] = "\n".join(finding.said.text for finding in findings(app.state)), ""
     return seen

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import pytest
 
-import tfmemtop.rules
-from tests.rules.situations import (
+import tfmemtop.findings
+from tests.findings.situations import (
     POOL_AT_ONCE,
     Found,
     asked_growth,
@@ -19,18 +19,15 @@ from tests.rules.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop.ending import Ending, Way
-from tfmemtop.rules.causes import Cause, Fragmented, HeldBack
-from tfmemtop.rules.ending import RunEnded
-from tfmemtop.rules.finding import DeviceFinding, Finding, Place, Question, Severity
-from tfmemtop.rules.grouping import Group, grouped
-from tfmemtop.rules.limits import TightLimit
-from tfmemtop.rules.pool import WholeCard
-from tfmemtop.rules.remedy import Action, Remedy
-from tfmemtop.rules.settings import GrowthDropped
+from tfmemtop.findings.causes import Cause, Fragmented, HeldBack
+from tfmemtop.findings.ending import RunEnded
+from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, Severity
+from tfmemtop.findings.grouping import Group, group_text, grouped
+from tfmemtop.findings.limits import TightLimit
+from tfmemtop.findings.pool import WholeCard
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.settings import GrowthDropped
 from tfmemtop.state.lookup import LimitBy
-from tfmemtop.words.findings import say
-from tfmemtop.words.findings.groups import group_text
-from tfmemtop.words.findings.memory import cause_of
 from tfmemtop.words.questions import QUESTIONS
 from tfmemtop.words.remedies import elsewhere, on_screen, said
 
@@ -39,23 +36,15 @@ T = TypeVar("T")
 
 def kinds(base: type[T]) -> set[type[T]]:
     """Return all classes in the rules that are derived from *base* and stand for a kind of their own."""
-    modules = [import_module(f"tfmemtop.rules.{found.name}") for found in iter_modules(tfmemtop.rules.__path__)]
+    modules = [import_module(f"tfmemtop.findings.{found.name}") for found in iter_modules(tfmemtop.findings.__path__)]
     classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
     return {kind for kind in classes - {base, DeviceFinding} if issubclass(kind, base)}
 
 
 def test_every_kind_of_finding_and_every_cause_has_words() -> None:
     assert len(kinds(Finding)) > 25 and len(kinds(Cause)) > 6
-    assert not [kind.__name__ for kind in kinds(Finding) if say.dispatch(kind) is say.dispatch(Finding)]
-    assert not [kind.__name__ for kind in kinds(Cause) if cause_of.dispatch(kind) is cause_of.dispatch(Cause)]
-
-
-def test_what_nobody_says_is_refused() -> None:
-    class Unsaid(Finding):
-        pass
-
-    with pytest.raises(TypeError, match="Unsaid"):
-        say(Unsaid())
+    assert not [kind.__name__ for kind in kinds(Finding) if kind.said is Finding.said]
+    assert not [kind.__name__ for kind in kinds(Cause) if kind.said is Cause.said]
 
 
 def test_every_question_is_asked_and_some_finding_answers_it() -> None:
@@ -86,7 +75,7 @@ def whole_cards(*gpus: int) -> list[Finding]:
 
 def test_a_card_that_was_reserved() -> None:
     (finding,) = whole_cards(0)
-    assert say(finding).text == (
+    assert finding.said.text == (
         "GPU 0: growth is off, so TensorFlow took 137.0 GiB of the card's 140.0 GiB at once. 1.0 GiB are in use "
         "now, 1.0 GiB at the peak."
     )
@@ -100,7 +89,7 @@ def test_what_is_alike_on_many_gpus_is_said_once() -> None:
 
 def test_places_are_told_apart() -> None:
     def place(place: Place) -> str:
-        return say(TightLimit(place, 2 * GIB, 2 * GIB)).text.partition(": the peak")[0]
+        return TightLimit(place, 2 * GIB, 2 * GIB).said.text.partition(": the peak")[0]
 
     assert place(Place(1, "GPU:0")) == "GPU 1"
     assert place(Place(1, "GPU:2", shared=True, pid=200)) == "GPU:2 on GPU 1, process 200"
@@ -119,18 +108,18 @@ def test_growth_that_a_limit_dropped() -> None:
 
 def test_a_limit_that_stopped_an_allocation() -> None:
     held = HeldBack(2 * GIB, LimitBy.TFMEMTOP, free=100 * GIB, on_cpu=False)
-    assert cause_of(held).text == "Stopped by the limit of 2.0 GiB that you set. The card had 100.0 GiB free."
+    assert held.said.text == "Stopped by the limit of 2.0 GiB that you set. The card had 100.0 GiB free."
 
 
 def test_of_a_fragmented_pool_on_the_cpu_nothing_is_said_that_helps_only_on_gpus() -> None:
-    on_gpu, on_cpu = (cause_of(Fragmented(100 * MIB, 63 * MIB, on_cpu)).explanation for on_cpu in (False, True))
+    on_gpu, on_cpu = (Fragmented(100 * MIB, 63 * MIB, on_cpu).said.explanation for on_cpu in (False, True))
     assert "cuda_malloc_async" in on_gpu and "growth off" in on_gpu
     assert "cuda" not in on_cpu and "growth" not in on_cpu and "What helps: shapes that do not change" in on_cpu
 
 
 def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:
     ended = RunEnded(2, Ending(Way.EXIT, 1), 65.0)
-    assert say(ended).text == "Run 2 ended with exit code 1 after 1 min 5 s. Showing its final state."
+    assert ended.said.text == "Run 2 ended with exit code 1 after 1 min 5 s. Showing its final state."
     assert ended.severity is Severity.WARNING
     line = "; ".join(map(on_screen, Group((ended,)).remedies))
     assert line == "[R] run it again; [G] [L] [A] [V] [E] change how it runs; [q] quit"
@@ -138,4 +127,4 @@ def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:
 
 def test_lines_for_the_script_come_with_what_they_do() -> None:
     after: Found = found(begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
-    assert "    tf.config.experimental.set_memory_growth(gpu, True)" in say(after[WholeCard]).code
+    assert "    tf.config.experimental.set_memory_growth(gpu, True)" in after[WholeCard].said.code

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.findings.notices import Noticed
 from tfmemtop.recording.format_1 import decode_format_1
-from tfmemtop.rules.notices import Noticed
 from tfmemtop.words.notices import say
 from tfmemtop.words.remedies import on_screen
 

@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from tfmemtop.cluster.overview import Cluster, ClusterRow, Silence
-from tfmemtop.rules.ranks import unusual, unusual_pace
+from tfmemtop.findings.ranks import unusual, unusual_pace
 
 NEARLY_SHARE = 0.95
 """If this share of the limit is in use, memory runs out soon."""

@@ -12,7 +12,7 @@ from tfmemtop.cluster.answers import Labels, courses, label, number, series
 from tfmemtop.cluster.client import Client
 from tfmemtop.cluster.overview import ClusterRow, rank_of
 from tfmemtop.cluster.queries import COUNTED_S, interval, of_gpu
-from tfmemtop.rules.finding import DeviceFinding
+from tfmemtop.findings.finding import DeviceFinding
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 

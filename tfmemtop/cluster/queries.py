@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from tfmemtop.rules.busy import FULL_SHARE
+from tfmemtop.findings.busy import FULL_SHARE
 
 CARD = "host,exported_host,uuid"
 

@@ -13,11 +13,11 @@ from tfmemtop.commands.known_sessions import alive, recording_of
 from tfmemtop.commands.recorded import spacing_s, told
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
+from tfmemtop.findings.run_review import review
 from tfmemtop.notebooks.drawn import Drawn
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page
-from tfmemtop.rules.run_review import review
 from tfmemtop.state import State
 from tfmemtop.words.recording import recording_text
 

@@ -7,9 +7,9 @@ from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.events import Event, Run
+from tfmemtop.findings.run_review import LOOK_S
 from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.recording.outline import STRETCH_S
-from tfmemtop.rules.run_review import LOOK_S
 from tfmemtop.state import State, apply
 from tfmemtop.words import usage
 from tfmemtop.words.recording import lines_left_out, recording_text

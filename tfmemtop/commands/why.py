@@ -20,9 +20,9 @@ from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
+from tfmemtop.findings.run_review import review
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.reports.why import page, to_json
-from tfmemtop.rules.run_review import review
 from tfmemtop.words.recording import lines_left_out, recording_text
 
 

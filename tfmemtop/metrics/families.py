@@ -9,10 +9,10 @@ from enum import Enum
 
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.device_names import is_pinned
+from tfmemtop.findings import findings
+from tfmemtop.findings.finding import DeviceFinding, Finding
+from tfmemtop.findings.notices import Noticed
 from tfmemtop.metrics.whose import whose
-from tfmemtop.rules import findings
-from tfmemtop.rules.finding import DeviceFinding, Finding
-from tfmemtop.rules.notices import Noticed
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.in_effect import in_effect

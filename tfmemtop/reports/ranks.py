@@ -5,8 +5,8 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
+from tfmemtop.findings.ranks import Differs, differences, missing
 from tfmemtop.reports.why import key
-from tfmemtop.rules.ranks import Differs, differences, missing
 from tfmemtop.state.in_effect import InEffect
 from tfmemtop.state.ranks import Laid, Rank, lay
 from tfmemtop.words.comparison import how_it_ended

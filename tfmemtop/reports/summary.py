@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 
 from tfmemtop.events import Event, NoticeKind
-from tfmemtop.rules import findings, follow_rule
-from tfmemtop.rules.ending import RunEnded
-from tfmemtop.rules.finding import Finding, Severity
-from tfmemtop.rules.memory import crashed_when_full, out_of_memory
-from tfmemtop.rules.notices import Noticed
-from tfmemtop.rules.settings import SETTINGS_RULES
+from tfmemtop.findings import findings, follow_rule
+from tfmemtop.findings.ending import RunEnded
+from tfmemtop.findings.finding import Finding, Severity
+from tfmemtop.findings.memory import crashed_when_full, out_of_memory
+from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.settings import SETTINGS_RULES
 from tfmemtop.state import State, apply
-from tfmemtop.words.findings import say
 from tfmemtop.words.summary import left, summary
 
 _WORTH_IT = (out_of_memory, crashed_when_full, *SETTINGS_RULES)
@@ -25,7 +24,7 @@ def summarise(events: Iterable[Event], readings: int) -> list[str]:
     state = State()
     for event in events:
         apply(state, event)
-    found = [say(finding).text for rule in _WORTH_IT for finding in follow_rule(rule, state)]
+    found = [finding.said.text for rule in _WORTH_IT for finding in follow_rule(rule, state)]
     return [*summary(state, readings), *found]
 
 
@@ -38,7 +37,7 @@ def closing(state: State) -> list[str]:
     if state.run is None:
         return []
     grave = [found for found in findings(state) if found.severity < Severity.INFO and not _expected(found)]
-    return [*left(state, state.run), *(say(found).headline for found in grave)]
+    return [*left(state, state.run), *(found.said.headline for found in grave)]
 
 
 def _expected(found: Finding) -> bool:

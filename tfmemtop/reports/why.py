@@ -5,17 +5,16 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tfmemtop.findings.fitting import suggested_limit
+from tfmemtop.findings.grouping import say_group
+from tfmemtop.findings.questions import arising
+from tfmemtop.findings.run_review import RunReview
+from tfmemtop.findings.verdict import verdict, weighed
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.holders import top_rows
-from tfmemtop.rules.fitting import suggested_limit
-from tfmemtop.rules.questions import arising
-from tfmemtop.rules.run_review import RunReview
-from tfmemtop.rules.verdict import verdict, weighed
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.words import who_holds, why
-from tfmemtop.words.findings import say
-from tfmemtop.words.findings.groups import say_group
 from tfmemtop.words.holders import windowless_text
 from tfmemtop.words.paste import pasted
 from tfmemtop.words.questions import answers
@@ -118,7 +117,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
             {
                 "key": key(type(held.finding).__name__),
                 "severity": held.finding.severity.name.lower(),
-                "text": say(held.finding).text,
+                "text": held.finding.said.text,
             }
             for held in weighed(seen)
         ],

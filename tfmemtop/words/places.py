@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable
 from pathlib import PurePath
 from typing import TypeVar
 
-from tfmemtop.rules.callsite import Callsite
-from tfmemtop.rules.finding import Place
+from tfmemtop.findings.callsite import Callsite
+from tfmemtop.findings.finding import Place
 
 K = TypeVar("K", bound=Hashable)
 

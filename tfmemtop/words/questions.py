@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import ParamSpec
 
 from tfmemtop import events
-from tfmemtop.rules.callsite import callsite
-from tfmemtop.rules.finding import Question
-from tfmemtop.rules.questions import (
+from tfmemtop.findings.callsite import callsite
+from tfmemtop.findings.causes import BESIDE_POOLS
+from tfmemtop.findings.finding import Question
+from tfmemtop.findings.questions import (
     AllTaken,
     Efficiently,
     FullNotUsed,
@@ -22,13 +23,12 @@ from tfmemtop.rules.questions import (
     growth_effect,
     reports_less,
 )
-from tfmemtop.rules.run_review import RunReview
+from tfmemtop.findings.run_review import RunReview
 from tfmemtop.units import format_bytes
 from tfmemtop.words.account import in_use, others_say, parts, why_they_differ
 from tfmemtop.words.breakdown import counted_kinds
 from tfmemtop.words.counting import counted, sentence, spoken
 from tfmemtop.words.failure import describe
-from tfmemtop.words.findings.card import BESIDE_POOLS
 from tfmemtop.words.limits import code, kernel_installed, sentences, started
 from tfmemtop.words.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.words.requests import call_text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 
-from tfmemtop.rules.ranks import (
+from tfmemtop.findings.ranks import (
     Differs,
     Ended,
     Held,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tfmemtop.rules.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.words import notices
 
 

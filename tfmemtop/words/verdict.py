@@ -4,10 +4,9 @@ import signal
 import textwrap
 from collections.abc import Iterator
 
-from tfmemtop.rules.verdict import Unread, Verdict
+from tfmemtop.findings.verdict import Unread, Verdict
 from tfmemtop.units import format_bytes
 from tfmemtop.words.endings import ended
-from tfmemtop.words.findings import say
 from tfmemtop.words.safe import safe
 
 _STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -35,7 +34,7 @@ def _fits(text: str) -> bool:
 
 def _ways(verdict: Verdict) -> Iterator[str]:
     """Yield the possible texts of the verdict, the fullest first."""
-    first = say(verdict.first).headline if verdict.first is not None else _nothing(verdict)
+    first = verdict.first.said.headline if verdict.first is not None else _nothing(verdict)
     if not verdict.explained:
         how = ended(verdict.how, running=verdict.running, left=verdict.left)
         run = f"Run {verdict.run}{'' if verdict.how else ':'} {how}"

@@ -3,17 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfmemtop.findings.grouping import Group, alike, group_text, say_group
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.run_review import HeldFinding, RunReview
+from tfmemtop.findings.verdict import weighed
 from tfmemtop.placement import Placement
-from tfmemtop.rules.grouping import Group, alike
-from tfmemtop.rules.remedy import Action
-from tfmemtop.rules.run_review import HeldFinding, RunReview
-from tfmemtop.rules.verdict import weighed
 from tfmemtop.state.program import title
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import spoken
 from tfmemtop.words.endings import ended
-from tfmemtop.words.findings.groups import group_text, say_group
 from tfmemtop.words.limits import amount, options
 from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.words.paste import quoted

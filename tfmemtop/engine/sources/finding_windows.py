@@ -15,7 +15,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
 
 if TYPE_CHECKING:
-    from tfmemtop.rules.asking import WindowWishes
+    from tfmemtop.findings.asking import WindowWishes
 
 LOOK_S = 5.0
 """Seconds between two looks."""
@@ -91,7 +91,7 @@ class FindingWindows:
 
     def _wanted(self, events: list[Event]) -> list[int]:
         if self._wishes is None:
-            from tfmemtop.rules.asking import WindowWishes  # imported here, as most sessions do not need it
+            from tfmemtop.findings.asking import WindowWishes  # imported here, as most sessions do not need it
 
             self._wishes = WindowWishes()
         return self._wishes.due(events)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.segment import Segment
 
-from tfmemtop.rules.remedy import Remedy
+from tfmemtop.findings.remedy import Remedy
 from tfmemtop.ui.draw.lines import Line, cut, width_of
 from tfmemtop.ui.draw.palette import DIM, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap

@@ -14,10 +14,10 @@ from tfmemtop.cluster.judge import Judged, Kind, rising_as
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
-from tfmemtop.rules import findings_of_figures
-from tfmemtop.rules.finding import Finding, Severity
-from tfmemtop.rules.grouping import grouped
-from tfmemtop.rules.leaks import Leak
+from tfmemtop.findings import findings_of_figures
+from tfmemtop.findings.finding import Finding, Severity
+from tfmemtop.findings.grouping import grouped, say_group
+from tfmemtop.findings.leaks import Leak
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.lines import Line, Panel, fit
@@ -30,7 +30,6 @@ from tfmemtop.ui.panels.key_bar import HintLine
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.drawn import Drawn
 from tfmemtop.words import cluster as words
-from tfmemtop.words.findings.groups import say_group
 
 _FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
 FIRST_S = SPANS[_FIRST_SPAN][0]

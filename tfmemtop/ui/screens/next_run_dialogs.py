@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tfmemtop.rules.fitting import suggested_limits
+from tfmemtop.findings.fitting import suggested_limits
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.not_chosen import NotChosen
 from tfmemtop.state import State

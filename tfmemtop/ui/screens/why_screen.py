@@ -7,7 +7,7 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tfmemtop.rules import Finding, findings
+from tfmemtop.findings import Finding, findings
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
@@ -16,7 +16,6 @@ from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.dialog import Dialog, Hint
 from tfmemtop.words.dialogs import COPIED, COPY_LINES
-from tfmemtop.words.findings import say
 from tfmemtop.words.remedies import said
 from tfmemtop.words.why import NO_FINDINGS
 
@@ -45,7 +44,7 @@ class WhyScreen(Dialog[str]):
     def hints(self) -> list[Hint]:
         chosen = self.chosen
         hints: list[Hint] = [(f"{self.glyphs.up}{self.glyphs.down}", "choose")]
-        if chosen and say(chosen).code:
+        if chosen and chosen.said.code:
             hints.append(("y", COPY_LINES))
         return [*hints, ("Esc", "close")]
 
@@ -73,14 +72,14 @@ class WhyScreen(Dialog[str]):
 
     def _sentence(self, finding: Finding, width: int, chosen: bool) -> list[Line]:
         mark, style = MARKS[finding.severity]
-        said = say(finding)
+        said = finding.said
         headline = BOLD if chosen else headline_style(finding.severity)
         lines = finding_lines(said.headline, said.figures, max(10, width - 3), headline)
         head = Segment(f" {mark} ", CHOSEN if chosen else style)
         return [[Segment("   ") if number else head, *line] for number, line in enumerate(lines)]
 
     def _at_length(self, finding: Finding, width: int) -> list[Line]:
-        room, words = max(10, width - 3), say(finding)
+        room, words = max(10, width - 3), finding.said
         lines: list[Line] = []
         if words.explanation:
             lines += [[Segment("   "), Segment(line)] for line in wrap(words.explanation, room)]
@@ -118,7 +117,7 @@ class WhyScreen(Dialog[str]):
     def action_copy(self) -> None:
         """Copy the lines for the script to the terminal's clipboard by OSC 52, even if it is on another machine."""
         chosen = self.chosen
-        if chosen and (code := say(chosen).code):
+        if chosen and (code := chosen.said.code):
             self.app.copy_to_clipboard("\n".join(code) + "\n")
             self.app.notify(COPIED, timeout=3)
 

@@ -1,0 +1,377 @@
+"""An allocation that failed: the anatomy, and each cause where it applies, and where it just does not."""
+
+import signal
+from collections.abc import Iterable
+
+import msgspec
+
+from tests import streams as s
+from tests import windows as w
+from tests.findings.situations import actions, asked_limits, begin, effective, found, reading, wrote
+from tests.streams import GIB, MIB
+from tfmemtop import events
+from tfmemtop.findings.causes import (
+    CardFull,
+    Cause,
+    Figure,
+    Fragmented,
+    Gap,
+    HeldBack,
+    HeldByOthers,
+    Pending,
+    Scratch,
+    TrulyFull,
+    Unexplained,
+)
+from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.fitting import suggested_limit
+from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, Doubt, NoRoom, Old
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.reports.summary import summarise
+from tfmemtop.settings import Settings
+from tfmemtop.state.lookup import LimitBy
+
+OURS = Settings(memory_limit=2 * GIB)
+
+
+def error(
+    t: float = 30.0, requested: int | None = 64 * MIB, operation: str | None = "AddV2", name: str | None = "GPU:0"
+) -> events.OutOfMemory:
+    message = "OOM when allocating tensor with shape[16,1048576] and type float on /device:GPU:0"
+    return events.OutOfMemory(
+        t=t,
+        pid=100,
+        message=message,
+        device=name,
+        requested=requested,
+        operation=operation,
+        shape=[16, 1048576],
+        dtype="float",
+    )
+
+
+def moment(
+    in_use: int, pool: int, largest_free: int, t: float = 29.0, name: str = "GPU:0", out_of_memory: bool = True
+) -> events.MemoryMap:
+    free = pool - in_use
+    return events.MemoryMap(
+        t=t,
+        pid=100,
+        device=name,
+        moment=events.MapMoment.OUT_OF_MEMORY if out_of_memory else events.MapMoment.LIVE,
+        pool=pool,
+        in_use=in_use,
+        largest_free=largest_free,
+        fragmentation=(free - largest_free) / free if free else 0.0,
+        regions_found=1,
+        regions=[events.Region(4096, pool, in_use, 4, 3, 0)],
+    )
+
+
+def told(*parts: Iterable[events.Event] | events.Event) -> AllocationFailed:
+    return found(*parts)[AllocationFailed]
+
+
+def cause(*parts: Iterable[events.Event] | events.Event) -> Cause:
+    return told(*parts).cause
+
+
+def gpu(
+    limit: int | None = None, settings: Settings | None = None, others: int = 0, asked_limit: int | None = None
+) -> list[events.Event]:
+    """Return the events of a training whose pool of 2 GiB is in use except for 40 MiB."""
+    held: dict[int, int | None] = {100: 2 * GIB + 610 * MIB}
+    if others:
+        held[900] = others
+    made = effective(True, limit=asked_limit)
+    if settings and settings.memory_limit:
+        made = msgspec.structs.replace(
+            made, limit=settings.memory_limit, settled=[events.Settled(events.Setting.MEMORY_LIMIT, [], 2 * GIB)]
+        )
+    return [
+        *begin(settings, others=others),
+        *([asked_limits(2 * GIB)] if asked_limit else []),
+        made,
+        s.device_reading(29.5, held),
+        reading(29.9, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=limit),
+    ]
+
+
+def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
+    text = told(gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()).said.text
+    for part in (
+        "Out of memory: AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB that you set.",
+        "The request was for a tensor of [16,1048576] float32.",
+        "GPU:0, process 100: in use 2.0 GiB",
+        "cached 40.0 MiB",
+        "largest free chunk 30.0 MiB",
+        "limit 2.0 GiB",
+        "other processes 3.0 GiB",
+    ):
+        assert part in text
+
+
+def test_a_graph_is_called_by_its_function() -> None:
+    assert (
+        "tf.function train_step asked for 64.0 MiB."
+        in told(gpu(2 * GIB, OURS), error(operation="__inference_train_step_140")).said.headline
+    )
+
+
+def test_held_back_by_the_users_limit() -> None:
+    finding = told(gpu(2 * GIB, OURS), error())
+    held = finding.cause
+    assert isinstance(held, HeldBack) and (held.limit, held.limit_by) == (2 * GIB, LimitBy.TFMEMTOP)
+    assert finding.remedies == (Remedy(Action.RAISE_LIMIT), Remedy(Action.RUN_AGAIN))
+
+
+def test_a_limit_that_the_card_does_not_have_is_not_proposed() -> None:
+    most = Settings(memory_limit=130 * GIB)
+    full = reading(29.95, 129 * GIB, pool=130 * GIB, limit=130 * GIB)
+    suggested = suggested_limit(s.fold([*gpu(130 * GIB, most), full, error(requested=6 * GIB)]))
+    assert suggested is not None and (suggested.size, suggested.is_guess) == (140 * GIB, True)
+    assert suggested_limit(s.fold([*gpu(130 * GIB, most), full, error(requested=12 * GIB)])) is None
+
+
+def test_held_back_by_the_scripts_limit() -> None:
+    held = cause(gpu(2 * GIB, asked_limit=2 * GIB), error())
+    assert isinstance(held, HeldBack) and held.limit_by is LimitBy.SCRIPT
+
+
+def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
+    # For a TF1 session the hook reports the allocator's own limit, which no call requested.
+    session: list[events.Event] = [
+        effective(True, limit=2 * GIB),
+        reading(29.95, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=2 * GIB),
+    ]
+    assert isinstance(cause(gpu(), session, error()), TrulyFull)
+
+
+def test_held_by_others_though_the_script_set_a_limit() -> None:
+    others = cause(gpu(100 * GIB, asked_limit=100 * GIB, others=137 * GIB), error(requested=GIB))
+    assert isinstance(others, HeldByOthers) and others.others == 137 * GIB
+
+
+def test_full_by_what_the_process_has_beside_this_pool() -> None:
+    second = s.device_reading(29.6, {100: 139 * GIB})
+    full = cause(gpu(100 * GIB, asked_limit=100 * GIB), second, error(requested=GIB))
+    assert isinstance(full, CardFull) and full.more == 984 * MIB and full.others == 0
+    room = s.device_reading(29.6, {100: 138 * GIB})
+    assert not isinstance(cause(gpu(100 * GIB, asked_limit=100 * GIB), room, error(requested=GIB)), CardFull)
+
+
+def test_not_held_back_where_the_card_has_no_more() -> None:
+    found = cause(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
+    assert not isinstance(found, HeldBack)
+
+
+def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
+    finding = told(gpu(2 * GIB), moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB), error())
+    assert finding.cause == Fragmented(100 * MIB, 63 * MIB, on_cpu=False)
+    assert Action.USE_CUDA_ALLOCATOR in actions(finding)
+
+
+def test_not_fragmented_if_the_pieces_together_were_too_small() -> None:
+    found = cause(gpu(2 * GIB), moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error())
+    assert not isinstance(found, Fragmented)
+
+
+def test_held_by_others_who_lowered_the_limit() -> None:
+    finding = told(gpu(2 * GIB, others=100 * GIB), error())
+    assert finding.cause == HeldByOthers(100 * GIB, 24 * MIB)
+    assert actions(finding) == [Action.USE_OTHER_GPU]
+
+
+def test_not_held_by_others_who_hold_less_than_lacked() -> None:
+    assert isinstance(cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)), TrulyFull)
+
+
+def test_truly_full() -> None:
+    finding = told(gpu(2 * GIB), error())
+    assert finding.cause == TrulyFull(2008 * MIB, 2072 * MIB, 2 * GIB, by_limit=True)
+    assert actions(finding) == [Action.REDUCE_BATCH]
+
+
+def test_what_was_asked_for_is_read_from_tensorflows_own_line() -> None:
+    line = (
+        "2026-01-01 W bfc_allocator.cc:501] Allocator (bfc) ran out of memory trying to allocate 64.00MiB "
+        "(rounded to 67108864)requested by op AddV2\n"
+    )
+    bare = events.OutOfMemory(t=30.0, pid=100, message="failed to allocate memory [Op:AddV2]", operation="AddV2")
+    for pieces in ([line], [line[:90], line[90:]]):
+        anatomy = told(gpu(2 * GIB), [wrote(piece, 29.95) for piece in pieces], bare).anatomy
+        assert (anatomy.device, anatomy.operation, anatomy.asked) == ("GPU:0", "AddV2", 64 * MIB)
+    assert told(gpu(2 * GIB), bare, wrote(line, 30.2)).anatomy.asked == 64 * MIB
+
+
+def test_without_a_size_no_verdict_is_made_up() -> None:
+    bare = events.OutOfMemory(t=30.0, pid=100, message="failed to allocate memory [Op:AddV2]", operation="AddV2")
+    assert cause(gpu(2 * GIB), bare) == Unexplained(Gap.FIGURES, (Figure.ASKED,))
+
+
+def test_old_figures_are_called_old() -> None:
+    doubt = told(gpu(2 * GIB), error(t=60.0)).doubt
+    assert doubt is not None and doubt.old is Old.ALL and round(doubt.age_s) == 30
+    live = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=12.0, out_of_memory=False)
+    assert told(gpu(2 * GIB), live, error()).doubt == Doubt(Old.LARGEST_FREE, 18.0)
+
+
+def test_figures_are_those_of_the_failure_not_of_now() -> None:
+    finding = told(gpu(2 * GIB, OURS), error(), reading(40.0, 10 * MIB, pool=2 * GIB, limit=2 * GIB))
+    assert finding.anatomy.in_use == 2008 * MIB and isinstance(finding.cause, HeldBack)
+
+
+def test_cudas_own_pool_is_not_judged() -> None:
+    parts = [*begin(), effective(True, allocator="cuda_malloc_async"), reading(29.9, GIB, limit=130 * GIB)]
+    assert cause(parts, error()) == Unexplained(Gap.CUDA_POOL)
+
+
+def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> None:
+    written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=29.95)
+    stands = events.Waiting(t=30.0, pid=100, operation="MatMul", file="/home/ada/train.py", line=12)
+    finding = found(gpu(2 * GIB, OURS), written, stands)[NoRoom]
+    text = finding.said.text
+    assert "No room: MatMul at train.py:12 asked for more than 63.0 MiB" in text
+    assert (
+        "If it asked for less than 100.0 MiB, the pool is fragmented. If not: Stopped by the limit of 2.0 GiB" in text
+    )
+    assert actions(finding)[0] is Action.RAISE_LIMIT
+    whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
+    assert "known only when TensorFlow gives up" in finding.said.figures
+    # The size by the operation's arguments is taken as the requested size, unless there was room for it.
+    known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
+    exactly = found(gpu(2 * GIB, OURS), written, known)[NoRoom].said
+    assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
+    fits = msgspec.structs.replace(known, requested=80 * MIB, shape=[20 * MIB])
+    fragmented = found(gpu(2 * GIB, OURS), written, fits)[NoRoom].said
+    assert "asked for 80.0 MiB. The pool is fragmented: 100.0 MiB of it were free" in fragmented.headline
+    small = msgspec.structs.replace(known, requested=MIB)
+    assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
+    pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
+    assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
+    # If no limit was set, more than one reason is possible.
+    assert found(gpu(2 * GIB), written, stands)[NoRoom].cause == Pending(100 * MIB, None)
+    after = told(gpu(2 * GIB, OURS), written, stands, error())
+    assert "AddV2 at train.py:12 asked for 64.0 MiB" in after.said.text
+
+
+def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
+    line = (
+        "2026-01-01 W bfc_allocator.cc:291] Allocator (bfc) ran out of memory trying to allocate 2.25GiB with "
+        "freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be "
+        "performance gains if more memory were available."
+    )
+    written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=29.9)
+    finding = found(gpu(2 * GIB), written, wrote(line, 29.95))[NoRoom]
+    assert finding.severity is Severity.INFO and finding.cause == Scratch()
+    assert finding.anatomy.asked == int(2.25 * GIB)
+    # TensorFlow does not wait for scratch memory, so there may be only the line.
+    assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause == Scratch()
+    # An error with another cause has another size.
+    assert told(gpu(2 * GIB), written, wrote(line, 29.95), error()).anatomy.asked == 64 * MIB
+
+
+def test_a_failed_scratch_allocation_is_no_error() -> None:
+    scratch = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB)
+    soon = found(gpu(2 * GIB), scratch, s.alive(31.0, 100, 900))
+    assert AllocationFailed not in soon and "If no error follows" in soon.text(NoRoom)
+    later = found(gpu(2 * GIB), scratch, s.alive(60.0, 100, 900))
+    assert AllocationFailed not in later and NoRoom not in later
+
+
+def test_while_tensorflow_waits_the_pool_is_told_and_then_the_error() -> None:
+    written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=20.0)
+    assert found(gpu(2 * GIB), written)[NoRoom].anatomy.largest_free == 63 * MIB
+    after = found(gpu(2 * GIB), written, error())
+    assert isinstance(after[AllocationFailed].cause, Fragmented) and NoRoom not in after
+
+
+def on_cpu(pool: int, peak: int, limit: int = 300 * MIB) -> list[events.Event]:
+    last = s.allocator(5.0, 100, in_use=peak, peak=peak, pool=pool, name="CPU:0")
+    return [
+        s.session(),
+        s.run(),
+        s.process(0.3, 100),
+        s.alive(1.0, 100),
+        s.hook(1.1, 100),
+        msgspec.structs.replace(last, limit=limit),
+    ]
+
+
+def test_the_cpu_pools_limit_comes_from_the_environment() -> None:
+    failed = error(t=5.05, requested=100 * MIB, name="CPU:0")
+    finding = told(on_cpu(300 * MIB, 250 * MIB), failed)
+    assert "the limit of 300.0 MiB that the environment set. The machine had 56.0 GiB free" in finding.said.text
+    assert actions(finding)[0] is Action.ENLARGE_CPU_POOL
+
+
+def died(number: int | None, code: int | None = None) -> events.RunEnd:
+    return events.RunEnd(t=6.0, run=1, exit_code=code, signal=number)
+
+
+def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
+    for end in (died(signal.SIGSEGV), died(None, 139)):
+        finding = found(on_cpu(298 * MIB, 200 * MIB), end)[CrashedWhenFull]
+        assert finding.closest.limit == 300 * MIB and not finding.waited
+
+
+def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:
+    """The run's limit was too small, even if a user asked the run to stop before it crashed, or after."""
+    crash = died(signal.SIGSEGV)
+    quit_by_user = [events.Stopping(t=t, run=1, phase=events.StoppingPhase.TERM) for t in (5.5, 6.5)]
+    for end in ([crash], [quit_by_user[0], crash], [crash, quit_by_user[1]]):
+        assert suggested_limit(s.fold([*on_cpu(300 * MIB, 299 * MIB), *end])) is None
+    # A run that was stopped far from its limit shows what it needed so far.
+    stopped = suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), quit_by_user[0], died(signal.SIGTERM)]))
+    assert stopped is not None and stopped.is_guess
+
+
+def test_a_run_that_failed_by_itself_was_not_cut_short() -> None:
+    """tfmemtop reports that memory is free again, even if it did not ask the run to end."""
+    failed, released = died(None, 1), events.Stopping(t=6.5, run=1, phase=events.StoppingPhase.RELEASED)
+    assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed])) is None
+    assert suggested_limit(s.fold([*on_cpu(200 * MIB, 150 * MIB), failed, released])) is None
+
+
+def waiting(seconds: int, moves: int = 0) -> list[events.Event]:
+    """Return the events of a pool of 260 MiB with a limit of 300 MiB.
+
+    The bytes in use stay the same, or rise by *moves* at each reading.
+    """
+    still = [
+        s.allocator(5.0 + i / 4, 100, 216 * MIB + moves * i, pool=260 * MIB, name="CPU:0") for i in range(4 * seconds)
+    ]
+    return [*on_cpu(260 * MIB, 216 * MIB), *(msgspec.structs.replace(one, limit=300 * MIB) for one in still)]
+
+
+def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
+    end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
+    finding = found(waiting(10), end)[CrashedWhenFull]
+    assert finding.waited and 9 < finding.closest.still_s <= 10 and finding.closest.line is None
+    stands = events.Waiting(t=6.0, pid=100, operation=None, file="/home/ada/train.py", line=12)
+    stood = found(waiting(10), stands, end)[CrashedWhenFull]
+    assert "probably crashed at train.py:12 because TensorFlow's CPU pool ran out" in stood.said.headline
+    assert CrashedWhenFull not in found(waiting(10, moves=256), end)
+    assert CrashedWhenFull not in found(waiting(6), end)
+
+
+def test_a_crash_far_from_the_limit_is_not() -> None:
+    assert CrashedWhenFull not in found(on_cpu(260 * MIB, 200 * MIB), died(signal.SIGSEGV))
+    assert CrashedWhenFull not in found(on_cpu(298 * MIB, 200 * MIB), died(signal.SIGTERM))
+
+
+def test_the_summary_of_a_recording_says_the_same() -> None:
+    stream = [*gpu(2 * GIB, OURS), error()]
+    assert told(stream).said.text in summarise(stream, 0)
+
+
+def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:
+    full = [*gpu(2 * GIB), reading(29.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
+    text = told(full, w.census(), w.step().done(t=18.0), error()).said.text
+    assert (
+        "At the peak of the newest window, 12 s before the failure, most of 52.0 MiB was held by down 20.0 MiB, up "
+        "20.0 MiB and optimizer 8.0 MiB." in text
+    )
+    waited = w.step().done(t=29.5, opened=events.Opened.WAITING)
+    assert "While it waited, most of 24.0 MiB was held by" in told(full, w.census(), waited, error()).said.text
+    assert "was held by" not in told(full, error()).said.text

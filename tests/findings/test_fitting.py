@@ -1,0 +1,192 @@
+"""The suggested limit: it rests on what has worked, or is called a guess. Each logical device has its own."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from tests import streams as s
+from tests.findings.situations import asked_limits, begin, effective, limited, reading, steady
+from tests.streams import GIB, MIB
+from tests.ui.recorded import RECORDINGS
+from tfmemtop import events, recording
+from tfmemtop.agent.apply_settings import shares
+from tfmemtop.findings.fitting import suggested_limit, suggested_limits
+from tfmemtop.settings import Settings
+from tfmemtop.state import State, apply
+from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.words.limits import basis, code, command_line, sentences
+
+GOOD = events.RunEnd(t=30.0, run=1, exit_code=0, signal=None)
+GROWING = [*begin(), effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]
+
+
+def of(name: str, run: int | None = None) -> SuggestedLimit | None:
+    """Return the suggestion after a recorded run, by default the last."""
+    state = State()
+    for event in recording.read(RECORDINGS / f"{name}.jsonl").events():
+        apply(state, event)
+    return suggested_limit(state, state.runs[run - 1] if run else None)
+
+
+def after(*parts: events.Event | Sequence[events.Event]) -> SuggestedLimit | None:
+    return suggested_limit(
+        s.fold([event for part in parts for event in ([part] if isinstance(part, events.Event) else part)])
+    )
+
+
+def known(suggested: SuggestedLimit | None) -> SuggestedLimit:
+    assert suggested is not None
+    return suggested
+
+
+@pytest.mark.parametrize(
+    "name", ["seeds/growth-all", "seeds/batch-sizes", "seeds/deleted", "seeds/nvidia-smi", "seeds/warm-function"]
+)
+def test_after_a_growing_pool_no_less_than_the_pool_is_suggested(name: str) -> None:
+    suggested = known(of(name))
+    assert (suggested.basis, suggested.growth) == (Basis.POOL_REACHED, "on")
+    assert suggested.figure < suggested.size <= suggested.figure * 1.5 + 17 * MIB and suggested.size % MIB == 0
+
+
+def test_a_pool_that_was_hardly_larger_than_its_peak_had_luck() -> None:
+    def size(peak: int, pool: int) -> int:
+        used = steady(12.0, peak * MIB, peak * MIB, pool * MIB)
+        return known(after(begin(), effective(True), used, GOOD)).size // MIB
+
+    assert size(300, 1000) == 1050 and size(1, 100) == 116
+    # If sizes are random, a limit of 544 MiB failed after such a run, and one of 690 MiB worked.
+    assert size(516, 518) == 774
+
+
+def test_a_limit_under_which_a_run_has_ended_well_is_not_raised() -> None:
+    suggested = known(of("cpu-demo", 2))
+    assert (suggested.size, suggested.basis, suggested.on_gpu) == (900 * MIB, Basis.POOL_REACHED, False)
+
+
+@pytest.mark.parametrize("name", ["seeds/default", "seeds/full-but-idle", "seeds/limit-4g", "seeds/beyond-card"])
+def test_of_a_pool_that_was_taken_at_once_only_the_peak_tells_something(name: str) -> None:
+    suggested = known(of(name))
+    assert suggested.is_guess and suggested.growth == "off" and suggested.size < 200 * MIB
+    assert any("~" in sentence and "guess" in sentence for sentence in sentences(suggested))
+
+
+def test_a_limit_without_growth_that_was_mostly_needed_is_suggested_again() -> None:
+    used = steady(12.0, GIB, 1100 * MIB, 2 * GIB, limit=2 * GIB)
+    suggested = known(after(begin(), limited(False, 2 * GIB), used, GOOD))
+    assert (suggested.size, suggested.basis, suggested.growth) == (2 * GIB, Basis.POOL_REACHED, "off")
+
+
+def test_how_sure_it_is_depends_on_how_the_run_ended() -> None:
+    def how(*more: events.Event) -> Basis | None:
+        suggested = after(GROWING, *more)
+        return suggested.basis if suggested else None
+
+    assert how() is Basis.POOL_SO_FAR
+    assert how(GOOD) is Basis.POOL_REACHED
+    assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=15)) is Basis.POOL_SO_FAR
+    assert how(events.RunEnd(t=30.0, run=1, exit_code=130, signal=None)) is Basis.POOL_SO_FAR
+    # A process that ends at once, for example by os._exit, sends no last reading.
+    assert how(events.HookEnd(t=29.9, pid=100, reason=events.HookEnding.LOST), GOOD) is Basis.POOL_SO_FAR
+    assert how(events.HookEnd(t=29.9, pid=100, reason=events.HookEnding.EXIT), GOOD) is Basis.POOL_REACHED
+    # The run failed, for whatever reason: how much it needs is not known.
+    assert how(events.RunEnd(t=30.0, run=1, exit_code=1, signal=None)) is None
+    assert how(events.RunEnd(t=30.0, run=1, exit_code=None, signal=11)) is None
+
+
+def test_of_a_run_that_leaked_no_need_is_claimed() -> None:
+    leaking = [reading(3.0 + i, 100 * MIB + i * MIB, pool=GIB) for i in range(400)]
+    end = events.RunEnd(t=500.0, run=1, exit_code=0, signal=None)
+    assert after(begin(), effective(True), leaking, end) is None
+    assert after(begin(), effective(True), leaking[:20], end) is not None
+
+
+def test_after_an_allocation_failed_the_guess_has_room_for_it() -> None:
+    suggested = known(of("cpu-oom"))
+    assert (suggested.size, suggested.basis) == (766 * MIB, Basis.FAILED_REQUEST)
+    assert basis(suggested) == "~ a guess: the pool, and the 16.0 MiB it had no room for"
+    # Without growth the pool is as large as the limit, and the failed request is needed in addition.
+    assert known(of("seeds/cut-up")).size == 1441 * MIB
+
+
+def test_nothing_is_suggested_for_cudas_own_pool() -> None:
+    assert after(begin(), effective(False, allocator="cuda_malloc_async"), reading(3.0, GIB), GOOD) is None
+
+
+def test_several_gpus_have_one_limit_each() -> None:
+    suggested = known(of("h200-four-cards"))
+    assert suggested.gpus == 4 and not suggested.divided
+    # The GPU that needs most decides.
+    assert suggested.size == max(limit.size for limit in suggested.each) == 700 * MIB  # for a peak of 466.2 MiB
+    assert next(sentences(suggested)).startswith("A limit of 700M for each of 4 GPUs rests on")
+
+
+def divided(*pools: int, limits: tuple[int, ...]) -> SuggestedLimit:
+    """Return the suggestion after a good run on one GPU with logical devices of these pools and limits, in MiB."""
+    stream = [*begin(), asked_limits(*(limit * MIB for limit in limits))]
+    for index, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
+        name = f"GPU:{index}"
+        made = events.Effective(
+            t=2.0, pid=100, device=name, physical=0, uuid="GPU-0", growth=True, limit=limit * MIB, allocator="bfc"
+        )
+        stream += [made, reading(3.0, pool * MIB // 2, pool=pool * MIB, limit=limit * MIB, name=name)]
+    return known(suggested_limit(s.fold([*stream, GOOD])))
+
+
+@pytest.mark.parametrize(
+    ("pools", "limits"),
+    [((66, 130), (1024, 2048)), ((130, 66), (1024, 2048)), ((14, 14, 514), (1000, 777, 1024)), ((2, 62), (600, 100))],
+)
+def test_logical_devices_of_one_gpu_have_a_limit_each(pools: tuple[int, ...], limits: tuple[int, ...]) -> None:
+    suggested = divided(*pools, limits=limits)
+    assert suggested.divided and suggested.gpus == 1
+    each = [limit.size // MIB for limit in suggested.each]
+    assert all(own >= pool for own, pool in zip(each, pools, strict=True))
+    # The hook divides the whole limit. Every device gets at least its own.
+    got = shares(suggested.size // MIB, [float(limit) for limit in limits])
+    assert all(share >= own for share, own in zip(got, each, strict=True))
+    lines = code(suggested)
+    assert [line for line in lines if "LogicalDeviceConfiguration(memory_limit=" in line] == [
+        f"    tf.config.LogicalDeviceConfiguration(memory_limit={own}),  # GPU:{index}, MiB"
+        for index, own in enumerate(each)
+    ]
+    compile("\n".join(lines), "lines", "exec")
+    assert f"GPU:0 {each[0]}M, GPU:1 {each[1]}M" in " ".join(sentences(suggested))
+
+
+def test_two_logical_devices_without_growth_have_a_guess_each() -> None:
+    suggested = known(of("seeds/two-logical"))
+    assert suggested.divided and suggested.is_guess
+    assert "GPU:0 ~129M, GPU:1 ~257M" in " ".join(sentences(suggested))
+
+
+def test_small_use_has_no_floor_that_is_called_a_share() -> None:
+    suggested = known(of("seeds/kernel-again"))  # 158.8 KiB at the peak, in a pool of 2 MiB
+    assert suggested.size == 18 * MIB
+    told = "A limit of 18M rests on the pool that run 1 reached with growth on, 2.0 MiB, with a margin."
+    assert next(sentences(suggested)) == told
+
+
+def test_an_earlier_run_that_ended_well_is_better_than_a_guess() -> None:
+    again = [s.run(40.0, number=2, pid=200), s.process(40.1, 200, run=2), s.hook(40.2, 200)]
+    state = s.fold([*GROWING, GOOD, *again])
+    argv = state.runs[0].argv
+    (sure,) = suggested_limits(state, Settings(), argv)
+    assert (sure.run, sure.basis, sure.size) == (1, Basis.POOL_REACHED, 1362 * MIB)
+    assert suggested_limits(state, Settings(), ["other.py"]) == []
+    assert command_line(sure, argv).startswith("tfmemtop --growth on --memory-limit 1362M -- python")
+
+
+def test_with_another_growth_it_is_a_guess() -> None:
+    state = s.fold([*GROWING, GOOD])
+    argv = state.runs[0].argv
+    (guess,) = suggested_limits(state, Settings(growth="off"), argv)
+    assert guess.is_guess and basis(guess) == "~ a guess: it worked with growth on only"
+    assert [limit.is_guess for limit in suggested_limits(state, Settings(growth="on"), argv)] == [False]
+
+
+def test_a_limit_of_the_cpu_pool_is_not_suggested_for_gpus() -> None:
+    on_cpu = [effective(None, name="CPU:0"), reading(3.0, 600 * MIB, pool=GIB, name="CPU:0")]
+    state = s.fold([*begin(), *on_cpu, GOOD])
+    assert known(suggested_limit(state)).size // MIB == math.ceil(1024 * 1.05)
+    assert suggested_limits(state, Settings(), state.runs[0].argv) == []

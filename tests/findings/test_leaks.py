@@ -1,0 +1,305 @@
+"""Memory that rises until it runs out: what is called a leak, and what is not, in real runs and at each threshold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests import windows as w
+from tests.findings.situations import actions, begin, effective, found, reading
+from tests.findings.test_exhausted import error
+from tests.streams import GIB, MIB, fold
+from tfmemtop import events, recording
+from tfmemtop.findings import findings
+from tfmemtop.findings.asking import WindowWishes
+from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.fitting import suggested_limit
+from tfmemtop.findings.host_growth import HostGrowth
+from tfmemtop.findings.leaks import Leak, Leaked
+from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rising import retained, rises
+from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.words.requests import tensor_text
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
+
+
+def seen(name: str) -> RunReview:
+    return review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+
+
+def said(name: str) -> dict[type[object], str]:
+    return {type(held.finding): held.finding.said.text for held in seen(name).held}
+
+
+def test_a_leak_that_ran_out_within_a_minute_is_named() -> None:
+    text = said("leak")
+    for kind in (AllocationFailed, NoRoom):
+        assert "1,022 tensors of 1.0 MiB in losses hold 1022.0 MiB of the limit of 1.0 GiB: a leak." in text[kind]
+        assert "by 1.0 MiB a step" in text[kind]
+    assert Leak not in text, "told once"
+
+
+def test_a_leak_is_named_though_two_operations_waited_for_room_one_after_the_other() -> None:
+    """This was on a GPU. The second operation began to wait when the first gave up, 10 s after the rise had ended."""
+    text = said("h100-leak")[AllocationFailed]
+    assert "993 tensors of 2.0 MiB in trainer.history hold 1.9 GiB of the limit of 2.0 GiB: a leak." in text
+    assert "step at leak.py:23" in text
+
+
+def test_no_limit_is_advised_against_a_leak() -> None:
+    (failed,) = [held.finding for held in seen("leak").held if isinstance(held.finding, AllocationFailed)]
+    assert actions(failed) == [Action.KEEP_ARRAYS]
+    assert suggested_limit(seen("leak").state) is None
+
+
+def test_a_leak_beside_a_model_is_found_though_no_global_holds_it() -> None:
+    text = said("leak-beside-model")
+    assert "A leak filled the pool" in text[AllocationFailed] and "KiB a step" in text[AllocationFailed]
+
+
+def test_a_leak_is_named_though_tensorflow_crashed_in_place_of_an_error() -> None:
+    (crash,) = [held.finding for held in seen("leak-that-crashes").held if isinstance(held.finding, CrashedWhenFull)]
+    assert "396 tensors of 1.0 MiB in kept hold 396.0 MiB of the limit of 400.0 MiB: a leak." in crash.said.headline
+    assert actions(crash) == [Action.KEEP_ARRAYS]
+
+
+@pytest.mark.parametrize("name", ["one-large-request", "growing-batch", "growing-batch-eager", "too-large-a-model"])
+def test_what_runs_out_otherwise_is_no_leak(name: str) -> None:
+    text = said(name)
+    assert AllocationFailed in text and Leak not in text and "leak" not in text[AllocationFailed]
+
+
+def steps(count: int = 300, a_second: int = 4) -> list[events.Event]:
+    return [
+        events.Functions(t=3.0 + i / 10, pid=100, functions=[events.Traced("train", a_second * i // 10, 1, "t.py", 12)])
+        for i in range(count)
+    ]
+
+
+def until_full(step: int, base: int = GIB, seconds: int = 30) -> list[events.Event]:
+    """Return readings up to the failure: the bytes in use rise by *step* a second.
+
+    Every other reading is from the peak of a training step.
+    """
+    sizes = [base + step * i // 10 for i in range(seconds * 10)]
+    return [
+        reading(3.0 + i / 10, size + 200 * MIB * (i % 2), pool=2 * GIB, limit=2 * GIB) for i, size in enumerate(sizes)
+    ]
+
+
+def failure(requested: int = 250 * MIB) -> events.OutOfMemory:
+    return error(t=43.0, requested=requested)
+
+
+def full_map(size: int, count: int) -> events.MemoryMap:
+    sizes = [0] * (size.bit_length() - 1) + [count]
+    return events.MemoryMap(
+        t=33.5,
+        pid=100,
+        device="GPU:0",
+        moment=events.MapMoment.OUT_OF_MEMORY,
+        pool=2 * GIB,
+        in_use=1990 * MIB,
+        sizes=sizes,
+    )
+
+
+def is_leak(*parts: Iterable[events.Event] | events.Event) -> bool:
+    return isinstance(found(*parts)[AllocationFailed].cause, Leaked)
+
+
+RAN_OUT = [*begin(), effective(True, 2 * GIB), *steps(), *until_full(25 * MIB)]
+
+
+def test_a_leak_is_what_rose_over_many_steps() -> None:
+    leaked = found(RAN_OUT, failure())[AllocationFailed].cause
+    assert isinstance(leaked, Leaked) and leaked.each is not None and abs(leaked.each - 25 * MIB / 4) < 0.3 * MIB
+    assert isinstance(found(RAN_OUT, full_map(MIB, 900), failure())[AllocationFailed].cause, Leaked)
+    # Without steps, a leak cannot be distinguished from a model that is being loaded.
+    unstepped = [event for event in RAN_OUT if not isinstance(event, events.Functions)]
+    assert not is_leak(unstepped, failure())
+    # By this map, the rise would be a few tensors that are replaced by ever larger ones.
+    assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
+    # Without the rise, there would have been no room either.
+    assert not is_leak(RAN_OUT, failure(requested=2 * GIB))
+
+
+def test_a_list_of_tensors_is_a_leak_without_steps_too() -> None:
+    unstepped = [event for event in RAN_OUT if not isinstance(event, events.Functions)]
+    held = events.Alike("outputs", 700, [262144], "float32", "GPU:0", 700 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=700, alike=[held])
+    cause = found(unstepped, look, failure())[AllocationFailed].cause
+    assert isinstance(cause, Leaked) and cause.holder == held and cause.each is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "action", "line"),
+    [
+        ([256, 1024], Action.KEEP_ARRAYS, "tensor.numpy()  # store this in kept; "),
+        (None, Action.KEEP_ARRAYS, "tensor.numpy()  # store this in kept; "),
+        ([], Action.KEEP_NUMBERS, "float(loss)  # store this number in kept; "),
+    ],
+)
+def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, action: Action, line: str) -> None:
+    held = events.Alike("kept", 700, shape, "float32", "GPU:0", 700 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=700, alike=[held])
+    failed = found(RAN_OUT, look, failure())[AllocationFailed]
+    assert actions(failed) == [action]
+    assert failed.said.code[0].startswith(line)
+
+
+def test_a_list_that_filled_the_pool_before_a_rise_was_seen_is_told_first() -> None:
+    held = events.Alike("outputs", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
+    full = [*begin(), effective(True, 2 * GIB), reading(33.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
+    parts = [*full, events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[held]), failure()]
+    failed = found(parts)[AllocationFailed]
+    assert not isinstance(failed.cause, Leaked) and failed.collected and actions(failed)[0] is Action.KEEP_ARRAYS
+    assert "asked for 250.0 MiB. 1,500 tensors of 1.0 MiB in outputs hold 1.5 GiB." in failed.said.headline
+    assert suggested_limit(fold(parts)) is None
+    # Tensors that no list holds, such as a model's variables, are needed.
+    alone = events.Alike("", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
+    look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[alone])
+    assert not found(full, look, failure())[AllocationFailed].collected
+
+
+def test_a_rise_that_ended_before_is_none_that_filled_the_pool() -> None:
+    flat = [reading(33.0 + i / 10, 1750 * MIB, pool=2 * GIB, limit=2 * GIB) for i in range(300)]
+    assert not is_leak(RAN_OUT, flat, error(t=73.0, requested=300 * MIB))
+
+
+def test_what_a_step_gives_back_is_not_retained() -> None:
+    assert retained([1, 5, 2, 6, 3]) == [1, 2, 2, 3, 3]
+    saw = [10 * (i % 5) for i in range(50)]
+    assert not rises(retained(saw)) and rises(retained([size + 10 * i for i, size in enumerate(saw)]))
+
+
+def host(*sizes: int, since: float = 3.0) -> list[events.Event]:
+    """Return events with the host memory of the process once a second, and with four steps a second."""
+    return [
+        event
+        for i, size in enumerate(sizes)
+        for event in (
+            events.ProcessReadings(
+                t=since + i, processes=[events.ProcessReading(100, 100.0, size)], host_used=60 * GIB, host_cpu=50.0
+            ),
+            events.Functions(t=since + i, pid=100, functions=[events.Traced("train", 4 * i, 1, "/a/train.py", 12)]),
+            reading(since + i, 700 * MIB, pool=1026 * MIB),
+        )
+    ]
+
+
+def growing(seconds: int, step: int = MIB) -> list[int]:
+    return [4 * GIB + step * i for i in range(seconds)]
+
+
+def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
+    growth = found(begin(), effective(True), host(*growing(180)))[HostGrowth]
+    assert abs(growth.rise.rate - MIB) < 0.03 * MIB and abs(growth.each - MIB / 4) < 0.03 * MIB
+    free = 64 * GIB - 60 * GIB
+    assert growth.left_s is not None and abs(growth.left_s - free / MIB) < 100
+    text = growth.said.text
+    assert text.startswith("Process 100: host memory is rising by 60.") and "fills the host in ~68 min" in text
+    assert growth.severity is Severity.WARNING
+
+
+def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
+    rest = [*begin(), effective(True)]
+    assert HostGrowth not in found(rest, host(*growing(100)))  # so early, caches are still being filled
+    assert HostGrowth not in found(rest, host(*growing(60), *[4 * GIB + 60 * MIB] * 200))
+    assert HostGrowth not in found(rest, host(*growing(180, step=100_000)))
+    # Host memory rises here because the CPU's pool, which is a part of it, rises.
+    filling = [reading(3.0 + i, MIB * i, pool=GIB, name="CPU:0") for i in range(180)]
+    together = sorted([*host(*growing(180)), *filling], key=lambda event: event.t)
+    assert HostGrowth not in found(rest, together)
+
+
+def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
+    traced = [
+        events.Functions(t=3.5 + i, pid=100, functions=[events.Traced("step", 9 * i, 9 * i, "/a/retrace.py", 4)])
+        for i in range(60)
+    ]
+    stream = sorted([*host(*growing(60, step=2 * MIB)), *traced], key=lambda event: event.t)
+    growth = found(begin(), effective(True), stream)[HostGrowth]
+    assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS]
+    assert "retrace.py:4: step was traced 531 times, and each graph stays in memory." in growth.said.text
+
+
+def test_a_real_script_that_is_traced_at_each_step() -> None:
+    text = said("retraced-for-ever")
+    assert "host memory rose by" in text[HostGrowth] and "MiB a step" in text[HostGrowth]
+    assert "retrace.py:4: step was traced 1,186 times" in text[HostGrowth]
+
+
+def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[events.Holders]:
+    """Return windows in which each step keeps an output of a layer. Between two, *rise* steps are not recorded."""
+    made = []
+    for number in range(count):
+        window = w.Window(number=number + 1)
+        for _ in range(6):
+            window.has(w.SIZE)
+        for _ in range(rise * number):
+            window.has(2 * MIB + 512)
+        x = window.allocate(MIB, f"{w.CALL}IteratorGetNext")
+        window.allocate(2 * MIB + 512, f"{w.CALL}sequential_1/up_1/Relu", shape=[1024, 512], dtype="float32")
+        window.free(x)
+        made.append(window.done(t=10.0 + gap_s * number))
+    return made
+
+
+def test_windows_name_what_a_leak_consists_of() -> None:
+    rising = [reading(3.0 + i, 700 * MIB + i * MIB // 2, pool=8 * GIB) for i in range(240)]
+    line = events.OperationLine("sequential_1/up_1/Relu", "/home/ada/train.py", 31, "h = up(x)")
+    lines = events.OperationLines(t=9.0, pid=100, lines=[line])
+    look = events.Census(
+        t=8.0,
+        pid=100,
+        kinds={},
+        largest=[],
+        tensors=45,
+        alike=[events.Alike("kept", 45, [1024, 512], "float32", "GPU:0", 45 * (2 * MIB + 512))],
+    )
+    stream = sorted([*rising, *leaking_windows(4), lines, look], key=lambda event: event.t)
+    leak = found(begin(), effective(True), stream)[Leak]
+    assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
+    assert (
+        "In 3 min, operation sequential_1/up_1/Relu of layer up (train.py:31) made 45 tensors of 2.0 MiB, each "
+        f"{tensor_text([1024, 512], 'float32')}, and none was freed. Python holds them as kept."
+    ) in leak.said.text
+    # Windows that are as far apart and hold the same show no leak.
+    steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
+    assert found(begin(), effective(True), steady)[Leak].grown is None
+
+
+def test_a_leak_that_is_small_beside_the_model_is_found_after_four_minutes() -> None:
+    """The model is made in the first seconds, in one jump. After it, the use rises by a leak, or stays the same."""
+    start = [reading(3.0 + i, i * 256 * MIB, pool=2 * GIB) for i in range(5)]
+    rising = [reading(8.0 + i, GIB + i * MIB // 3, pool=2 * GIB) for i in range(240)]
+    leak = found(begin(), effective(True), [*start, *rising])[Leak]
+    assert leak.span_s >= 170 and 60 * leak.rise == pytest.approx(20 * MIB, rel=0.1)
+    steady = [reading(8.0 + i, GIB + i % 7 * MIB, pool=2 * GIB) for i in range(240)]
+    assert Leak not in found(begin(), effective(True), [*start, *steady])
+
+
+def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
+    """Windows are requested until two of them show what grows.
+
+    No window is requested of a process that has none of its start, because it cannot record any.
+    """
+    rise = [reading(3.0 + i, GIB + i * MIB, pool=2 * GIB) for i in range(240)]
+    base = [*begin(), effective(True), *rise]
+    start = [w.step(1).done(t=4.0, opened=events.Opened.START)]
+
+    def asked(*windows: events.Holders) -> list[int]:
+        stream = sorted([*base, *windows], key=lambda event: event.t)
+        assert any(isinstance(finding, Leak) for finding in findings(fold(stream)))
+        wishes = WindowWishes()
+        first = wishes.due(stream)
+        assert wishes.due([]) == [], "not twice at once"
+        return first
+
+    assert asked(*start) == [100]
+    assert asked() == []
+    assert asked(*leaking_windows(4)) == []
+    assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"

@@ -1,0 +1,72 @@
+"""Retracing is reported while it goes on, with the function's place. A function that has warmed up is not reported."""
+
+import msgspec
+import pytest
+
+from tests import streams as s
+from tests.findings.situations import HEALTHY, actions, found
+from tfmemtop import events
+from tfmemtop.findings.callsite import Callsite
+from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.retracing import Retraced
+
+
+def counts(t: float, calls: int, traces: int, file: str = "/home/ada/train.py") -> events.Functions:
+    return events.Functions(t=t, pid=100, functions=[events.Traced("step", calls, traces, file, 12)])
+
+
+def test_a_function_that_is_traced_at_nearly_every_call() -> None:
+    finding = found(HEALTHY, counts(80.0, 1, 1), counts(90.0, 8, 6))[Retraced]
+    assert finding.severity is Severity.WARNING and actions(finding) == [Action.FIX_ARGUMENTS]
+    assert finding.defined == Callsite("/home/ada/train.py", 12)
+    assert (finding.function, finding.traces, finding.calls) == ("step", 6, 8)
+    assert Retraced not in found(HEALTHY, counts(80.0, 1, 1), counts(90.0, 8, 4)), "TensorFlow itself bears four"
+
+
+def test_it_goes_when_it_ceases() -> None:
+    shapes = [counts(30.0 + i, 2 * i + 2, i + 1) for i in range(8)]
+    assert Retraced in found(HEALTHY[:8], shapes)
+    assert Retraced not in found(HEALTHY[:8], shapes, counts(45.0, 200, 8)), "many calls that are not traced"
+    assert Retraced not in found(HEALTHY[:8], shapes, s.alive(120.0, 100)), "a minute without"
+
+
+def test_a_few_shapes_met_in_the_first_minute_are_no_matter() -> None:
+    shapes = [counts(50.0 + i, 7 * i + 1, min(i + 1, 8)) for i in range(30)]
+    assert Retraced not in found(HEALTHY[:8], shapes[:7])
+    assert Retraced not in found(HEALTHY[:8], shapes)
+    # A function that goes on like this is reported.
+    later = [counts(50.0 + i, 7 * i + 1, i + 1) for i in range(90)]
+    assert Retraced in found(HEALTHY[:8], later)
+
+
+def test_keras_own_functions_are_a_hint_only() -> None:
+    file = "/site-packages/keras/src/backend/tensorflow/trainer.py"
+    finding = found(HEALTHY, counts(85.0, 12, 6, file))[Retraced]
+    assert finding.severity is Severity.INFO and actions(finding) == [Action.COMPILE_ONCE]
+
+
+CHANGES = [
+    (["x", "float32[32,10]", "float32[31,10]", 5], "x: float32[32,10] → [31,10]", "reduce_retracing"),
+    (["x", "float32[3]", "float16[3]", 1], "x: float32[3] → float16[3]", "reduce_retracing"),
+    (["n", "3", "4", 1], "n: 3 → 4", "tf.constant(n)"),
+    (["settings", "<Settings>", "<Settings>", 1], "settings: <Settings> → another <Settings>", "Settings()"),
+    (["more", "", "4", 1], "more: none → 4", "tf.constant(n)"),
+]
+
+
+@pytest.mark.parametrize(("changed", "text", "code"), CHANGES, ids=[text for _, text, _ in CHANGES])
+def test_what_changed_is_told(changed: list[object], text: str, code: str) -> None:
+    def grown(t: float, calls: int, traces: int) -> events.Functions:
+        told = msgspec.convert(["step", calls, traces, "/home/ada/train.py", 12, 1, 1, [changed]], events.Traced)
+        return events.Functions(t=t, pid=100, functions=[told])
+
+    said = found(HEALTHY, grown(80.0, 1, 1), grown(90.0, 8, 6))[Retraced].said
+    assert f"because of {text}." in said.figures and code in "\n".join(said.code)
+    assert ("x differed in 5 of 6." in said.figures) == (changed[-1] == 5)
+
+
+def test_functions_made_anew_are_told() -> None:
+    made = events.Traced("step", 8, 8, "/home/ada/train.py", 12, anew=8)
+    said = found(HEALTHY, counts(80.0, 1, 1), events.Functions(t=90.0, pid=100, functions=[made]))[Retraced].said
+    assert "In 8 of the 8 tf.function was called on it anew." in said.figures and "before the loop" in said.code[0]

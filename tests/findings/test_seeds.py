@@ -1,0 +1,131 @@
+"""What people report about TensorFlow's GPU memory, recorded on an NVIDIA H200, and the findings in each recording.
+
+The recordings are those of ``python -m tests.gpu.seeds``.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tfmemtop import recording
+from tfmemtop.findings.busy import FullButIdle
+from tfmemtop.findings.devices import LimitsBeyondCard
+from tfmemtop.findings.ending import RunEnded
+from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.memory import AllocationFailed, NoRoom
+from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.outside import OutsidePool
+from tfmemtop.findings.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.retracing import Retraced
+from tfmemtop.findings.run_review import review
+from tfmemtop.findings.settings import (
+    AskedTooLate,
+    GrowthDropped,
+    GrowthOfNoDevice,
+    GrowthOverridden,
+    GrowthWordIgnored,
+)
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "seeds"
+MIB, GIB = 2**20, 2**30
+
+FOUND: dict[str, set[type[Finding]]] = {
+    "default": {WholeCard},
+    "growth-all": set(),
+    "growth-one": set(),
+    "growth-no-device": {GrowthOfNoDevice, WholeCard},
+    "growth-too-late": {AskedTooLate, WholeCard},
+    "growth-then-limit": {GrowthDropped},
+    "small-tensor": set(),
+    "gradient": set(),
+    "kernel-again": set(),
+    "warm-function": set(),
+    "batch-sizes": set(),
+    "visible-first": {WholeCard},
+    "limit-1g": set(),
+    "limit-4g": set(),
+    "two-logical": set(),
+    "beyond-card": {LimitsBeyondCard},
+    "cuda-beside": {OutsidePool},
+    "deleted": {CachedButIdle},
+    "nvidia-smi": set(),
+    "variable-false": {GrowthOverridden, WholeCard},
+    "variable-1": {GrowthWordIgnored, WholeCard},
+    "full-but-idle": {FullButIdle, WholeCard},
+    "cut-up": {NoRoom, AllocationFailed},
+    "retraced": {Retraced, WholeCard},
+    "others": {OthersHoldCard},
+    "twins": {TwoReserveCard, OthersHoldCard},
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_found_on_a_real_gpu(name: str) -> None:
+    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+    assert {type(held.finding) for held in seen.held} - {RunEnded} == FOUND[name]
+
+
+SAID = {
+    ("growth-too-late", AskedTooLate): ("had TensorFlow make its devices before", "growth_too_late.py:"),
+    ("variable-1", GrowthWordIgnored): ("TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored",),
+    ("full-but-idle", FullButIdle): (
+        "GPU 0 is full but idle: its utilisation averaged 0%.",
+        "138.0 GiB of 140.4 GiB are taken; the average is over 30 s",
+    ),
+    ("cut-up", NoRoom): (
+        "Fill at cut_up.py:13 asked for more than 64.0 MiB",
+        "If it asked for less than 544.0 MiB, the pool is fragmented",
+    ),
+    ("cut-up", AllocationFailed): (
+        "Fill at cut_up.py:13 asked for 200.0 MiB",
+        "The pool is fragmented: 544.0 MiB of it were free, but no free chunk was larger than 64.0 MiB.",
+    ),
+    ("retraced", Retraced): ("retraced.py:6: <lambda> was traced anew in 60 of 60 calls",),
+    ("twins", TwoReserveCard): ("(1.5 GiB)", "(138.1 GiB)."),
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), SAID)
+def test_what_a_finding_says_of_a_real_gpu(name: str, kind: type[Finding]) -> None:
+    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+    (text,) = [held.finding.said.text for held in seen.held if isinstance(held.finding, kind)]
+    for phrase in SAID[name, kind]:
+        assert phrase in text
+
+
+def test_the_error_was_told_ten_seconds_before_tensorflow_raised_it() -> None:
+    seen = review(recording.read(RECORDINGS / "cut-up.jsonl").events())
+    held = {type(held.finding): held for held in seen.held}
+    assert held[AllocationFailed].first - held[NoRoom].first > 8
+
+
+MEASURED = ("growth-all", "growth-one", "gradient", "kernel-again", "small-tensor", "deleted", "nvidia-smi", "others")
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_context_was_measured_where_nothing_was_computed_at_once(name: str) -> None:
+    account = review(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
+    # To the MiB, the context is the same in every process on this card, whatever the process computed.
+    assert account is not None and account.context_exact and account.context == 518 * MIB
+
+
+POOLS = {
+    "default": (137 * GIB, 138 * GIB),  # growth off: all that was free, less what TensorFlow leaves
+    "growth-all": (66 * MIB, 66 * MIB),
+    "growth-then-limit": (4 * GIB, 4 * GIB),  # the limit dropped growth: all of it at once
+    "limit-1g": (1 * GIB, 1 * GIB),
+    "small-tensor": (2 * MIB, 2 * MIB),  # BFC's first region
+    "deleted": (16 * GIB + 2 * MIB, 16 * GIB + 2 * MIB),  # 12 GiB at the peak; regions double, from 2 MiB
+    "nvidia-smi": (1026 * MIB, 1026 * MIB),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_account_adds_up(name: str) -> None:
+    account = review(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
+    assert account is not None and account.total is not None
+    least, most = POOLS[name]
+    pool = sum(part.in_use + (part.cached or 0) for part in account.pools)
+    assert least <= pool <= most
+    # The difference is context, workspaces and kernels, which no setting of TensorFlow changes.
+    assert 500 * MIB <= account.total - pool <= 700 * MIB

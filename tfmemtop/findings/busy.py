@@ -1,0 +1,200 @@
+"""The rule for cards whose memory is full while they compute little."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.run_devices import RunDevice, run_devices
+from tfmemtop.state import State
+from tfmemtop.state.lookup import process_total
+from tfmemtop.state.model import DeviceState
+from tfmemtop.units import format_bytes
+from tfmemtop.words.places import place_name
+
+FULL_SHARE = 0.9
+"""Share of a card. From this on it counts as full."""
+IDLE_PERCENT = 15.0
+WINDOW_S = 30.0
+LEAST_READINGS = 20
+STARTING_S = 15.0
+"""Seconds from making the devices that do not count: TensorFlow first loads libraries and tries kernels."""
+
+BUSY_PERCENT = 80.0
+"""Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less, or a whole
+core."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullButIdle(DeviceFinding):
+    """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``.
+
+    The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
+    other processes cannot use the memory that this one does not need.
+    """
+
+    answers = Question.FULL_NOT_USED
+
+    used: int
+    whole: int
+    percent: float
+    span_s: float
+    cores: float | None
+    reserved: bool
+
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether the script computes on the CPU while the GPU is idle."""
+        return self.cores is not None and self.cores * 100 >= BUSY_PERCENT
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.waits_for_host else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        if self.waits_for_host:
+            return (Remedy(Action.FEED_FASTER),)
+        return (Remedy(Action.GROWTH_ON),) if self.reserved else ()
+
+    @property
+    def said(self) -> Said:
+        where, taken = place_name(self.place), _taken(self)
+        if self.waits_for_host and self.cores is not None:
+            return Said(
+                f"{where} probably waits for the host: its utilisation averaged {self.percent:.0f}%, while the script "
+                f"kept {self.cores:.1f} cores busy.",
+                "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, "
+                "whether or not anything is computed. A busy host beside an idle GPU usually reads, decodes or "
+                "augments its input on the CPU; it may also trace, save or run plain Python. Prefetch, read in "
+                "parallel, cache what fits into host memory, or use larger batches.",
+                (
+                    "dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)",
+                    "dataset = dataset.prefetch(tf.data.AUTOTUNE)",
+                ),
+                f"The input is the usual reason. {taken}.",
+            )
+        others = " Growth would leave others what the script does not need." if self.reserved else ""
+        return Said(
+            f"{where} is full but idle: its utilisation averaged {self.percent:.0f}%.",
+            "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, whether "
+            "or not anything is computed. The host was nearly idle too: the script may wait for a disk, a network, a "
+            f"lock or a person.{others}",
+            figures=f"{taken}. The script computes little there now.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedUnused(DeviceFinding):
+    """The card is full and idle, and GPU ``working`` of the same process is busy for ``working_percent`` of the time.
+
+    The other figures are those of :class:`FullButIdle`.
+    """
+
+    answers = Question.FULL_NOT_USED
+    severity = Severity.INFO
+    remedies = (Remedy(Action.HIDE_UNUSED_GPUS),)
+
+    used: int
+    whole: int
+    percent: float
+    span_s: float
+    working: int
+    working_percent: float
+
+    @property
+    def said(self) -> Said:
+        return Said(
+            f"{place_name(self.place)} is reserved but idle: the script seems to compute on GPU {self.working} alone.",
+            "TensorFlow makes a device of every visible GPU, and without growth reserves the memory of each. It "
+            "computes on the first, unless the script says otherwise (tf.device, tf.distribute).",
+            (
+                'gpus = tf.config.list_physical_devices("GPU")',
+                "# before anything else that touches the GPUs:",
+                'tf.config.set_visible_devices(gpus[:1], "GPU")',
+            ),
+            f"{_taken(self)}. The utilisation was {self.percent:.0f}% here and {self.working_percent:.0f}% on GPU "
+            f"{self.working}.",
+        )
+
+
+def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
+    """Find cards whose memory is taken, and which have computed little for half a minute."""
+    run = state.run
+    if run is None or not run.going:
+        return
+    told = set()
+    for device in run_devices(state):
+        card = device.card
+        if card is None or device.hooked.ended or card.info.index in told or device.effective is None:
+            continue
+        since = max(state.now - WINDOW_S, device.effective.t + STARTING_S)
+        used, whole, percent = _used_if_full(card), card.info.total, _idle_percent(card, since)
+        if used is None or whole is None or percent is None or _of_others(state, card, used):
+            continue
+        told.add(card.info.index)
+        span_s = state.now - since
+        if busy := _working(state, device, since):
+            yield ReservedUnused(device.place, used, whole, percent, span_s, *busy)
+            continue
+        host = [cpu for t, cpu in run.busy if t >= since]
+        yield FullButIdle(
+            device.place,
+            used=used,
+            whole=whole,
+            percent=percent,
+            span_s=span_s,
+            cores=_mean(host) / 100 if host else None,
+            reserved=device.growth is False and not device.asynchronous,
+        )
+
+
+def _used_if_full(card: DeviceState) -> int | None:
+    """Return the bytes used of *card*; ``None`` if it is not full, or if that is not known."""
+    whole, used = card.info.total, card.reading.used if card.reading else None
+    return used if whole is not None and used is not None and used >= whole * FULL_SHARE else None
+
+
+def _idle_percent(card: DeviceState, since: float) -> float | None:
+    """Return how busy *card* was, in percent; ``None`` if it was not idle, or if there are too few readings."""
+    readings = _busy(card, since)
+    if len(readings) < LEAST_READINGS:
+        return None
+    percent = _mean(readings)
+    return percent if percent < IDLE_PERCENT else None
+
+
+def _busy(card: DeviceState, since: float) -> list[int]:
+    """Return how busy *card* was at each reading from *since* on, in percent."""
+    return [percent for t, percent in card.busy if t >= since]
+
+
+def _mean(values: Sequence[float]) -> float:
+    # statistics.fmean would load half a megabyte of modules into the screen.
+    return sum(values) / len(values)
+
+
+def _of_others(state: State, card: DeviceState, used: int) -> bool:
+    """Return whether other processes fill *card*. How busy it is then says nothing about the run."""
+    mine = process_total(state, card)
+    if mine is not None:
+        return mine < used / 2
+    before = state.run.before.get(card.info.index) if state.run else None
+    return before is not None and before[0] > used / 2
+
+
+def _working(state: State, idle: RunDevice, since: float) -> tuple[int, float] | None:
+    """Return another GPU of the same process that is not idle: its NVML index, and how busy it was, in percent."""
+    for device in run_devices(state):
+        if device.pid != idle.pid or device.card is None or device.card is idle.card:
+            continue
+        busy = _busy(device.card, since)
+        if busy and (mean := _mean(busy)) >= IDLE_PERCENT:
+            return device.card.info.index, mean
+    return None
+
+
+def _taken(found: FullButIdle | ReservedUnused) -> str:
+    return (
+        f"{format_bytes(found.used)} of {format_bytes(found.whole)} are taken; the average is over {found.span_s:.0f} s"
+    )

@@ -1,0 +1,187 @@
+"""The rules about which GPUs TensorFlow has, and how it divides them into logical devices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.findings.causes import BESIDE_POOLS
+from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, Said, Severity
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.waiting import SETTLED_S
+from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
+from tfmemtop.units import format_bytes
+from tfmemtop.words.counting import counted
+from tfmemtop.words.places import place_name
+
+
+class WhyNoGpu(Enum):
+    """Why TensorFlow has no GPU, by what it printed."""
+
+    LIBRARIES_MISSING = auto()
+    CUDA_FAILED = auto()
+    UNKNOWN = auto()
+
+
+_REASONS = {NO_LIBRARIES: WhyNoGpu.LIBRARIES_MISSING, NO_CUDA: WhyNoGpu.CUDA_FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class GpusHidden(Finding):
+    """TensorFlow in process ``pid`` computes on the CPU: the environment's ``value`` hides all of the ``gpus``."""
+
+    answers = Question.EFFICIENTLY
+    severity = Severity.INFO  # the user may have done it on purpose
+    remedies = (Remedy(Action.CHOOSE_GPUS),)
+
+    pid: int
+    gpus: int
+    value: str
+
+    @property
+    def said(self) -> Said:
+        it = "the GPU" if self.gpus == 1 else "the GPUs"
+        return Said(
+            f"TensorFlow computes on the CPU: CUDA_VISIBLE_DEVICES={self.value} in the environment hides {it}.",
+            "The shell, the job's settings or the script itself set the variable before TensorFlow made its devices. "
+            "CUDA then has no GPU. TensorFlow goes on and prints nothing about it in the script's own output.",
+            ("unset CUDA_VISIBLE_DEVICES",),
+            _driver_has(self),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoGpuSeen(Finding):
+    """TensorFlow in process ``pid`` computes on the CPU, though the driver has ``gpus``.
+
+    ``libraries`` are those that it could not load, where it named them.
+    """
+
+    answers = Question.EFFICIENTLY
+    remedies = Remedy(Action.CHOOSE_GPUS), Remedy(Action.SHOW_PROCESS)
+
+    pid: int
+    gpus: int
+    reason: WhyNoGpu
+    libraries: tuple[str, ...]
+
+    @property
+    def said(self) -> Said:
+        return Said(
+            f"TensorFlow computes on the CPU: {_why_no_gpu(self)}.",
+            "When TensorFlow cannot use the GPU, it goes on and prints nothing about it in the script's own output. "
+            "Its wheel for pip needs the extra and-cuda, which brings CUDA's libraries in the version that "
+            "TensorFlow was built for. The process's details show its environment.",
+            (
+                "pip install 'tensorflow[and-cuda]'",
+                "python -c 'import tensorflow as tf; print(tf.config.list_physical_devices(\"GPU\"))'",
+            ),
+            _driver_has(self),
+        )
+
+
+def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
+    """Find a process where TensorFlow has no GPU though the driver has one, and no setting or call requested that."""
+    run = state.run
+    if run is None or not state.devices or run.settings.gpus == () or ever_had(state):
+        return  # a worker may leave the GPU to other processes of its run
+    processes = list(hooked_of_run(state))
+    complaint = printed(state, *_REASONS)
+    for pid, hooked in processes:
+        if hooked.outside:
+            continue  # whether the script hid them itself cannot be seen
+        # With several processes it is not known which of them wrote it: a worker may need no GPU.
+        has_none = _made_without_gpu(state, hooked) or (complaint is not None and len(processes) == 1)
+        if not has_none or _hid_them_itself(hooked):
+            continue
+        hidden = variable(state, pid, "CUDA_VISIBLE_DEVICES")
+        if hidden is not None and hidden.strip() in ("", "-1"):
+            yield GpusHidden(pid, len(state.devices), hidden)
+        else:
+            reason = _REASONS[complaint] if complaint else WhyNoGpu.UNKNOWN
+            yield NoGpuSeen(pid, len(state.devices), reason, tuple(libraries_not_loaded(output(state))))
+        return
+
+
+def _made_without_gpu(state: State, hooked: Hooked) -> bool:
+    """Return whether the process made its devices so long ago that events for all of them have arrived."""
+    times = [effective.t for effective in hooked.effective.values()]
+    if hooked.initialised and not hooked.initialised.error:
+        times.append(hooked.initialised.t)
+    return any(state.now - t >= SETTLED_S for t in times)
+
+
+def _hid_them_itself(hooked: Hooked) -> bool:
+    calls = [request for request in hooked.requested if _hides_gpus(request)]
+    return bool(calls) and calls[-1].error is None
+
+
+def _hides_gpus(request: events.Requested) -> bool:
+    """Return whether the call makes no GPU visible: its arguments are ``[], GPU``, not ``[], CPU``."""
+    of_others = request.device_type == "CPU" or request.call is not events.Call.SET_VISIBLE_DEVICES
+    return not of_others and request.devices is not None and not any(is_gpu(d) for d in request.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsBeyondCard(DeviceFinding):
+    """The ``limits`` of one GPU's logical devices add up to more than the card's ``whole``; both in bytes."""
+
+    answers = Question.EFFICIENTLY
+
+    limits: tuple[int, ...]
+    whole: int
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(Action.SHARE_LIMIT if len(self.limits) > 1 else Action.SET_LIMIT),)
+
+    @property
+    def said(self) -> Said:
+        where, whole = place_name(self.place), format_bytes(self.whole)
+        together = format_bytes(sum(self.limits))
+        if len(self.limits) == 1:
+            headline = f"{where} has a limit of {together}, more than the card's {whole}."
+            figures = "The card is full before the limit is reached."
+        else:
+            number = len(self.limits)
+            headline = (
+                f"{where}: {number} logical devices have limits of {together} together, more than the card's {whole}."
+            )
+            figures = "The card is full before all of them reach their limits."
+        return Said(
+            headline,
+            "TensorFlow takes the limits as they are given and does not compare them with the card. Each logical "
+            "device has a pool of its own, and what it does not use is lost to the others. CUDA's context and "
+            f"libraries take more besides: {BESIDE_POOLS}.",
+            figures=figures,
+        )
+
+
+def logical_devices_beyond_card(state: State) -> Iterator[LimitsBeyondCard]:
+    """Find GPUs whose logical devices have limits that add up to more than the GPU's memory."""
+    limits: dict[tuple[int, int], list[int]] = {}
+    for device in run_devices(state):
+        if device.card and device.asked_limit is not None:
+            limits.setdefault((device.pid, device.card.info.index), []).append(device.asked_limit)
+    for (_, index), asked in limits.items():
+        whole = state.devices[index].info.total
+        if whole is not None and sum(asked) > whole:
+            yield LimitsBeyondCard(Place(index), tuple(asked), whole)
+
+
+def _driver_has(found: GpusHidden | NoGpuSeen) -> str:
+    return f"The driver has {counted(found.gpus, 'GPU')} here; this is process {found.pid}."
+
+
+def _why_no_gpu(found: NoGpuSeen) -> str:
+    if found.reason is WhyNoGpu.CUDA_FAILED:
+        return "CUDA could not be started, or CUDA_VISIBLE_DEVICES hides the GPU"
+    if found.reason is WhyNoGpu.UNKNOWN:
+        return "CUDA_VISIBLE_DEVICES may hide it, CUDA's libraries may be missing, or this TensorFlow has no CUDA"
+    if found.libraries:
+        return f"it could not load {', '.join(found.libraries)}"
+    return "it could not load some of CUDA's libraries (with TF_CPP_MAX_VLOG_LEVEL=1 it names them)"

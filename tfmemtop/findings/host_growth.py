@@ -1,0 +1,137 @@
+"""The rule for host memory that keeps rising while TensorFlow's pools do not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.findings.finding import Finding, Question, Said, Severity
+from tfmemtop.findings.leaks import MANY, steps_of
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.retracing import Retraced, retracing
+from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
+from tfmemtop.findings.run_devices import hooked_of_run, superseded
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked
+from tfmemtop.units import MIB, format_bytes
+from tfmemtop.words.counting import counted, rough_time, spoken
+from tfmemtop.words.places import line_of
+
+LEAST_S = 120.0
+"""Seconds that a rise must last: caches and buffers of a healthy training fill within its first minutes."""
+LEAST_RETRACING_S = 30.0
+"""Less is enough while a function is traced over and over: its graphs are known to stay in memory."""
+
+AT_LEAST = 32 * MIB
+SHARE = 0.02
+"""The least rise, as a share of what the process held before."""
+
+POOL_SHARE = 0.25
+"""Pools that rose by more than this share of the rise explain it: the CPU's pool is host memory too."""
+
+SOON_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostGrowth(Finding):
+    """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call.
+
+    ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
+    ``retraced`` is a function that was traced over and over meanwhile. ``pools`` if there are pools that were read.
+    """
+
+    answers = Question.EFFICIENTLY
+
+    pid: int
+    rise: Rise
+    each: int
+    unit: str
+    left_s: float | None
+    retraced: Retraced | None
+    pools: bool
+    ended: bool
+
+    @property
+    def severity(self) -> Severity:
+        soon = self.left_s is not None and self.left_s < SOON_S
+        return Severity.WARNING if self.retraced or (soon and not self.ended) else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return self.retraced.remedies if self.retraced else (Remedy(Action.SHOW_PROCESS),)
+
+    @property
+    def said(self) -> Said:
+        rise, retraced = self.rise, self.retraced
+        rises, fills = ("rose", "It would have filled") if self.ended else ("is rising", "At this pace it fills")
+        headline = (
+            f"Process {self.pid}: host memory {rises} by {format_bytes(int(rise.rate * 60))} a minute, "
+            f"{format_bytes(self.each)} a {self.unit.rstrip('s')}."
+        )
+        if retraced is not None:
+            times = counted(retraced.traces_so_far, "time")
+            headline += (
+                f" {line_of(retraced.defined)}: {retraced.function} was traced {times}, and each graph stays in memory."
+            )
+        pools = " Its pools did not grow." if self.pools else ""
+        figures = f"It rose steadily for {spoken(rise.span_s)}.{pools}"
+        if self.left_s is not None:
+            figures += f" {fills} the host in {rough_time(self.left_s)}."
+        return Said(
+            headline,
+            f"It rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. The usual "
+            "reasons: a tf.function that is traced again and again; XLA, which compiles anew for each new shape and "
+            "keeps what it compiled; Keras's predict called in a loop; data or results kept in Python. A dataset's "
+            "cache in memory rises too, up to its size.",
+            figures=figures,
+        )
+
+
+def host_growth(state: State) -> Iterator[HostGrowth]:
+    """Find processes whose host memory rises step after step while their pools stay as they are."""
+    for pid, hooked in hooked_of_run(state):
+        if superseded(state, hooked) or not _may_have_risen(hooked):
+            continue
+        rise = rise_until([hooked.host.windows])
+        if rise is None or rise.span_s < LEAST_RETRACING_S or rise.size < max(AT_LEAST, rise.first * SHARE):
+            continue
+        steps, unit = steps_of(hooked, rise)
+        retraced = next((each for each in retracing(state) if each.pid == pid), None)
+        if steps < MANY or (retraced is None and rise.span_s < LEAST_S) or _pools_rose(hooked, rise):
+            continue
+        yield HostGrowth(
+            pid,
+            rise,
+            each=int(rise.size / steps),
+            unit=unit,
+            left_s=_left_s(state, rise),
+            retraced=retraced,
+            pools=bool(hooked.trends),
+            ended=hooked.ended,
+        )
+
+
+def _may_have_risen(hooked: Hooked) -> bool:
+    """Return whether a rise is possible, by a test that is quick enough for each frame.
+
+    A rise that goes on has at least a third of its size in the later half of the time.
+    """
+    windows = hooked.host.windows
+    if hooked.steps.busiest is None or len(windows) < LEAST_WINDOWS:
+        return False
+    return windows[-1].low - windows[len(windows) // 2].low >= AT_LEAST / 3
+
+
+def _pools_rose(hooked: Hooked, rise: Rise) -> bool:
+    """Return whether the highest use of the process's pools rose too, by enough to explain much of the rise."""
+    rose = 0
+    for trend in hooked.trends.values():
+        before = [window.high for window in trend.whole.windows if window.start <= rise.start]
+        after = [window.high for window in trend.whole.windows if window.start > rise.start]
+        rose += max(0, max(after, default=0) - max(before, default=0))
+    return rose > rise.size * POOL_SHARE
+
+
+def _left_s(state: State, rise: Rise) -> float | None:
+    if state.session is None or state.host_used is None:
+        return None
+    free = state.session.host_memory - state.host_used
+    return free / rise.rate if free > 0 else None

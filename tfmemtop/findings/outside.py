@@ -1,0 +1,90 @@
+"""The rule for GPU memory that a process holds outside TensorFlow's pool."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.run_devices import hooked_of_run, run_devices, variable
+from tfmemtop.state import State
+from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
+from tfmemtop.state.model import RESTS_KEPT, Context
+from tfmemtop.units import MIB, format_bytes
+from tfmemtop.words.places import place_name
+
+BEYOND_USUAL = 512 * MIB
+"""Context and libraries differ by up to this between cards, drivers and models."""
+
+USUAL_BETWEEN = 1024 * MIB
+"""NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s, and no more on four."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsidePool(DeviceFinding):
+    """``outside`` of a process's ``total`` bytes on a GPU are not in TensorFlow's pool; ``usual`` bytes are usual.
+
+    ``between_gpus`` if the process computes on several GPUs, for which it needs buffers. ``eager`` if CUDA loads all
+    kernels at once.
+    """
+
+    answers = Question.REPORTS_LESS
+    remedies = (Remedy(Action.SHOW_PROCESS),)
+
+    pid: int
+    outside: int
+    usual: int
+    total: int
+    between_gpus: bool
+    eager: bool
+
+    @property
+    def said(self) -> Said:
+        who = "Most likely another library in the process takes memory itself (CuPy, PyTorch, JAX, RAPIDS)"
+        who += ", or NCCL's buffers" if self.between_gpus else ""
+        who += ", or kernels, all of which CUDA_MODULE_LOADING=EAGER loads at once" if self.eager else ""
+        buffers = f", NCCL's buffers between GPUs up to {format_bytes(USUAL_BETWEEN)}" if self.between_gpus else ""
+        return Said(
+            f"{place_name(self.place)}: process {self.pid} holds {format_bytes(self.outside)} outside TensorFlow's "
+            f"pool. About {format_bytes(self.usual)} are usual.",
+            f"NVML counts {format_bytes(self.total)} for the process, of which TensorFlow's pool has "
+            f"{format_bytes(self.total - self.outside)}. On an H200 a CUDA context takes "
+            f"{format_bytes(USUAL_CONTEXT)}, workspaces of cuBLAS and cuDNN {format_bytes(USUAL_LIBRARIES)}{buffers}; "
+            "other cards and drivers differ, and CUDA before 11.7 loads all kernels at once. A library that calls "
+            "CUDA itself has a pool of its own, which get_memory_info does not see and no memory limit of TensorFlow "
+            "covers.",
+            figures=f"{who}.",
+        )
+
+
+def outside_the_pool(state: State) -> Iterator[OutsidePool]:
+    """Find processes that hold more outside the pool than a CUDA context and TensorFlow's libraries take."""
+    for pid, hooked in hooked_of_run(state):
+        if not any(map(_much, hooked.contexts.values())):
+            continue
+        several = _computes_on_several(state, pid)
+        usual = USUAL_CONTEXT + USUAL_LIBRARIES + (USUAL_BETWEEN if several else 0)
+        for account in accounts(state, pid):
+            seen = hooked.contexts.get(account.gpu)
+            if account.outside is None or seen is None or not _much(seen):
+                continue
+            outside = min(seen.recent)
+            if outside >= usual + BEYOND_USUAL:
+                yield OutsidePool(
+                    Place(account.gpu),
+                    pid=pid,
+                    outside=outside,
+                    usual=usual,
+                    total=account.total or 0,
+                    between_gpus=several,
+                    eager=variable(state, pid, "CUDA_MODULE_LOADING") == "EAGER",
+                )
+
+
+def _much(context: Context) -> bool:
+    """Return whether the memory outside the pools may be so much that a finding is due."""
+    # The least of several, since a pool may grow between two readings of NVML and of the allocator.
+    return len(context.recent) == RESTS_KEPT and min(context.recent) >= USUAL_CONTEXT + USUAL_LIBRARIES + BEYOND_USUAL
+
+
+def _computes_on_several(state: State, pid: int) -> bool:
+    return len({device.card.info.index for device in run_devices(state) if device.pid == pid and device.card}) > 1

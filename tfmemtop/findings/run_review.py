@@ -1,0 +1,160 @@
+"""The review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.findings import findings
+from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.run_devices import used_cards
+from tfmemtop.state import State, apply
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.lookup import of_run
+
+LOOK_S = 1.0
+"""Seconds between two looks. The engine reads the cards once a second, so looking more often finds little more."""
+
+LOOKS = 2000
+"""After each so many looks, the time between two is doubled. So the review of a week takes only seconds."""
+
+FOUND = 1000
+"""The most findings that are stored: more than a person would read."""
+
+_TO_THE_END_S = 2.0
+"""Seconds. What was last found so shortly before the run's end held to its end."""
+
+_Key = tuple[Hashable, int]
+
+
+@dataclass(slots=True)
+class HeldFinding:
+    """A finding with its newest figures, and from when to when it held, in seconds since the run began.
+
+    ``place`` is its place then among all findings, the most serious first.
+    """
+
+    finding: Finding
+    first: float
+    last: float
+    place: int
+
+
+@dataclass(slots=True)
+class CardUse:
+    """One GPU, for the time in which TensorFlow had devices on it.
+
+    ``most_used`` is in bytes. ``percent`` is the sum over ``readings`` of how busy it was.
+    """
+
+    most_used: int = 0
+    percent: int = 0
+    readings: int = 0
+
+    @property
+    def busy(self) -> float | None:
+        return self.percent / self.readings if self.readings else None
+
+
+@dataclass(slots=True)
+class RunReview:
+    """What was found in a run.
+
+    ``state`` is the state after the run's last event; ``account`` is the last one of the process that held most.
+    ``end`` is the time of the last look while the run went on, in seconds since the run began. ``alive`` is whether the
+    session still goes on, which its events do not show.
+    """
+
+    state: State = field(default_factory=State)
+    held: list[HeldFinding] = field(default_factory=list)
+    cards: dict[int, CardUse] = field(default_factory=dict)  # by NVML index
+    account: Account | None = None
+    end: float = 0.0
+    alive: bool = False
+
+    def ceased(self, last: float) -> bool:
+        """Return whether what was found up to second *last* had ceased before the run's end."""
+        return last < self.end - _TO_THE_END_S
+
+    @property
+    def running(self) -> bool:
+        """Whether the run goes on now, and not only at the end of the recording; ``False`` if tfmemtop has left it."""
+        run = self.state.run
+        return self.alive and run is not None and run.going and not run.left
+
+
+def review(
+    stream: Iterable[events.Event], run: int | None = None, look_s: float = LOOK_S, *, alive: bool = False
+) -> RunReview:
+    """Review run number *run* of *stream*, by default its last, with a look at the findings every *look_s* seconds.
+
+    *alive* is whether the session still goes on.
+    """
+    seen = RunReview(alive=alive)
+    state, pace, looks, next_look = seen.state, look_s, 0, 0.0
+    by_key: dict[_Key, HeldFinding] = {}
+    for event in stream:
+        if isinstance(event, events.Run):
+            if run is not None and event.run > run:
+                break
+            by_key.clear()
+            seen.cards.clear()
+            seen.account, seen.end = None, 0.0
+        elif isinstance(event, events.RunEnd):
+            _look(seen, by_key)  # the last look while the run's processes are still there
+        apply(state, event)
+        if isinstance(event, events.DeviceReading):
+            _read(seen, event)
+        if isinstance(event, events.MemoryMap) and event.moment is events.MapMoment.OUT_OF_MEMORY:
+            _look(seen, by_key)  # a finding of this moment may be over before the next look
+        if state.now >= next_look:
+            looks += 1
+            if looks % LOOKS == 0:
+                pace *= 2
+            next_look = state.now + pace
+            _look(seen, by_key)
+    _look(seen, by_key)
+    seen.held = sorted(by_key.values(), key=lambda held: held.first)
+    return seen
+
+
+def _look(seen: RunReview, by_key: dict[_Key, HeldFinding]) -> None:
+    state = seen.state
+    run = state.run
+    if run is None:
+        return
+    now = (state.now if run.ended is None else min(state.now, run.ended)) - run.started
+    if run.going:
+        seen.end = now
+        _balance(seen)
+    counts: dict[Hashable, int] = {}
+    for place, finding in enumerate(findings(state)):
+        number = counts[finding.kind] = counts.get(finding.kind, -1) + 1
+        known = by_key.get((finding.kind, number))
+        if known is not None:
+            known.finding, known.last, known.place = finding, now, place
+        elif len(by_key) < FOUND:
+            by_key[finding.kind, number] = HeldFinding(finding, now, now, place)
+
+
+def _balance(seen: RunReview) -> None:
+    state = seen.state
+    found = [a for pid in state.processes if of_run(state, pid) for a in accounts(state, pid) if a.pools]
+    best = max(found, key=lambda account: account.total or 0, default=None)
+    if best is not None and (best.total is not None or seen.account is None):
+        seen.account = best
+
+
+def _read(seen: RunReview, reading: events.DeviceReading) -> None:
+    run = seen.state.run
+    known = reading.index in seen.state.devices  # a recording may have lost its beginning
+    if run is None or not run.going or not known or not any(is_gpu(name) for name in run.effective):
+        return
+    used = used_cards(seen.state)
+    if used and reading.index not in used:  # if none is in *used*, it is not known which cards the run uses
+        return
+    card = seen.cards.setdefault(reading.index, CardUse())
+    card.most_used = max(card.most_used, reading.used or 0)
+    if reading.utilisation is not None:
+        card.percent += reading.utilisation
+        card.readings += 1
