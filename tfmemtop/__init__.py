@@ -1,6 +1,6 @@
 """Watch and control the GPU memory of a TensorFlow program while it runs."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load_ipython_extension(shell: object) -> None:
