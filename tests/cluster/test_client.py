@@ -12,8 +12,8 @@ import pytest
 from tfmemtop.cluster import client as client_module
 from tfmemtop.cluster.answers import courses, series
 from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
+from tfmemtop.cluster.text import clocks_apart, no_answer
 from tfmemtop.cluster.watch import Asking
-from tfmemtop.words.cluster import clocks_apart, no_answer
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
 SECRET = "open-sesame"

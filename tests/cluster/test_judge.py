@@ -8,7 +8,7 @@ from tfmemtop.cluster.answers import Labels, Series
 from tfmemtop.cluster.judge import Kind, Overview, overview
 from tfmemtop.cluster.overview import GONE_S, Cluster, Silence
 from tfmemtop.cluster.queries import STARTING_S, Lane
-from tfmemtop.words.cluster import at_length, in_short, remark
+from tfmemtop.cluster.text import at_length, in_short, remark
 
 MIB = 2**20
 

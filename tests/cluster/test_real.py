@@ -23,6 +23,7 @@ from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import ClusterRow, Silence
 from tfmemtop.cluster.queries import Lane, Queries
+from tfmemtop.cluster.text import in_short
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.events import RunEnd, Session
 from tfmemtop.help import topic
@@ -30,7 +31,6 @@ from tfmemtop.metrics.whose import whose
 from tfmemtop.recording import read
 from tfmemtop.state.fold import apply
 from tfmemtop.state.views import panels
-from tfmemtop.words.cluster import in_short
 
 pytestmark = pytest.mark.programs
 
@@ -264,8 +264,8 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
         gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
         gpu.open()
-        from tfmemtop.findings import findings_of_figures
         from tfmemtop.findings.leaks import Leak
+        from tfmemtop.findings.rules import findings_of_figures
 
         (leak,) = [one for one in findings_of_figures(gpu.state) if isinstance(one, Leak)]
         assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)

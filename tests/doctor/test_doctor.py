@@ -16,9 +16,9 @@ from tests.patience import PATIENCE_S
 from tfmemtop.doctor import here, inside
 from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, run_all
 from tfmemtop.doctor.interpreter import Interpreter, Unclear
+from tfmemtop.doctor.text import say
 from tfmemtop.engine.sources.driver_words import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.words.doctor import say
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "cgroup", "terminal", "locale"]

@@ -8,7 +8,7 @@ import pytest
 
 from tfmemtop.doctor.check import Check, State
 from tfmemtop.doctor.interpreter import Interpreter, Start, Unclear, ask, resolve
-from tfmemtop.words.doctor import say
+from tfmemtop.doctor.text import say
 
 PYTHON = sys.executable
 ENVIRONMENT = dict(os.environ)

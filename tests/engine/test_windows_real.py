@@ -18,9 +18,9 @@ from tfmemtop.events import (
     encode,
 )
 from tfmemtop.recording import read
+from tfmemtop.reports.whatif_text import basis
 from tfmemtop.state.predicted import Predicted
 from tfmemtop.whatif.course import course_of
-from tfmemtop.words.whatif import basis
 
 REAL = Path(__file__).parents[1] / "probe" / "windows"
 

@@ -8,11 +8,11 @@ import msgspec
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings import Finding, findings
 from tfmemtop.findings.finding import DeviceFinding
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.settings import Settings
-from tfmemtop.words.places import place_name
 
 F = TypeVar("F", bound=Finding)
 

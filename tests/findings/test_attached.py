@@ -6,13 +6,13 @@ import pytest
 from tests import streams as s
 from tfmemtop import events
 from tfmemtop.events import InjectionState, OutsideState
-from tfmemtop.findings import findings
 from tfmemtop.findings.attached import ReadFromOutside
 from tfmemtop.findings.beside import HeldBeside
 from tfmemtop.findings.devices import NoGpuSeen
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
 from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.outcome import outcome

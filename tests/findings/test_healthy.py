@@ -7,9 +7,9 @@ import pytest
 from tests.findings.situations import HEALTHY, found
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import recording
-from tfmemtop.findings import findings
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
 
 SAID_ANYWAY = {(RunEnded,), (MemoryReleasing,), (Noticed, "nvml")}

@@ -10,7 +10,6 @@ from tests.findings.situations import actions, begin, effective, found, reading
 from tests.findings.test_exhausted import error
 from tests.streams import GIB, MIB, fold
 from tfmemtop import events, recording
-from tfmemtop.findings import findings
 from tfmemtop.findings.asking import WindowWishes
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.fitting import suggested_limit
@@ -19,6 +18,7 @@ from tfmemtop.findings.leaks import Leak, Leaked
 from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rising import retained, rises
+from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.words.requests import tensor_text
 

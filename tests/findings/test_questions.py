@@ -20,10 +20,9 @@ from tfmemtop import events, recording
 from tfmemtop.findings.finding import Question
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.words.paste import pasted
-from tfmemtop.words.questions import answers
-from tfmemtop.words.why import heading
-from tfmemtop.words.why import told as findings_told
+from tfmemtop.reports.answers import answers
+from tfmemtop.reports.why_text import heading, pasted
+from tfmemtop.reports.why_text import told as findings_told
 
 GROWING: list[events.Event] = [
     *begin(),

@@ -12,7 +12,7 @@ from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
-from tfmemtop.words.fit_screen import conclusion
+from tfmemtop.ui.screens.fit_text import conclusion
 from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB

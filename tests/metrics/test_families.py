@@ -9,8 +9,8 @@ from tests.streams import GIB, allocator, device, effective, fold, hook, process
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.events import HookEnd, HookEnding
-from tfmemtop.findings import findings
 from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.rules import findings
 from tfmemtop.metrics.families import LABELS, Family, Kind, families, key_of, snake
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply

@@ -27,8 +27,8 @@ from tfmemtop.options import UiOptions
 from tfmemtop.recording import RecordingError, read
 from tfmemtop.session.source import LiveSource
 from tfmemtop.settings import Settings
+from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.words import kernels
 
 MIB = 1 << 20
 
@@ -169,7 +169,7 @@ async def test_a_window_of_vs_code_starts_and_restarts_the_kernel(window: Window
         await press(pilot, "L", *"200M", "enter")
         shown = pilot.app
         assert isinstance(shown, TfmemtopApp)
-        assert [note.message for note in shown._notifications] == [kernels.chosen(apart=False)]
+        assert [note.message for note in shown._notifications] == [kernels.effective_from(apart=False)]
         await _until(pilot, lambda: shown.state.upcoming)
         await asyncio.to_thread(window.restart)
         second = window.session()

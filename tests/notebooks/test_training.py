@@ -10,8 +10,8 @@ from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tfmemtop.commands.recorded import fold
 from tfmemtop.engine.stream.kept_sessions import place_for
-from tfmemtop.findings import findings
 from tfmemtop.findings.retracing import Retraced
+from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
 
 pytestmark = pytest.mark.tensorflow

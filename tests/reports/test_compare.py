@@ -14,10 +14,10 @@ from tfmemtop import events
 from tfmemtop.cli import main
 from tfmemtop.commands.recorded import fold
 from tfmemtop.recording import Writer
+from tfmemtop.reports.comparison_text import rows, sentences, settings
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.lookup import process_total
 from tfmemtop.units import shown_difference
-from tfmemtop.words.comparison import rows, sentences, settings
 
 OFF: list[events.Event] = [
     *begin(),

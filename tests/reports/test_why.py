@@ -16,12 +16,10 @@ from tfmemtop import recording
 from tfmemtop.cli import main
 from tfmemtop.events import Event, RunEnd
 from tfmemtop.findings.run_review import review
-from tfmemtop.findings.verdict import verdict
+from tfmemtop.findings.verdict import say_verdict, verdict
+from tfmemtop.reports.answers import QUESTIONS
 from tfmemtop.reports.why import key, page, to_json
-from tfmemtop.words.paste import pasted
-from tfmemtop.words.questions import QUESTIONS
-from tfmemtop.words.verdict import say_verdict
-from tfmemtop.words.why import earlier
+from tfmemtop.reports.why_text import earlier, pasted
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 
@@ -96,7 +94,7 @@ def test_where_nothing_was_read_the_verdict_says_why() -> None:
 
 def test_a_verdict_that_is_too_long_ends_with_a_whole_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = f"A fact of {'many ' * 14}words."
-    monkeypatch.setattr("tfmemtop.words.verdict._ways", lambda _: [" ".join([sentence] * 4)])
+    monkeypatch.setattr("tfmemtop.findings.verdict._ways", lambda _: [" ".join([sentence] * 4)])
     found = verdict(review([s.session(), s.run()]))
     assert found is not None and say_verdict(found) == f"{sentence} {sentence}"
 

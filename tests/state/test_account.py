@@ -7,8 +7,8 @@ from tests import streams as s
 from tests.findings.situations import begin, effective, initialised, reading
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.reports.account import others_say, parts, why_they_differ
 from tfmemtop.state.account import USUAL_CONTEXT, Account, accounts
-from tfmemtop.words.account import others_say, parts, why_they_differ
 
 UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
 

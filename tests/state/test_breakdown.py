@@ -4,9 +4,9 @@ import pytest
 
 from tests.streams import fold
 from tests.ui.recorded import events_until
+from tfmemtop.reports.account import meaning, notes
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import KINDS, Breakdown, MemoryPart, breakdowns
-from tfmemtop.words.breakdown import meaning, notes
 
 
 def recorded(name: str, t: float) -> State:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.reports.devices import layer_name, note
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import GONE_KEPT
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import allocators, panels, run_status
-from tfmemtop.words.devices import layer_name, note
 
 
 def training(pool: int | None = None) -> list[events.Event]:

@@ -12,7 +12,7 @@ from tfmemtop import events
 from tfmemtop.events import ProbeState
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map, why_no_map
 from tfmemtop.state.pool_views import pools as known_pools
-from tfmemtop.words.no_map import remedy_text, why_text
+from tfmemtop.ui.draw.map_text import remedy_text, why_text
 
 KEY = (100, "GPU:0")
 CUTS: list[pools.Cut] = [

@@ -3,12 +3,12 @@
 from tests import streams as s
 from tests.streams import fold
 from tfmemtop import events
+from tfmemtop.reports.comparison_text import sentences
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.state.figures import figures
 from tfmemtop.state.steps import RECENT_S
 from tfmemtop.state.views import run_status
-from tfmemtop.words.comparison import sentences
 
 
 def counts(t: float, *functions: tuple[str, int, int], pid: int = 100, steps: int | None = 1) -> events.Functions:

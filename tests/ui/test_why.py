@@ -12,9 +12,9 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
-from tfmemtop.findings import Finding, findings
 from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.findings.settings import AskedTooLate
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp

@@ -14,10 +14,10 @@ from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
+from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
 from tfmemtop.session.whatif import ask_later
 from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.predicted import predicted
-from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 pytestmark = pytest.mark.tensorflow
 

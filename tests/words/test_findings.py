@@ -25,11 +25,10 @@ from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, S
 from tfmemtop.findings.grouping import Group, group_text, grouped
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.pool import WholeCard
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
 from tfmemtop.findings.settings import GrowthDropped
+from tfmemtop.reports.answers import QUESTIONS
 from tfmemtop.state.lookup import LimitBy
-from tfmemtop.words.questions import QUESTIONS
-from tfmemtop.words.remedies import elsewhere, on_screen, said
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ import pytest
 
 from tfmemtop.events import Level, Notice, NoticeKind
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.remedy import on_screen
 from tfmemtop.recording.format_1 import decode_format_1
 from tfmemtop.words.notices import say
-from tfmemtop.words.remedies import on_screen
 
 
 def notice(kind: NoticeKind | None, detail: str = "why it is so") -> Notice:

@@ -22,13 +22,13 @@ from tfmemtop.events import (
     Windowless,
     decode_event,
 )
+from tfmemtop.reports.process_text import unseen_tensors
+from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
 from tfmemtop.state import State, apply
+from tfmemtop.ui.draw.map_text import refusal_text
 from tfmemtop.words.holders import why_windowless
-from tfmemtop.words.no_map import refusal_text
 from tfmemtop.words.notices import say
 from tfmemtop.words.probe import probe_remedy, probe_text
-from tfmemtop.words.process import unseen_tensors
-from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 
 
 @pytest.mark.parametrize("note", ProbeNote)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.commands import values
 from tfmemtop.commands.arguments import ScreenArguments
@@ -24,7 +25,6 @@ from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.reports.cluster import as_json, table
 from tfmemtop.words import usage
-from tfmemtop.words.cluster import clocks_apart, counted, no_answer, nothing_of
 
 _LARGEST_SECRET = 16_384
 

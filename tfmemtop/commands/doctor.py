@@ -25,7 +25,7 @@ from tfmemtop.commands.screen import SMALLEST
 from tfmemtop.doctor import here, inside
 from tfmemtop.doctor.check import Check, State, run_all
 from tfmemtop.doctor.interpreter import Start, ask, resolve
-from tfmemtop.words.doctor import say
+from tfmemtop.doctor.text import say
 from tfmemtop.words.safe import safe
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python

@@ -33,7 +33,7 @@ from tfmemtop.engine.sources.procfs import read_command, read_stat
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.notebooks import kernelspec, origin, python
-from tfmemtop.words import notebooks as words
+from tfmemtop.notebooks import text as words
 from tfmemtop.words.failure import describe
 from tfmemtop.words.starting import start_text
 

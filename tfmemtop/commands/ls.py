@@ -14,8 +14,7 @@ from tfmemtop.commands.known_sessions import known
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import note, tell, tell_json
-from tfmemtop.reports.sessions import table, to_json
-from tfmemtop.words.sessions import NONE, more
+from tfmemtop.reports.sessions import NONE, more, table, to_json
 
 _NEWEST = 20
 

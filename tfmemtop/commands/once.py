@@ -40,8 +40,8 @@ from tfmemtop.events import (
     ProcessReadings,
     encode,
 )
+from tfmemtop.reports.devices import notes
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.devices import notes
 from tfmemtop.words.notices import say_kind
 from tfmemtop.words.outside import FROM_OUTSIDE
 from tfmemtop.words.safe import safe

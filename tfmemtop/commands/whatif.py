@@ -18,14 +18,13 @@ from tfmemtop.commands.recorded import fold, no_run, numbered
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.reports.whatif_text import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
 from tfmemtop.session.whatif import Unanswered, ask, traced
 from tfmemtop.state import State, apply
 from tfmemtop.state.holder_choice import missing
 from tfmemtop.state.no_holders import unused_probe
 from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
-from tfmemtop.words.replaying import unanswered
-from tfmemtop.words.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace
 
 
 class Arguments(Parsed):

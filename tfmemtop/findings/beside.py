@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said, Severity
 from tfmemtop.findings.others import script_name
+from tfmemtop.findings.places import place_name
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import ProcessState
 from tfmemtop.units import format_bytes
-from tfmemtop.words.places import place_name
 
 SETTLED_S = 15.0
 """Seconds that a process has to import TensorFlow and make its devices, or to be seen using it without the hook."""

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import process_total
 from tfmemtop.state.model import DeviceState
 from tfmemtop.units import format_bytes
-from tfmemtop.words.places import place_name
 
 FULL_SHARE = 0.9
 """Share of a card. From this on it counts as full."""

@@ -8,6 +8,7 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.causes import BESIDE_POOLS
 from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, Said, Severity
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
@@ -16,7 +17,6 @@ from tfmemtop.state.waiting import SETTLED_S
 from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted
-from tfmemtop.words.places import place_name
 
 
 class WhyNoGpu(Enum):

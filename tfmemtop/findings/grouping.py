@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said
+from tfmemtop.findings.places import gpus
 from tfmemtop.findings.remedy import Remedy
-from tfmemtop.words.places import gpus
 
 ALIKE = 3
 """The least number of findings in a group. Two findings are clearer one by one, each with its own figures."""

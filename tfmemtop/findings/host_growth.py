@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
 from tfmemtop.findings.leaks import MANY, steps_of
+from tfmemtop.findings.places import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
@@ -13,7 +14,6 @@ from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, format_bytes
 from tfmemtop.words.counting import counted, rough_time, spoken
-from tfmemtop.words.places import line_of
 
 LEAST_S = 120.0
 """Seconds that a rise must last: caches and buffers of a healthy training fill within its first minutes."""

@@ -11,6 +11,7 @@ from tfmemtop.findings.causes import (
     Cause,
 )
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, joined
+from tfmemtop.findings.places import line_of, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, LEAST_WINDOWS, Rise, merged, merged_if_higher, rise_until, rises, slope
 from tfmemtop.findings.run_devices import RunDevice, run_devices
@@ -24,7 +25,6 @@ from tfmemtop.state.steps import pace
 from tfmemtop.state.trend import LONG_S, Trend, Window
 from tfmemtop.units import MIB, format_bytes
 from tfmemtop.words.counting import counted, rough, rough_time, spoken
-from tfmemtop.words.places import line_of, place_name
 from tfmemtop.words.requests import tensor_text
 
 LEAK_WINDOWS = 18

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import DeviceKind, is_gpu
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.units import GIB, format_bytes
-from tfmemtop.words.places import place_name
 
 JUST_ABOVE = 0.95
 """Peak divided by limit. BFC rounds sizes and splits chunks, so a pool is rarely filled that far by chance."""

@@ -16,6 +16,7 @@ from tfmemtop.findings.causes import (
 )
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.leaks import MANY, Leaked, holding, keep_less, keeping_less, leaked, leaked_until
+from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.replayed import WouldPass, would_pass
 from tfmemtop.findings.run_devices import hooked_of_run
@@ -24,7 +25,6 @@ from tfmemtop.state.anatomy import RETRIED_S, Anatomy, Closeness, anatomies, clo
 from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.units import format_bytes
-from tfmemtop.words.places import named_spot
 from tfmemtop.words.requests import tensor_text
 from tfmemtop.words.who_holds import held
 

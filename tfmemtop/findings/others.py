@@ -6,13 +6,13 @@ from pathlib import PurePath
 
 from tfmemtop.findings.busy import FULL_SHARE
 from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, ProcessState
 from tfmemtop.units import format_bytes
-from tfmemtop.words.places import place_name
 
 HELD_SHARE = 0.1
 """Share of a card. Less than this, held by other processes at the start, does not matter."""

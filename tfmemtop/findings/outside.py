@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
 from tfmemtop.state.model import RESTS_KEPT, Context
 from tfmemtop.units import MIB, format_bytes
-from tfmemtop.words.places import place_name
 
 BEYOND_USUAL = 512 * MIB
 """Context and libraries differ by up to this between cards, drivers and models."""

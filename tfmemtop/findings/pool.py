@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
+from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.units import MIB, format_bytes
-from tfmemtop.words.places import place_name
 
 WHOLE_CARD = 0.75
 """Share of a card. A pool that is reserved at once and at least this large counts as the whole card. TensorFlow takes

@@ -1,9 +1,11 @@
 """The remedy of a finding, as a value. Its key on the screen and its option are in words/remedies.py."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tfmemtop.events import Notice
+from tfmemtop.words import notices
 
 
 class Action(Enum):
@@ -64,3 +66,111 @@ GROWTH = (
     'for gpu in tf.config.list_physical_devices("GPU"):',
     "    tf.config.experimental.set_memory_growth(gpu, True)",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SaidRemedy:
+    """A remedy as text.
+
+    ``keys`` of the screen do what ``text`` describes; a remedy without keys is a change of the script. ``options`` of
+    tfmemtop, with the command ``name`` where there is one, do it without the screen. The user replaces ``SIZE``,
+    ``LIST`` and ``on|off`` in them. ``screen_only`` if the remedy does not help anywhere else.
+    """
+
+    text: str
+    keys: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    name: str = ""
+    screen_only: bool = False
+
+    @property
+    def to_type(self) -> str:
+        """Command and options in one line, as ``--growth on``; empty if there are none."""
+        named = f"tfmemtop {self.name} " if self.name else ""
+        return (named + " ".join(self.options)).rstrip()
+
+    @property
+    def elsewhere(self) -> str:
+        """The text for places without keys: ``turn growth on (--growth on)``."""
+        return self.text + (f" ({self.to_type})" if self.to_type else "")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the options, or the command, can be typed as they are."""
+        return bool(self.to_type) and not any(word in ("SIZE", "LIST", "on|off") for word in self.options)
+
+
+_LIMIT = ("--memory-limit", "SIZE")
+_GPUS = ("--gpus", "LIST")
+
+_SAID = {
+    Action.GROWTH_ON: SaidRemedy("turn growth on", ("G",), ("--growth", "on")),
+    Action.SET_GROWTH: SaidRemedy("set growth for the next run", ("G",), ("--growth", "on|off")),
+    Action.SET_LIMIT: SaidRemedy("set a limit", ("L",), _LIMIT),
+    Action.RAISE_LIMIT: SaidRemedy("set a higher limit", ("L",), _LIMIT),
+    Action.SHARE_LIMIT: SaidRemedy("set one limit, which the logical devices of a card share", ("L",), _LIMIT),
+    Action.LEAVE_ROOM: SaidRemedy("set limits that together leave room on the card", ("L",), _LIMIT),
+    Action.ENLARGE_CPU_POOL: SaidRemedy("set a larger pool", ("L",), ("--cpu-pool", "SIZE")),
+    Action.FIND_LIMIT: SaidRemedy("find the smallest limit that works", ("F",), name="fit"),
+    Action.USE_CUDA_ALLOCATOR: SaidRemedy(
+        "use cuda_malloc_async, which joins free chunks", ("A",), ("--allocator", "cuda_malloc_async")
+    ),
+    Action.CHOOSE_GPUS: SaidRemedy("choose GPUs", ("V",), _GPUS),
+    Action.USE_OTHER_GPU: SaidRemedy("use another GPU", ("V",), _GPUS),
+    Action.HIDE_UNUSED_GPUS: SaidRemedy("show the next run only the GPUs that it uses", ("V",), _GPUS),
+    Action.HIDE_OTHER_GPUS: SaidRemedy("hide the other GPUs", ("V",), _GPUS),
+    Action.XLA_REPORT: SaidRemedy("have the next run report what lies in XLA's buffers", ("D",), ("--xla-report",)),
+    Action.REDUCE_BATCH: SaidRemedy("use smaller batches, or mixed precision, which halves activations", ("E",)),
+    Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
+    Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),
+    Action.CHANGE_SETTINGS: SaidRemedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True),
+    Action.QUIT: SaidRemedy("quit", ("q",), screen_only=True),
+    Action.SHOW_POOL: SaidRemedy("look at the pool's chunks", ("M",), screen_only=True),
+    Action.SHOW_PROCESS: SaidRemedy("look at the process's details", ("Enter",), screen_only=True),
+    Action.FEED_FASTER: SaidRemedy("use larger batches, or prefetch"),
+    Action.KEEP_NUMBERS: SaidRemedy("store float(loss), not the tensor"),
+    Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
+    Action.SEPARATE_PROCESS: SaidRemedy("run the memory-hungry part in its own process"),
+    Action.FIX_SHAPES: SaidRemedy("use shapes and sizes that do not change"),
+    Action.FIX_ARGUMENTS: SaidRemedy("pass tensors instead of Python values, or fix the input_signature"),
+    Action.COMPILE_ONCE: SaidRemedy("make and compile a model once, and give it batches of one shape"),
+}
+
+
+def said(remedy: Remedy) -> SaidRemedy:
+    """Return the text of *remedy*."""
+    if remedy.notice is not None:
+        return SaidRemedy(notices.say(remedy.notice).remedy)
+    return _SAID[remedy.action]
+
+
+_LOOKS = frozenset(("M", "Enter", "q"))
+"""The keys that change nothing for the script."""
+
+
+def offered(remedies: Iterable[Remedy], *, steers: bool) -> list[SaidRemedy]:
+    """Return *remedies* as a screen offers them.
+
+    A screen that does not steer the script has no keys for that. It shows the options instead.
+    """
+    words = [said(remedy) for remedy in remedies]
+    return words if steers else [_not_steering(each) for each in words if not (each.screen_only and _steers(each))]
+
+
+def _steers(words: SaidRemedy) -> bool:
+    return not _LOOKS.issuperset(words.keys)
+
+
+def _not_steering(words: SaidRemedy) -> SaidRemedy:
+    return replace(words, text=words.elsewhere, keys=()) if _steers(words) else words
+
+
+def on_screen(remedy: Remedy) -> str:
+    """Return the remedy with its keys: ``[G] turn growth on``."""
+    words = said(remedy)
+    return "".join(f"[{key}] " for key in words.keys) + words.text
+
+
+def elsewhere(remedy: Remedy) -> str:
+    """Return the remedy with its options: ``turn growth on (--growth on)``."""
+    return said(remedy).elsewhere

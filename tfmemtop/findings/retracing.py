@@ -7,13 +7,13 @@ from pathlib import PurePath
 from tfmemtop.events import Changed
 from tfmemtop.findings.callsite import Callsite
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
+from tfmemtop.findings.places import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import TRACES_S, FunctionCounts
 from tfmemtop.words.counting import counted
-from tfmemtop.words.places import line_of
 
 RETRACED = 5
 """The number of tracings at which TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.findings import findings
 from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts

@@ -7,6 +7,7 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.callsite import Callsite, callsite, devices_made_at
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
+from tfmemtop.findings.places import line_of, line_with_code
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
@@ -22,7 +23,6 @@ from tfmemtop.tensorflow_text import (
     ignored_word,
 )
 from tfmemtop.units import format_bytes
-from tfmemtop.words.places import line_of, line_with_code
 from tfmemtop.words.requests import call_text
 
 TAKEN = ("true", "false")

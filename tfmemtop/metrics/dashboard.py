@@ -4,7 +4,58 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tfmemtop.words.dashboard import LEGENDS, TEXTS, TITLE
+TITLE = "tfmemtop: GPU memory of TensorFlow programs"
+
+TEXTS: dict[str, tuple[str, str]] = {
+    "datasource": ("Prometheus", ""),
+    "running": ("Runs", "Runs that go on now."),
+    "out_of_memory": ("Out of memory", "Allocations that failed for good, in the runs that are shown."),
+    "fullest": ("Fullest pool", "The highest memory in use of any pool, as a share of its limit."),
+    "findings": ("Findings", "Errors and warnings that hold now. tfmemtop help findings explains them."),
+    "steps": ("Steps a second", "Steps of each run."),
+    "in_use": (
+        "In use",
+        "Memory in use in TensorFlow's pools. The highest is of the time since the previous scrape: short spikes show.",
+    ),
+    "pool": ("Pools", "What TensorFlow's allocators have taken, their peak in use, and the largest free chunk."),
+    "card": ("GPU memory", "Who holds each GPU's memory. The parts add up to what the GPU has."),
+    "busy": ("Utilisation", "Share of the time in which a kernel ran, and in which memory was read or written."),
+    "power": ("Power", "Power that each GPU draws."),
+    "temperature": ("Temperature", "Temperature of each GPU."),
+    "runs": (
+        "Runs and their settings",
+        "Every run that is scraped; running is 1 while it goes on, and 0 once it has ended.",
+    ),
+}
+"""Title and description of each panel."""
+
+_POOL = "{{host}} {{rank}} {{device}}"
+_BY_GPU = "{{host}} {{uuid}}"
+
+LEGENDS: dict[tuple[str, str], str] = {
+    ("running", "runs"): "runs",
+    ("out_of_memory", "errors"): "errors",
+    ("fullest", "share"): "share",
+    ("steps", "pool"): "{{host}} {{rank}}",
+    ("in_use", "highest"): f"highest {_POOL}",
+    ("in_use", "now"): f"now {_POOL}",
+    ("in_use", "limit"): f"limit {_POOL}",
+    ("pool", "taken"): f"pool {_POOL}",
+    ("pool", "peak"): f"peak in use {_POOL}",
+    ("pool", "free_piece"): f"largest free {_POOL}",
+    ("card", "in_use"): f"in use {_BY_GPU}",
+    ("card", "cached"): f"cached {_BY_GPU}",
+    ("card", "context"): f"context {_BY_GPU}",
+    ("card", "outside"): f"outside {_BY_GPU}",
+    ("card", "others"): f"other processes {_BY_GPU}",
+    ("card", "free"): f"free {_BY_GPU}",
+    ("busy", "kernels"): f"kernels {_BY_GPU}",
+    ("busy", "memory"): f"memory {_BY_GPU}",
+    ("power", "gpu"): _BY_GPU,
+    ("temperature", "gpu"): _BY_GPU,
+}
+"""The names of the lines in a panel, by panel and line."""
+
 
 _WIDTH = 24  # the width of a dashboard, in Grafana's columns
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -9,9 +9,9 @@ from enum import Enum
 
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.findings import findings
 from tfmemtop.findings.finding import DeviceFinding, Finding
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.rules import findings
 from tfmemtop.metrics.whose import whose
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts

@@ -1,13 +1,167 @@
 """The report on the memory of the run's processes, as text: what each part of it is."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import breakdowns
+from tfmemtop.state.account import Account
+from tfmemtop.state.breakdown import Breakdown, MemoryPart, Slice, breakdowns
+from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
-from tfmemtop.words import breakdown as words
-from tfmemtop.words.account import others_say, why_they_differ
+from tfmemtop.units import UNKNOWN, format_bytes
+from tfmemtop.words.counting import spoken
 from tfmemtop.words.safe import safe
+
+_NAMES = {MemoryPart.TENSORS: "live tensors", MemoryPart.OTHER_IN_USE: "rest in use"}
+
+_MEANINGS = {
+    MemoryPart.CONTEXT: "CUDA's own, TensorFlow's kernels",
+    MemoryPart.IN_USE: "allocated to tensors",
+    MemoryPart.CACHED: "held by the pool, unused",
+    MemoryPart.OUTSIDE: "workspaces, other libraries",
+    MemoryPart.CACHED_AND_OUTSIDE: "the size of the pool is unknown",
+}
+_USUAL_CONTEXT = "the usual size, not measured"
+
+
+def name(part: MemoryPart) -> str:
+    """Return the name of a part: ``context``, ``live tensors``."""
+    return _NAMES.get(part, part.value)
+
+
+def figure(part: Slice) -> str:
+    """Return the size as text: ``417.2 MiB``, or ``~520.0 MiB`` where it rests on a usual figure."""
+    return ("" if part.exact else "~") + format_bytes(part.size)
+
+
+def meaning(part: Slice, found: Breakdown) -> str:
+    """Return what that memory is for, in at most 33 characters; empty where its name is clear enough."""
+    if part.part is MemoryPart.CONTEXT and not part.exact:
+        return _USUAL_CONTEXT
+    looked = next((held.looked_s for held in found.held if held.looked_s is not None), None)
+    if part.part is MemoryPart.OTHER_IN_USE:
+        return "activations, temporaries" + ("" if looked is not None else ", tensors")
+    if part.part is MemoryPart.TENSORS and looked is not None:
+        return f"found {spoken(looked)} ago"
+    return _MEANINGS.get(part.part, "")
+
+
+def heading(found: Breakdown) -> str:
+    """Return the heading of the bar: ``Its memory on GPU 0: 1.1 GiB``."""
+    if found.gpu is None:
+        return f"Its pool on the CPU: {format_bytes(found.size)}"
+    total = found.account.total if found.account else None
+    whole = format_bytes(total) if total is not None else f"{format_bytes(found.size)} in pools, the rest unknown"
+    return f"Its memory on GPU {found.gpu}: {whole}"
+
+
+def notes(found: Breakdown) -> Iterator[str]:
+    """Yield a line with peak and limit, and one for each census that counted more than is in use."""
+    beyond = sum(held.rest_at_peak or 0 for held in found.held)
+    counted = any(held.kinds for held in found.held) and all(held.rest_at_peak is not None for held in found.held)
+    more = f", {format_bytes(beyond)} of it beyond these kinds" if counted and beyond else ""
+    yield f"peak in use {format_bytes(found.peak)}{more}; limit {format_bytes(found.limit)}"
+    for held in found.held:
+        if held.excess:
+            yield counted_kinds(held)
+
+
+def counted_kinds(held: Holdings) -> str:
+    """Return the line about a last census that counted more than is in use."""
+    kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in held.kinds)
+    return (
+        f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "
+        "freed since, or counted more than once"
+    )
+
+
+_KINDS = {TENSORS: "live tensors"}
+"""Names for kinds of a census; the other kinds are shown under their own name."""
+
+
+class AccountLine(NamedTuple):
+    """A part's name, its figure, and what it is; the last may be empty."""
+
+    name: str
+    figure: str
+    meaning: str
+
+
+def parts(account: Account) -> Iterator[AccountLine]:
+    """Yield the parts of one process's memory on one GPU. If the total is known, the parts add up to it."""
+    total = account.total
+    if total is None:
+        yield AccountLine("process total", UNKNOWN, "NVML does not report the memory of this process")
+    else:
+        yield AccountLine("process total", format_bytes(total), "by NVML")
+    if account.context is not None:
+        yield _context(account.context, account.context_exact)
+    for pool in account.pools:
+        name = f"{pool.device} " if len(account.pools) > 1 else ""
+        yield AccountLine(f"{name}in use", format_bytes(pool.in_use), "allocated to tensors")
+        if pool.cached is not None:
+            yield AccountLine(f"{name}cached", format_bytes(pool.cached), "held by the pool, unused")
+    if account.outside is not None:
+        mark = "" if account.context_exact else "~"
+        outside = mark + format_bytes(account.outside)
+        yield AccountLine("outside", outside, "workspaces, kernels loaded late, other libraries")
+    elif account.rest is not None:
+        rest = "cached and outside together: the size of the pool is unknown"
+        yield AccountLine("the rest", "~" + format_bytes(account.rest), rest)
+    elif total is not None:
+        yield AccountLine("the rest", UNKNOWN, "no allocator of TensorFlow was read, so its use is unknown")
+
+
+def _context(size: int, exact: bool) -> AccountLine:
+    meaning = "CUDA's own, with TensorFlow's kernels"
+    if exact:
+        return AccountLine("context", format_bytes(size), meaning)
+    return AccountLine("context", "~" + format_bytes(size), meaning + "; the usual size, not measured in this run")
+
+
+def in_use(held: Holdings) -> Iterator[AccountLine]:
+    """Yield what is in use on one device, by kind."""
+    looked = held.looked_s is not None
+    for kind, size in held.kinds:
+        meaning = ""
+        if kind == TENSORS and held.looked_s is not None:
+            meaning = f"found {spoken(held.looked_s)} ago; tensors that share memory count each"
+        yield AccountLine(_KINDS.get(kind, kind), format_bytes(size), meaning)
+    if held.rest is not None:
+        rest = "activations, temporaries and tensors that only TensorFlow holds"
+        yield AccountLine(
+            "the rest", format_bytes(held.rest), rest if looked else "activations, temporaries, other tensors"
+        )
+    if held.rest_at_peak is not None:
+        others = "all but the variables" + (" and live tensors" if looked else "")
+        yield AccountLine("at the peak", format_bytes(held.rest_at_peak), others)
+
+
+def others_say(account: Account) -> Iterator[tuple[str, str]]:
+    """Yield the figures of ``nvidia-smi`` and of ``get_memory_info`` for the same process: a name and a text each."""
+    card = f", {format_bytes(account.device_used)} for the whole card" if account.device_used is not None else ""
+    if account.total is not None or card:
+        own = format_bytes(account.total) if account.total is not None else "nothing"
+        yield "nvidia-smi", f"{own} for the process{card}"
+    for pool in account.pools:
+        figures = f"current {format_bytes(pool.in_use)}, peak {format_bytes(pool.peak)}"
+        yield "TensorFlow", f'{figures} by get_memory_info("{pool.device}")'
+
+
+def why_they_differ(account: Account) -> str:
+    """Return a sentence or two on why the tools' figures differ; empty where there is nothing to compare."""
+    if account.total is None or not account.pools:
+        return ""
+    hidden = format_bytes(account.total - account.in_use)
+    more = f"nvidia-smi counts {hidden} more than TensorFlow, which counts only what its tensors use now"
+    if account.outside is None:
+        return f"{more}. The difference is what is cached, CUDA's context and libraries."
+    beside = (account.context or 0) + account.outside
+    return (
+        f"{more}: {format_bytes(account.cached)} are cached in the pool, and {format_bytes(beside)} are CUDA's context "
+        "and memory outside the pool."
+    )
+
 
 _NAME, _FIGURE = 14, 11  # characters
 
@@ -22,12 +176,12 @@ def account(state: State) -> list[str]:
 
 def _of_process(state: State, pid: int) -> Iterator[str]:
     for found in breakdowns(state, pid):
-        yield f"Process {pid}. {words.heading(found)}"
+        yield f"Process {pid}. {heading(found)}"
         for part in found.slices:
             share = f"{part.size / found.size:4.0%}" if found.size else ""
-            named = f"  {words.name(part.part):{_NAME}} {words.figure(part):>{_FIGURE}} {share:>4}"
-            yield f"{named}  {words.meaning(part, found)}".rstrip()
-        yield from (f"  {note}" for note in words.notes(found))
+            named = f"  {name(part.part):{_NAME}} {figure(part):>{_FIGURE}} {share:>4}"
+            yield f"{named}  {meaning(part, found)}".rstrip()
+        yield from (f"  {note}" for note in notes(found))
         if found.account is not None:
             yield from (f"  {name}: {said}" for name, said in others_say(found.account))
             if sentence := why_they_differ(found.account):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import json, to_builtins
 
 from tfmemtop.cluster.judge import Judged, Wrong
+from tfmemtop.cluster.text import gpu_name, in_short
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.cluster import gpu_name, in_short
 from tfmemtop.words.safe import safe
 
 _HEADINGS = ["HOST", "GPU", "JOB", "RANK", "USER", "USED", "TOTAL", "TF-USE", "LIMIT", "UTIL", "WRONG"]

@@ -3,10 +3,10 @@
 from dataclasses import fields
 from typing import Any
 
+from tfmemtop.reports.comparison_text import command, how_it_ended, name, rows, sentences
 from tfmemtop.state.common import common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Change, Listed, changes
-from tfmemtop.words.comparison import command, how_it_ended, name, rows, sentences
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import in_effect
 from tfmemtop.words.who_holds import changed

@@ -5,10 +5,10 @@ from itertools import groupby
 from typing import Any
 
 from tfmemtop.events import SettingReplayed
+from tfmemtop.reports import whatif_text as whatif
+from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
 from tfmemtop.state.predicted import Predicted, together
 from tfmemtop.units import UNKNOWN
-from tfmemtop.words import whatif
-from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
 from tfmemtop.words.safe import safe
 
 Card = tuple[str, int, bool]

@@ -9,17 +9,17 @@ from tfmemtop.findings.fitting import suggested_limit
 from tfmemtop.findings.grouping import say_group
 from tfmemtop.findings.questions import arising
 from tfmemtop.findings.run_review import RunReview
-from tfmemtop.findings.verdict import verdict, weighed
+from tfmemtop.findings.verdict import WIDTH, say_verdict, verdict, weighed
+from tfmemtop.reports import why_text as why
+from tfmemtop.reports.answers import answers
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.holders import top_rows
+from tfmemtop.reports.why_text import pasted
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
-from tfmemtop.words import who_holds, why
+from tfmemtop.words import who_holds
 from tfmemtop.words.holders import windowless_text
-from tfmemtop.words.paste import pasted
-from tfmemtop.words.questions import answers
 from tfmemtop.words.safe import safe
-from tfmemtop.words.verdict import WIDTH, say_verdict
 
 ROWS = 3
 """How many rows of the table of holders are shown."""

@@ -15,11 +15,14 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
+from tfmemtop.events import OutOfMemory
 from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.reports.labels import redrawn
 from tfmemtop.session.news import News
 from tfmemtop.session.session import Session
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
+from tfmemtop.state.model import RunState
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
@@ -33,10 +36,31 @@ from tfmemtop.ui.replay_actions import ReplayActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
+from tfmemtop.units import format_bytes, format_duration
 from tfmemtop.words import refusals
-from tfmemtop.words.alerts import alert
-from tfmemtop.words.panels import redrawn
+from tfmemtop.words.endings import ending
 from tfmemtop.words.safe import safe
+
+
+def alert(news: OutOfMemory | RunState) -> str:
+    """Return the alert for *news*: :func:`ran_out` or :func:`ended`."""
+    return ran_out(news) if isinstance(news, OutOfMemory) else ended(news)
+
+
+def ended(run: RunState) -> str:
+    """Return the alert for the end of a run: ``run 2 ended with exit code 1 after 00:12:03``."""
+    return f"run {run.run} {ending(run.ending)} after {format_duration((run.ended or run.started) - run.started)}"
+
+
+def ran_out(error: OutOfMemory) -> str:
+    """Return the alert for a failed allocation: ``out of memory on GPU:0: AddV2 asked for 1.0 MiB``.
+
+    What is not known is left out.
+    """
+    where = f" on {error.device}" if error.device else ""
+    if error.requested is None:
+        return f"out of memory{where}"
+    return f"out of memory{where}: {error.operation or 'TensorFlow'} asked for {format_bytes(error.requested)}"
 
 
 def _bound(key: Key) -> str:

@@ -1,9 +1,11 @@
 """The actions for a Jupyter kernel: Jupyter restarts it, and the screen goes on with the session of its next start."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tfmemtop.notebooks.origin import starts_are_told_apart
+from tfmemtop.notebooks.server import Server
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.session.earlier import run_in
 from tfmemtop.session.next_run import NextRun
@@ -11,7 +13,67 @@ from tfmemtop.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp
-from tfmemtop.words import kernels
+from tfmemtop.ui.screens.dialog import Option, OptionsDialog
+from tfmemtop.words.settings import SCRIPTS_OWN, chosen
+
+
+def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
+    """Return the dialog that asks whether *server* should restart the kernel with the connection file *connection*.
+
+    Without a server, the dialog explains what the user must do.
+    """
+    apart = starts_are_told_apart(connection)
+    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN], apart=apart)]
+    options = [Option("stay", value=False, description=STAYS, key="n")]
+    if server is None:
+        text.append(NO_SERVER)
+    else:
+        options.insert(0, Option("restart", value=True, description=asks(server.url), key="r"))
+    return OptionsDialog(TITLE, options, text=text, glyphs=glyphs)
+
+
+TITLE = "This run is a kernel of Jupyter"
+STAYS = "go on; they hold from its next restart"
+NO_SERVER = (
+    "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the notebook is "
+    "open: Kernel, Restart Kernel; in VS Code: Restart."
+)
+_CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+_CHOSEN_OF_A_WINDOW = "It holds for each kernel that this window of VS Code starts from now on in the same folder."
+RESTARTING = "Jupyter restarts the kernel"
+NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
+NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
+
+
+def effective_from(*, apart: bool) -> str:
+    """Return from when on a setting holds.
+
+    *apart* if the start of another notebook's kernel can never be taken for a start of this one.
+    """
+    return _CHOSEN if apart else _CHOSEN_OF_A_WINDOW
+
+
+def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
+    """Return which settings the kernel's next start has; *apart* as in :func:`effective_from`."""
+    holds = "That holds from its next restart, no matter who restarts it." if apart else _CHOSEN_OF_A_WINDOW
+    return f"Its next start: {' · '.join(settings)}. {holds}"
+
+
+def asks(address: str) -> str:
+    """Return what tfmemtop requests from the Jupyter server at *address*."""
+    return f"have Jupyter at {address} restart this kernel only; its variables are lost"
+
+
+def not_restarted(detail: str) -> str:
+    """Return the error for a server that was requested to restart the kernel, and did not do it."""
+    return f"Jupyter has not restarted the kernel: {detail}. Restart it where the notebook is open."
+
+
+def server_ends(kernels: int) -> str:
+    """Return the warning before ending a run that has kernels: the run is the Jupyter server itself."""
+    count = "its kernel" if kernels == 1 else f"its {kernels} kernels"
+    return f"It is the server of Jupyter: this ends the server with {count}, and not only a kernel."
+
 
 _LOOK_S = 1.0
 
@@ -71,14 +133,13 @@ class KernelActions(ScreenApp):
 
     async def _restart(self, connection: str, upcoming: NextRun) -> None:
         from tfmemtop.notebooks.server import NotRestarted, find, restart
-        from tfmemtop.ui.screens.kernel_dialog import kernel_dialog
 
         found = await asyncio.to_thread(find, connection)
         agreed = await self.push_screen_wait(kernel_dialog(found, connection, upcoming, self.glyphs))
         if not agreed or found is None:
             return
-        self.notify(kernels.RESTARTING)
+        self.notify(RESTARTING)
         try:
             await asyncio.to_thread(restart, found)
         except NotRestarted as error:
-            self.notify(kernels.not_restarted(error.detail))
+            self.notify(not_restarted(error.detail))

@@ -2,9 +2,10 @@
 
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
+from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.ui.search_keys import SearchKeys
-from tfmemtop.words import kernels, refusals
+from tfmemtop.words import refusals
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
@@ -18,7 +19,7 @@ class NextRunActions(KernelActions):
         if chosen is not None:
             self.session.choose(chosen)
             if (kernel := self.session.kernel) is not None:
-                self.notify(kernels.chosen(apart=starts_are_told_apart(kernel)))
+                self.notify(kernels.effective_from(apart=starts_are_told_apart(kernel)))
             self.redraw()
 
     def _upcoming(self) -> NextRun | None:

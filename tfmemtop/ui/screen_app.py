@@ -34,8 +34,8 @@ class ScreenApp(SturdyApp):
 
     def action_picture(self) -> None:
         """Offer to write a picture of the current screen into a file."""
+        from tfmemtop.ui.screens.dialog_box import picture_written
         from tfmemtop.ui.screens.picture_dialog import picture_dialog
-        from tfmemtop.words.dialogs import picture_written
 
         def written(path: Path | None) -> None:
             if path is not None:

@@ -16,12 +16,12 @@ from tfmemtop.session.session import Session
 from tfmemtop.state.model import RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens.dialog_box import whose_limit
 from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens.fit_text import OVER, suggestions
 from tfmemtop.ui.sturdy import SturdyApp
 from tfmemtop.words import refusals
-from tfmemtop.words.dialogs import whose_limit
 from tfmemtop.words.not_sought import not_sought
-from tfmemtop.words.searching import OVER, suggestions
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.dialog import Suggestion

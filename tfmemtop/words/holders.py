@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
+from tfmemtop.findings.places import named_spot
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.state.no_holders import Lacking, NoHolders
@@ -11,7 +12,6 @@ from tfmemtop.state.owners import Guess
 from tfmemtop.units import format_bytes
 from tfmemtop.words.counting import counted, spoken
 from tfmemtop.words.damage import damage_text
-from tfmemtop.words.places import named_spot
 from tfmemtop.words.probe import probe_remedy, probe_text
 
 _KINDS = {

@@ -11,7 +11,6 @@ from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.state.owners import Guess
 from tfmemtop.units import format_bytes
-from tfmemtop.words.comparison import NOTEWORTHY
 from tfmemtop.words.counting import counted, spoken
 from tfmemtop.words.holders import holder, kind, nameless, opened
 
@@ -25,6 +24,9 @@ _LIKELY = {
     Guess.SIZE: "Input with ~ has no recorded name. It is known by its size: a layer of the step has read just as many "
     "bytes, or it is a data set of such examples, or their labels.",
 }
+
+NOTEWORTHY = 0.02
+"""Differences below this share do not count: a run hardly ever repeats to the byte."""
 
 _NOTEWORTHY = 0.1  # a share of a row
 _HIGHER = 1.05

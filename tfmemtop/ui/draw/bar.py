@@ -6,12 +6,12 @@ from itertools import accumulate
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.reports import labels
+from tfmemtop.reports.devices import layer_name, note
 from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
-from tfmemtop.words import labels
-from tfmemtop.words.devices import layer_name, note
 
 EIGHTHS = "▏▎▍▌▋▊▉"
 _LIMIT_MARK = LIMIT + Style(bold=True)

@@ -3,12 +3,12 @@
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.reports import account as words
 from tfmemtop.state.breakdown import Breakdown, MemoryPart
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, cut, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
-from tfmemtop.words import breakdown as words
 
 _NAME, _FIGURE = 14, 11  # cells
 _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))

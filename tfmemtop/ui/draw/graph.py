@@ -14,6 +14,7 @@ from rich.style import Style
 
 from tfmemtop.state.history import History
 from tfmemtop.state.views import DevicePanel
+from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
 from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
 from tfmemtop.ui.draw.lines import Line
@@ -21,7 +22,6 @@ from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, Glyphs
 from tfmemtop.ui.draw.scale import Scale, Top, fitting
 from tfmemtop.ui.draw.window import Window
 from tfmemtop.units import format_short
-from tfmemtop.words import graphs as words
 
 _NO_GUTTER_BELOW = 32
 _LIMIT_CELLS = len(words.LIMIT) + 2

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.segment import Segment
 
 from tfmemtop import events
+from tfmemtop.findings.places import spot
 from tfmemtop.state.holder_views import Happened, HolderRow, Listed
 from tfmemtop.state.holders import Part
 from tfmemtop.ui.draw.chunk_map import clock
@@ -14,7 +15,6 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, WAR
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_bytes, format_short
 from tfmemtop.words import holders as words
-from tfmemtop.words.places import spot
 from tfmemtop.words.safe import safe
 
 _OPERATION_MOST = 60

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.findings.places import spot
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Change, HolderRow, Listed, change_of
 from tfmemtop.state.holders import By, Part
@@ -13,7 +14,6 @@ from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PL
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import format_count, format_short
 from tfmemtop.words import holders as words
-from tfmemtop.words.places import spot
 from tfmemtop.words.safe import safe
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6

@@ -6,13 +6,13 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
+from tfmemtop.reports import labels
 from tfmemtop.state.pool_views import GrowthView, PoolMap, RegionView, percent
+from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.units import format_bytes, format_count, format_short
-from tfmemtop.words import labels
-from tfmemtop.words import pool_map as words
 
 Section = tuple[str, list[Line]]
 """A title and its lines, the most important ones first."""

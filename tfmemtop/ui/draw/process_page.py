@@ -6,6 +6,11 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
+from tfmemtop.findings.places import spot
+from tfmemtop.reports import labels
+from tfmemtop.reports import process_text as process_words
+from tfmemtop.reports.account import heading, in_use, others_say, why_they_differ
+from tfmemtop.reports.devices import shares_missing
 from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import breakdowns
@@ -18,16 +23,10 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
-from tfmemtop.words import labels
 from tfmemtop.words import outside as outside_words
-from tfmemtop.words import process as process_words
-from tfmemtop.words.account import in_use, others_say, why_they_differ
-from tfmemtop.words.breakdown import heading
-from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text, remedy_text
 from tfmemtop.words.injection import offer
 from tfmemtop.words.injection import sentence as sentence_of_injection
-from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text, settled_text
 from tfmemtop.words.safe import safe
 

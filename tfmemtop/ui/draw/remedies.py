@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from rich.segment import Segment
 
-from tfmemtop.findings.remedy import Remedy
+from tfmemtop.findings.remedy import Remedy, SaidRemedy, offered
 from tfmemtop.ui.draw.lines import Line, cut, width_of
 from tfmemtop.ui.draw.palette import DIM, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.words.remedies import SaidRemedy, offered
 from tfmemtop.words.safe import safe
 
 _BETWEEN = Segment("; ", DIM)

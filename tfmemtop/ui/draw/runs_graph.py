@@ -11,12 +11,12 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.state.overlay import Overlay, Trace
+from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
 from tfmemtop.ui.draw.scale import Top, fitting
 from tfmemtop.units import format_short
-from tfmemtop.words import graphs as words
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 _MARK_EVERY = 14  # cells

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tfmemtop.state.history import History
 from tfmemtop.state.overlay import span as round_span
 from tfmemtop.state.views import Whole
-from tfmemtop.words import graphs as words
+from tfmemtop.ui.draw import graph_labels as words
 
 SPANS = (
     (60.0, "1 min"),

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.findings.places import spot
+from tfmemtop.reports.labels import SCRIPT_ASKED_FOR
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import age_s
 from tfmemtop.state.lookup import hook_put_in, of_run
@@ -12,17 +14,15 @@ from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_librar
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, holder_top, map_figures
+from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.allocator_table import allocator_table
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
+from tfmemtop.ui.draw.map_text import refusal_text, remedy_text, why_text
 from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
-from tfmemtop.words import pool_map as words
-from tfmemtop.words.no_map import refusal_text, remedy_text, why_text
 from tfmemtop.words.outside import FROM_OUTSIDE
-from tfmemtop.words.panels import SCRIPT_ASKED_FOR
-from tfmemtop.words.places import spot
 from tfmemtop.words.requests import call_text
 from tfmemtop.words.waiting import way
 

@@ -8,12 +8,12 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.cluster.judge import Judged, Kind, natural
+from tfmemtop.cluster.text import gpu_name, in_short
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, fit, segments
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import GIB, UNKNOWN, format_short
-from tfmemtop.words.cluster import gpu_name, in_short
 from tfmemtop.words.safe import safe
 
 MARKS = 2

@@ -7,16 +7,16 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
 
+from tfmemtop.cluster import text as words
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.overview import ClusterRow, Pool
 from tfmemtop.cluster.watch import Seen
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
+from tfmemtop.ui.keys import FILTERING
 from tfmemtop.ui.panels.cluster_rows import ClusterColumns, Order, header, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.row_table import TOP, RowTable
-from tfmemtop.words import cluster as words
-from tfmemtop.words.keys import FILTERING
 
 
 class ClusterTable(RowTable[Order]):

@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.placement import Placement
+from tfmemtop.reports.labels import WAITS
 from tfmemtop.session.session import Session
 from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.views import RunPhase, RunStatus, run_status
@@ -15,11 +16,43 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.units import format_duration, format_rate
-from tfmemtop.words import header as words
 from tfmemtop.words.ranks import rank_in_short, where
 from tfmemtop.words.safe import safe
 from tfmemtop.words.settings import changes, in_effect
 from tfmemtop.words.waiting import in_short
+
+EVERY_PROCESS = "every process on the GPUs"
+"""The text in place of a run, where none has been started."""
+
+REPLAY = "REPLAY"
+READ_ONLY = "READ-ONLY"
+FROZEN = "FROZEN: Z resumes"
+WAITS_FOR_INPUT = WAITS
+ENGINE_GONE = "ENGINE GONE"
+
+PHASES = {
+    RunPhase.RUNNING: "running",
+    RunPhase.STOPPING: "stopping",
+    RunPhase.RELEASING: "waiting for its memory",
+    RunPhase.ENDED: "ended",
+}
+"""The text for each phase of a run."""
+
+
+def from_outside(*, hook: bool) -> str:
+    """Return the mark of a process that tfmemtop did not start; with *hook*, the hook was put into it."""
+    return "HOOK PUT IN" if hook else "FROM OUTSIDE"
+
+
+def searching(number: int, tries: int) -> str:
+    """Return which try of a search is running."""
+    return f"FIT try {number} of {tries}"
+
+
+def killed_in(seconds: float) -> str:
+    """Return in how many seconds a run that does not end is killed."""
+    return f", killed in {seconds:.0f} s"
+
 
 _PHASES = {
     RunPhase.RUNNING: GOOD,
@@ -48,7 +81,7 @@ class Header(Panel):
         marks: Line = [Segment(f" {mark} ", WARNING + Style(reverse=True)) for mark in self._marks()]
         clock: Line = [Segment(f" {self._clock()} ", DIM)]
         if status is None:
-            return [self._spread([*brand, *marks, Segment(f"  {words.EVERY_PROCESS}", PLAIN)], clock, width)]
+            return [self._spread([*brand, *marks, Segment(f"  {EVERY_PROCESS}", PLAIN)], clock, width)]
         name = safe(status.program)
         run, pace, rank = self._run(status), self._pace(status), self._rank(where)
         settings = self._line(in_effect(status.settings), PLAIN)
@@ -77,20 +110,20 @@ class Header(Panel):
         """Return the words for what is special about this screen, such as that it is a replay."""
         session = self.session
         if session.replay:
-            yield words.REPLAY
+            yield REPLAY
         elif session.readonly:
-            yield words.READ_ONLY
+            yield READ_ONLY
         if session.outside:
-            yield words.from_outside(hook=hook_put_in(self.state))
+            yield from_outside(hook=hook_put_in(self.state))
         if (search := session.fitting.search) and search.going:
-            yield words.searching(search.number, search.plan.tries)
+            yield searching(search.number, search.plan.tries)
         if session.frozen:
-            yield words.FROZEN
+            yield FROZEN
         run = self.state.run
         if session.may_change and run and run.going and run.reads_terminal is not None:
-            yield words.WAITS_FOR_INPUT
+            yield WAITS_FOR_INPUT
         if session.engine_gone:
-            yield words.ENGINE_GONE
+            yield ENGINE_GONE
 
     def _rank(self, say: Callable[[Placement], str]) -> Line:
         """Return which of several ranks this session is; *say* puts that into words. Empty if there is only one."""
@@ -103,13 +136,13 @@ class Header(Panel):
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
     def _run(self, status: RunStatus, short: bool = False) -> Line:
-        word, style = words.PHASES[status.phase], _PHASES[status.phase]
+        word, style = PHASES[status.phase], _PHASES[status.phase]
         glyph = self.glyphs.ended if status.phase is RunPhase.ENDED else self.glyphs.running
         if status.phase is RunPhase.ENDED and (run := self.state.run) and (run.exit_code or run.signal is not None):
             style = ERROR
         line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
         if status.kill_in_s is not None:
-            line.append(Segment(words.killed_in(status.kill_in_s), WARNING))
+            line.append(Segment(killed_in(status.kill_in_s), WARNING))
         return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
 
     def _pace(self, status: RunStatus) -> Line:

@@ -17,12 +17,12 @@ from tfmemtop.ui.draw import holder_facts, holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.map_figures import duration
+from tfmemtop.ui.draw.map_text import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import end_of, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.words import holders as words
-from tfmemtop.words.pool_map import place
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _BESIDE = 2  # cells between two graphs

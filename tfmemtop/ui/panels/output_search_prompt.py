@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Protocol
 from textual import events
 from textual.message import Message
 
+from tfmemtop.reports import labels as panels
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.screens.drawn import Changed
-from tfmemtop.words import panels
 
 if TYPE_CHECKING:
     from tfmemtop.ui.terminal.emulator import TerminalScreen

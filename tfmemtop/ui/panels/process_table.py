@@ -8,12 +8,15 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
 
+from tfmemtop.reports import labels as panels
+from tfmemtop.reports.devices import shares_missing
 from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.users import UserRow, users
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
+from tfmemtop.ui.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
@@ -31,9 +34,6 @@ from tfmemtop.ui.panels.process_rows import (
 from tfmemtop.ui.panels.row_table import TOP, RowTable
 from tfmemtop.ui.panels.user_rows import user_lines
 from tfmemtop.ui.screens.drawn import Changed
-from tfmemtop.words import panels
-from tfmemtop.words.devices import shares_missing
-from tfmemtop.words.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
 from tfmemtop.words.refusals import HAS_ENDED
 from tfmemtop.words.safe import safe
 

@@ -2,14 +2,13 @@
 
 from textual import events
 
+from tfmemtop.reports.labels import AT_END, damaged
 from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.keys import on_the_key
+from tfmemtop.ui.keys import on_the_key, play_word
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.units import format_duration
-from tfmemtop.words.keys import play_word
-from tfmemtop.words.panels import AT_END, damaged
 
 _SHORTEST_TRACK = 10
 _KEYS = (

@@ -5,6 +5,8 @@ from textual import events as textual_events
 from textual.geometry import clamp
 
 from tfmemtop.events import SettingReplayed
+from tfmemtop.reports import whatif_text as whatif
+from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
 from tfmemtop.state import State
 from tfmemtop.state.predicted import Predicted, predicted, together
 from tfmemtop.ui.draw.lines import Line, fit
@@ -12,8 +14,34 @@ from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, UNIC
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import MovedPanel
 from tfmemtop.units import UNKNOWN
-from tfmemtop.words import whatif, whatif_screen
-from tfmemtop.words.replaying import unreplayed_remedy, unreplayed_text
+
+TITLE = "What other settings would do"
+TAKE = "take for the next run"
+REPLAYING = "The recorded allocations are being replayed under many settings. That takes some seconds."
+NOT_ENOUGH = (
+    "No allocations have been recorded from the start of this run. The probe records them until the third step; "
+    "the table needs all of them."
+)
+STILL_TRACED = (
+    "All allocations of this run are being recorded. The recording ends now, and the table follows in some seconds."
+)
+NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
+
+
+def failed(why: str) -> str:
+    """Return the line where no table can be made, for the reason *why*."""
+    return f"The recorded allocations cannot be replayed: {why}"
+
+
+def taken(limit: str, growth: str) -> str:
+    """Return the line after a row was chosen for the next run."""
+    return f"The next run has growth {growth}, limit {limit}. [R] starts it."
+
+
+def taken_limit(limit: str) -> str:
+    """Return the line after a row was chosen for the next run, where there is no choice of growth."""
+    return f"The next run has limit {limit}. [R] starts it."
+
 
 _DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
 """Columns that are left out first if there is little room, in this order."""
@@ -55,7 +83,7 @@ class WhatIfPanel(MovedPanel):
         view = self.view
         if view is None:
             told = [[Segment(f"  {line}", BOLD)] for line in wrap(self.said, width - 4)]
-            return [self.title_line(width, whatif_screen.TITLE), [], *told]
+            return [self.title_line(width, TITLE), [], *told]
         lines = [self.title_line(width, whatif.title(view))]
         basis = list(whatif.basis(view))
         if view.replayed.is_missing:

@@ -2,13 +2,13 @@
 
 from rich.segment import Segment
 
+from tfmemtop.cluster import text as words
 from tfmemtop.ui.cluster_keys import KEYS
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.keys import UNKNOWN
 from tfmemtop.ui.screens.help import HelpDialog, table_rows
-from tfmemtop.words import cluster as words
-from tfmemtop.words.keys import UNKNOWN
 
 
 class ClusterHelp(HelpDialog):

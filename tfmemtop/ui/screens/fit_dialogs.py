@@ -11,15 +11,17 @@ from textual.binding import Binding, BindingType
 from tfmemtop.fit.plan import Sought
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
+from tfmemtop.reports import labels
 from tfmemtop.state import State
 from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, wrap
+from tfmemtop.ui.screens import fit_text as fit_screen
+from tfmemtop.ui.screens import fit_text as searching
 from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
+from tfmemtop.ui.screens.dialog_box import COPIED, COPY_LINES
 from tfmemtop.units import format_bytes
-from tfmemtop.words import fit_screen, labels, searching
-from tfmemtop.words.dialogs import COPIED, COPY_LINES
 from tfmemtop.words.fit import progress
 from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 

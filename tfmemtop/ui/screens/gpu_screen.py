@@ -9,15 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from tfmemtop.cluster import text as words
 from tfmemtop.cluster.client import Client, NoAnswer
 from tfmemtop.cluster.judge import Judged, Kind, rising_as
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.overview import Pool
 from tfmemtop.cluster.watch import Seen, in_thread
-from tfmemtop.findings import findings_of_figures
 from tfmemtop.findings.finding import Finding, Severity
 from tfmemtop.findings.grouping import grouped, say_group
 from tfmemtop.findings.leaks import Leak
+from tfmemtop.findings.rules import findings_of_figures
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.lines import Line, Panel, fit
@@ -29,7 +30,6 @@ from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.key_bar import HintLine
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.drawn import Drawn
-from tfmemtop.words import cluster as words
 
 _FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
 FIRST_S = SPANS[_FIRST_SPAN][0]

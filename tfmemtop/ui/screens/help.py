@@ -9,13 +9,13 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from tfmemtop.help import topic, topics
+from tfmemtop.ui import keys as words
 from tfmemtop.ui.draw.chunk_map import shades
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, KEY, LAYER, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Key, on_the_key
 from tfmemtop.ui.screens.dialog import Dialog, Hint
-from tfmemtop.words import keys as words
 
 _LEFT = 9
 """The least width, in cells, of the keys with the blank after them."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
+from tfmemtop.reports import labels
 from tfmemtop.session.session import Session
 from tfmemtop.state.holder_views import pools_with_holders, windows
 from tfmemtop.state.pool_views import PoolKey, can_be_read
@@ -13,7 +14,7 @@ from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.words import holders as words
-from tfmemtop.words import labels, refusals
+from tfmemtop.words import refusals
 
 
 class HoldersScreen(FullScreen[HoldersPanel]):

@@ -8,6 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop import events
+from tfmemtop.reports import labels
+from tfmemtop.reports.labels import EMPTY_POOL, NO_POOL
 from tfmemtop.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import (
@@ -21,19 +23,17 @@ from tfmemtop.state.pool_views import (
     why_no_map,
 )
 from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.map_text import remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.map_wishes import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
-from tfmemtop.words import labels
-from tfmemtop.words import pool_map as words
 from tfmemtop.words.counting import sentence
 from tfmemtop.words.holders import NO_FACES
-from tfmemtop.words.no_map import remedy_text, why_text
-from tfmemtop.words.panels import EMPTY_POOL, NO_POOL
 
 _SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map; width from which they stand there
 

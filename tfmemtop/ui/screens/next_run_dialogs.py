@@ -3,18 +3,31 @@
 from collections.abc import Callable
 
 from tfmemtop.findings.fitting import suggested_limits
+from tfmemtop.reports.devices import limited_memory
 from tfmemtop.session.next_run import NextRun, whole_memory
-from tfmemtop.session.not_chosen import NotChosen
+from tfmemtop.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import InputDialog
-from tfmemtop.words import dialogs
-from tfmemtop.words.devices import limited_memory
 from tfmemtop.words.limits import typed
-from tfmemtop.words.not_chosen import not_chosen
 from tfmemtop.words.unusable import unusable
+
+_TEXTS = {
+    NoChoice.NO_LIST: "{text!r} is not a list of GPUs; give one such as 0,2, or none",
+    NoChoice.NO_GPU: "there is no GPU {text}; {there}",
+    NoChoice.UNREADABLE: "the command line cannot be read: {text}",
+    NoChoice.NO_COMMAND: "there is no command",
+}
+
+
+def not_chosen(error: NotChosen) -> str:
+    """Return what is wrong with the choice, and what to give instead."""
+    there = f"choose from {', '.join(map(str, error.there))}" if error.there else "this machine has none"
+    return _TEXTS[error.why].format(text=error.text, there=there)
+
 
 _GPUS_LISTED = 16
 

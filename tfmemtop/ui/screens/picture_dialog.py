@@ -12,8 +12,8 @@ from textual.strip import Strip
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.picture import picture
 from tfmemtop.ui.gate import Gate
+from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import InputDialog
-from tfmemtop.words import dialogs
 
 _SVG, _TEXT = ".svg", ".txt"
 

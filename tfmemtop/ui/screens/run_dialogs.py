@@ -8,9 +8,9 @@ from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import kernels, processes
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.kernel_actions import server_ends
+from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import Option, OptionsDialog
-from tfmemtop.words import dialogs
-from tfmemtop.words.kernels import server_ends
 from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 

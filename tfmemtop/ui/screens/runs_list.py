@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from rich.segment import Segment
 
+from tfmemtop.reports import comparison_text as comparison
+from tfmemtop.reports.comparison_text import differing, settings
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
 from tfmemtop.ui.draw.runs_graph import swatch
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.units import UNKNOWN, format_duration, format_rate, format_short
-from tfmemtop.words import comparison
-from tfmemtop.words.comparison import differing, settings
 
 _LEFT = 4  # cells of the mark and the blanks beside it
 _WORDS_LEAST = 24

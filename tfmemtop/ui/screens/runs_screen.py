@@ -8,6 +8,8 @@ from textual import events as textual_events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
+from tfmemtop.reports import labels as panels
+from tfmemtop.reports.comparison_text import name, sentences
 from tfmemtop.session.session import Session
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
@@ -19,8 +21,6 @@ from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens import runs_list
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
 from tfmemtop.units import UNKNOWN, format_bytes
-from tfmemtop.words import panels
-from tfmemtop.words.comparison import name, sentences
 
 _LIST_LEAST = 2
 _ONE_LINE_FROM = 160

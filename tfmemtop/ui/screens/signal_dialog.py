@@ -6,10 +6,10 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
+from tfmemtop.reports import labels
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, UNICODE, Glyphs
 from tfmemtop.ui.screens.dialog import Hint, Option, OptionsDialog
-from tfmemtop.words import labels
 from tfmemtop.words.safe import safe
 from tfmemtop.words.signals import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 

@@ -7,7 +7,9 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tfmemtop.findings import Finding, findings
+from tfmemtop.findings.remedy import said
+from tfmemtop.findings.rules import Finding, findings
+from tfmemtop.reports.why_text import NO_FINDINGS
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
@@ -15,9 +17,7 @@ from tfmemtop.ui.draw.remedies import remedy_lines
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.dialog import Dialog, Hint
-from tfmemtop.words.dialogs import COPIED, COPY_LINES
-from tfmemtop.words.remedies import said
-from tfmemtop.words.why import NO_FINDINGS
+from tfmemtop.ui.screens.dialog_box import COPIED, COPY_LINES
 
 
 class WhyScreen(Dialog[str]):

@@ -1,10 +1,12 @@
 """The text of a run's report apart from the verdict and the questions: the run, what was found, what to do. Pure."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfmemtop.findings.grouping import Group, alike, group_text, say_group
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.places import alike_gpus, gpus
+from tfmemtop.findings.remedy import Action, SaidRemedy, said
 from tfmemtop.findings.run_review import HeldFinding, RunReview
 from tfmemtop.findings.verdict import weighed
 from tfmemtop.placement import Placement
@@ -15,10 +17,45 @@ from tfmemtop.words.counting import spoken
 from tfmemtop.words.endings import ended
 from tfmemtop.words.limits import amount, options
 from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
-from tfmemtop.words.paste import quoted
-from tfmemtop.words.places import alike_gpus, gpus
 from tfmemtop.words.ranks import where
-from tfmemtop.words.remedies import SaidRemedy, said
+from tfmemtop.words.safe import safe
+
+INDENT = "    "
+
+
+def pasted(words: Iterable[str], width: int) -> list[str]:
+    """Return the command of *words*, in lines of at most *width* characters where its words allow it.
+
+    A line ends with a backslash if the next one begins with another word. A line break within a word is kept; the text
+    after it is not indented, since a blank there would be part of the word.
+    """
+    lines = [""]
+    for word in map(quoted, words):
+        first, *rest = word.split("\n")
+        if lines[-1].strip() and len(lines[-1]) + len(first) + len(" " + " \\") > width:
+            lines[-1] += " \\"
+            lines.append(INDENT)
+        lines[-1] += (" " if lines[-1].strip() else "") + first
+        lines += rest
+    return lines
+
+
+def quoted(word: str) -> str:
+    """Return *word* quoted for a POSIX shell. If it contains characters that are not safe, it is in bash's ``$'…'``."""
+    if all(safe(line) == line for line in word.split("\n")):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isascii() and character.isprintable():
+        return character
+    if character == "\n":
+        return "\\n"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
 
 WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
 """Titles of the report's parts."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tfmemtop.events import Holders, Probe, SettingReplayed
+from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together
@@ -11,7 +11,40 @@ from tfmemtop.units import GIB, MIB, UNKNOWN, format_bytes, format_count, format
 from tfmemtop.words.counting import counted
 from tfmemtop.words.holders import operation, windowless_text
 from tfmemtop.words.limits import typed
-from tfmemtop.words.probe import why_unused
+from tfmemtop.words.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
+
+_TEXTS = {
+    Unreplayed.UNBUILT: "the replay could not be built",
+    Unreplayed.NOT_STARTED: "the replay cannot be started: {detail}",
+    Unreplayed.SLOW: "the replay was not done within {count} s",
+    Unreplayed.NO_MEMORY: "too little memory is free for the replay",
+    Unreplayed.REFUSED: "the replay did not take the recorded allocations",
+    Unreplayed.ENDED: "the replay ended before it had answered: exit code {count}",
+    Unreplayed.TOO_FEW: "the replay ended after {count} answers",
+    Unreplayed.NOT_UNDERSTOOD: "the replay's answer cannot be read: {detail}",
+}
+
+
+def unreplayed_text(replayed: Replayed) -> str:
+    """Return why there is no table: one clause, empty where there is a table."""
+    if replayed.unreplayed is None:
+        return replayed.missing or ""
+    if replayed.unbuilt is not None:
+        return unbuilt_text(replayed.unbuilt, REPLAY)
+    if replayed.unreplayed is Unreplayed.NO_ANSWER:
+        return unanswered(replayed.detail)
+    return _TEXTS[replayed.unreplayed].format(detail=replayed.detail, count=replayed.count)
+
+
+def unanswered(last_line: str) -> str:
+    """Return the clause about a replay without an answer; *last_line* is the last that it printed, perhaps empty."""
+    return "the replay gave no answer" + (f": {last_line}" if last_line else "")
+
+
+def unreplayed_remedy(replayed: Replayed) -> str:
+    """Return what helps to get a table; empty where nothing is known to help."""
+    return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else replayed.remedy
+
 
 _NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again without --no-probe"
 NO_TRACE_OUTSIDE = (

@@ -8,6 +8,7 @@ from tfmemtop import events
 from tfmemtop.findings.callsite import callsite
 from tfmemtop.findings.causes import BESIDE_POOLS
 from tfmemtop.findings.finding import Question
+from tfmemtop.findings.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.findings.questions import (
     AllTaken,
     Efficiently,
@@ -24,13 +25,11 @@ from tfmemtop.findings.questions import (
     reports_less,
 )
 from tfmemtop.findings.run_review import RunReview
+from tfmemtop.reports.account import counted_kinds, in_use, others_say, parts, why_they_differ
 from tfmemtop.units import format_bytes
-from tfmemtop.words.account import in_use, others_say, parts, why_they_differ
-from tfmemtop.words.breakdown import counted_kinds
 from tfmemtop.words.counting import counted, sentence, spoken
 from tfmemtop.words.failure import describe
 from tfmemtop.words.limits import code, kernel_installed, sentences, started
-from tfmemtop.words.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.words.requests import call_text
 
 QUESTIONS = {

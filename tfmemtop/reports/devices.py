@@ -3,9 +3,9 @@
 from tfmemtop import events
 from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.limits import HostOwner
+from tfmemtop.reports import labels
 from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
 from tfmemtop.units import format_bytes
-from tfmemtop.words import labels
 
 _SHARES = {
     Share.IN_USE: labels.IN_USE,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import Census, OutOfMemory, Unseen
+from tfmemtop.reports import labels
 from tfmemtop.units import UNKNOWN, format_bytes, format_count
-from tfmemtop.words import labels
 
 NO_REQUESTS = "Nothing so far: no call that sets growth, logical devices or visible devices."
 NOT_SETTLED = "Not settled yet: TensorFlow initialises its devices at the first operation."

@@ -5,10 +5,10 @@ from typing import Any
 
 from tfmemtop.doctor.check import Check, Fact, Library
 from tfmemtop.limits import HostOwner
+from tfmemtop.reports.devices import shares_missing
 from tfmemtop.units import format_bytes
 from tfmemtop.words import notices
 from tfmemtop.words.counting import counted
-from tfmemtop.words.devices import shares_missing
 from tfmemtop.words.hook_absence import reason_text
 from tfmemtop.words.notices import TextAndRemedy
 from tfmemtop.words.probe import NO_COMPILER

@@ -10,9 +10,7 @@ from tfmemtop.units import UNKNOWN, format_bytes, format_duration, format_rate, 
 from tfmemtop.words.counting import counted, spoken
 from tfmemtop.words.endings import ended
 from tfmemtop.words.settings import SCRIPTS_OWN, in_effect
-
-NOTEWORTHY = 0.02
-"""Differences below this share do not count: a run hardly ever repeats to the byte."""
+from tfmemtop.words.who_holds import NOTEWORTHY
 
 _SAME = "same"
 

@@ -1,16 +1,64 @@
 """The screen's text about a search, for a limit or for the largest value. Pure."""
 
 import shlex
+from collections.abc import Sequence
 
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.units import format_bytes
-from tfmemtop.words import fit, fit_largest, searching
+from tfmemtop.words import fit, fit_largest
+
+TITLE = "Find the smallest memory limit that works, or the largest batch"
+RESULT = "The smallest memory limit that works"
+RESULT_LARGEST = "The largest value that works"
+OVER = "The search is over. [F] shows what it found."
+
+_WORTH_COUNTING = 10  # steps
+
+
+def what_is_done(of: str, growth: str | None, running: str) -> list[str]:
+    """Return what a search does, for the user to read before it begins.
+
+    *of* is what is limited; *running* describes the run that has to end first, empty if there is none.
+    """
+    with_growth = f" and growth {growth}" if growth else ""
+    what = (
+        f"The script is started again and again, each time with another limit for {of}{with_growth}; the first time "
+        "without one. Each try is ended as soon as it has got far enough or has failed. The last one is ended too: "
+        "then nothing runs until you relaunch."
+    )
+    largest = (
+        "To find the largest batch under the next run's limit, put {batch} in its place in the command with [E], and "
+        "type a range here, such as batch=1..4096, 5 steps."
+    )
+    goal = "How far it has to get, counted from TensorFlow's first allocation, and in how many tries:"
+    return [what, largest, *([f"{running} is ended first."] if running else []), goal]
+
+
+def suggestions(
+    seconds: float, tries: int, steps_per_s: float | None, places: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Return goals to choose from: the text to type, and what it means.
+
+    *seconds* and *tries* are the usual ones. *steps_per_s* is the script's pace, ``None`` if it is not known. *places*
+    are the names in braces in the command.
+    """
+    found = [(f"{name}=1..4096, 5 steps", f"the largest {name} that passes") for name in places]
+    found += [
+        (f"{seconds:g} s, {tries} tries", "what is usual"),
+        (f"2 min, {tries} tries", "if memory still grows after half a minute"),
+    ]
+    count = round((steps_per_s or 0) * seconds, -1)
+    if count >= _WORTH_COUNTING:
+        found.append((f"{count:.0f} steps, {tries} tries", f"about what this script makes in {seconds:g} s"))
+    else:
+        found.append((f"200 steps, {tries} tries", "of its busiest tf.function, or of Keras"))
+    return found
 
 
 def title(search: SessionTries) -> str:
     """Return the title above the search."""
-    return searching.RESULT_LARGEST if isinstance(search, SessionLargest) else searching.RESULT
+    return RESULT_LARGEST if isinstance(search, SessionLargest) else RESULT
 
 
 def try_words(search: SessionTries) -> str:

@@ -1,0 +1,97 @@
+"""All rules in one table, and the findings that they yield for a state."""
+
+from collections.abc import Callable, Iterator
+
+from tfmemtop.findings.attached import read_from_outside
+from tfmemtop.findings.beside import held_beside
+from tfmemtop.findings.busy import full_but_idle
+from tfmemtop.findings.devices import logical_devices_beyond_card, no_gpu_seen
+from tfmemtop.findings.ending import how_it_ended
+from tfmemtop.findings.finding import Finding, RuleFailed
+from tfmemtop.findings.host_growth import host_growth
+from tfmemtop.findings.leaks import leak
+from tfmemtop.findings.limits import limit_and_peak
+from tfmemtop.findings.memory import crashed_when_full, out_of_memory, running_out
+from tfmemtop.findings.notices import hook_absent, notices
+from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
+from tfmemtop.findings.outside import outside_the_pool
+from tfmemtop.findings.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
+from tfmemtop.findings.retracing import retracing
+from tfmemtop.findings.settings import (
+    asked_too_late,
+    growth_differs,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+)
+from tfmemtop.findings.xla import nameless, report_missing
+from tfmemtop.state import State
+from tfmemtop.state.memo import once_per_revision
+
+Rule = Callable[[State], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    how_it_ended,
+    out_of_memory,
+    crashed_when_full,
+    running_out,
+    growth_differs,
+    no_gpu_seen,
+    hook_absent,
+    read_from_outside,
+    asked_too_late,
+    growth_dropped,
+    growth_overridden,
+    growth_word_ignored,
+    refused,
+    leak,
+    retracing,
+    host_growth,
+    two_reserve_everything,
+    others_hold_the_card,
+    whole_card_reserved,
+    full_but_idle,
+    fragmented,
+    outside_the_pool,
+    held_beside,
+    logical_devices_beyond_card,
+    limit_and_peak,
+    cached_but_idle,
+    grown_beyond_need,
+    nameless,
+    report_missing,
+    notices,
+)
+
+
+FIGURES_ALONE: tuple[Rule, ...] = (leak, others_hold_the_card, whole_card_reserved, limit_and_peak, cached_but_idle)
+"""The rules that need only figures of pools and cards. They also work where nothing else is known of a run."""
+
+
+@once_per_revision
+def findings(state: State) -> list[Finding]:
+    """Return all findings that hold now, most serious first. Those of one severity are in the order of `RULES`."""
+    return _followed(RULES, state)
+
+
+@once_per_revision
+def findings_of_figures(state: State) -> list[Finding]:
+    """Return the findings of the rules in :data:`FIGURES_ALONE`, in the same order."""
+    return _followed(FIGURES_ALONE, state)
+
+
+def _followed(rules: tuple[Rule, ...], state: State) -> list[Finding]:
+    found = [finding for rule in rules for finding in follow_rule(rule, state)]
+    return sorted(found, key=lambda finding: finding.severity)
+
+
+def follow_rule(rule: Rule, state: State) -> list[Finding]:
+    """Return the findings of *rule*; if it raises, a :class:`RuleFailed`, so that the other rules still run."""
+    try:
+        return list(rule(state))
+    except Exception as error:
+        return [RuleFailed(rule.__name__, error)]
+
+
+__all__ = ["FIGURES_ALONE", "RULES", "Finding", "findings", "findings_of_figures", "follow_rule"]
