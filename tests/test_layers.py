@@ -61,12 +61,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xla": {"events"},
     "notebooks": {"boot", "home", "words.magic"},  # the magic's messages, which the kernel itself shows
     "demo": set(),
-    # the first picture, drawn before anything else is loaded: it imports only what it needs to draw
-    "first": {"programs", "ui.draw.layout", "units"},
     "crash": set(),
-    "programs": set(),
     "state": {
-        "programs",
         "placement",
         "limits",
         "tensorflow_text",
@@ -112,7 +108,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("charset", "help", "words", "engine.stream.client", "placement", "cluster"),
         "exit_codes",
         "crash",  # after a crash the terminal is restored
-        "first.begin",  # the screen replaces its picture
         "notebooks.server",  # which can restart a kernel
         "notebooks.origin",  # for which starts of a kernel a choice holds
     },
@@ -127,7 +122,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "probe.build",  # a search builds the probe before its first try
     },
     "cli": {"commands", "exit_codes", "charset", "words.failure", "words.usage"},
-    "boot": {"first.begin"},
+    "boot": set(),
     "__main__": {"boot"},
     "__init__": {"notebooks.magic"},  # %load_ext tfmemtop
 }

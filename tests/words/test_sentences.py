@@ -13,7 +13,6 @@ NOT_CHECKED = {
     "words": "says everything in English",
     "help": "is the manual",
     "demo": "prints what a user's script would print",
-    "first": "draws before words/ is loaded; tests/first/test_picture.py compares what it says with the screen",
     "tensorflow_text.py": "recognises what TensorFlow writes",
 }
 """Rooms and files of the package that may contain sentences, with the reason. All others contain none."""
