@@ -29,14 +29,6 @@ _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores thes
 SCREENS = "tfmemtop.cli"
 """The module of the command, which may show a screen."""
 
-
-def end_picture() -> None:
-    """Restore the terminal as it was before the first picture. Call this before anything is printed.
-
-    This version does nothing, because there is no picture yet. :func:`_begin_picture` replaces it.
-    """
-
-
 ignored: "list[int]" = []
 """Signals that this process has ignored since its start, because its parent did.
 
@@ -72,15 +64,11 @@ def main() -> None:
         _heed_signals()
     try:
         _restore_environment()
-        if sys.argv[1] == SCREENS:
-            _begin_picture()
         code = _run()
     except KeyboardInterrupt:
         # This early, nothing has been started that would have to be ended. The code is `exit_codes.INTERRUPTED`, which
         # cannot be imported here.
         code = 128 + signal.SIGINT
-    finally:
-        end_picture()
     sys.exit(code)
 
 
@@ -95,7 +83,6 @@ def _heed_signals() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    end_picture()
     os._exit(128 + number)
 
 
@@ -109,19 +96,6 @@ def _run() -> int:
 
     code: int = import_module(module).main(sys.argv[1:])
     return code
-
-
-def _begin_picture() -> None:
-    """If the command shows the screen of the GPUs, let another process draw it, while this one goes on."""
-    global end_picture
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.append(ours)
-    try:
-        from tfmemtop.first.begin import begin, end
-    finally:
-        sys.path.remove(ours)
-    begin(sys.argv[2:])
-    end_picture = end
 
 
 def _find_packages() -> None:

@@ -3,14 +3,15 @@
 All units are powers of 1024: ``1.0 GiB`` is 1 073 741 824 bytes.
 """
 
+import re
 from enum import Enum
 
 MIB = 2**20
 GIB = 2**30
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SIZE = r"(?i)\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*"
-_PERCENT = r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*"
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
+_PERCENT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*")
 
 
 class SizeFault(Enum):
@@ -77,16 +78,14 @@ def parse_size(text: str, whole: int | None = None) -> int:
     Raises:
         NotASize: *text* is not a size, is zero, or is a percentage and *whole* is unknown.
     """
-    import re  # not at the top of the file: the first picture does not need it, and starts faster without it
-
-    if match := re.fullmatch(_PERCENT, text):
+    if match := _PERCENT.fullmatch(text):
         share = float(match[1])
         if not 0 < share <= 100:
             raise NotASize(SizeFault.NO_SHARE, text)
         if whole is None:
             raise NotASize(SizeFault.NO_WHOLE, text)
         return _above_0(text, int(whole * share / 100))
-    match = re.fullmatch(_SIZE, text)
+    match = _SIZE.fullmatch(text)
     if match is None:
         raise NotASize(SizeFault.NO_SIZE, text)
     power = " kmgtp".index((match[2] or " ").lower())

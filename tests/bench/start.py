@@ -1,4 +1,4 @@
-"""The time that the hook adds to the start of Python, and the time until the first picture and the first screen."""
+"""The time that the hook adds to the start of Python, and the time until the first screen."""
 
 import os
 import shlex
@@ -17,9 +17,6 @@ BOUND_ADDED = 0.3
 """As a multiple of ``python -c pass`` without the hook."""
 BOUND_SCREEN = 2.5
 """As a multiple of ``import textual.app`` in a Python of its own."""
-BOUND_PICTURE = 0.75
-"""As a multiple of the same."""
-PICTURE = str(Path(__file__).parents[1] / "scripts" / "first_picture.py")
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
 
@@ -84,27 +81,7 @@ def _first_screen(times: int) -> Row:
     )
 
 
-def _first_picture_s() -> float:
-    """Return the seconds from the start of Python to the card's figures. The card is one that the script provides."""
-    environment = {"SCREEN_MAY_BEGIN": PICTURE, "NO_COLOR": ""}
-    with private_sessions(), Terminal([sys.executable, "-I", "-S", PICTURE], 120, 40, environment) as terminal:
-        return terminal.wait_for(" of 140.4 GiB")
-
-
-def _first_picture(times: int) -> Row:
-    _first_picture_s()
-    textual = textual_s()
-    pictures = [_first_picture_s() for _ in range(times)]
-    return Row(
-        "first picture with a GPU's figures, 120×40, no driver asked",
-        f"{BOUND_PICTURE:g}× importing Textual",
-        against(pictures, textual, 2, "s", "importing textual.app"),
-        f"{times} starts in a pty, without the shell script; the GPU's figures are given; median (lowest to highest)",
-        statistics.median(pictures) <= BOUND_PICTURE * textual,
-    )
-
-
 def measure(quick: bool) -> list[Row]:
-    """Measure all three, warm: one start of each comes before those that count."""
+    """Measure both, warm: one start of each comes before those that count."""
     times = 5 if quick else 20
-    return [_hook(40 if quick else 200), _first_picture(times), _first_screen(times)]
+    return [_hook(40 if quick else 200), _first_screen(times)]

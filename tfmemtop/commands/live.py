@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tfmemtop import boot
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -124,7 +123,6 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
 
     def crashes(number: int) -> None:
         engine.stderr.give_back()
-        boot.end_picture()
         say_last(crashed(signal.Signals(number).name))
 
     try:
@@ -153,7 +151,7 @@ def show(
         Refusal: the session could not be started, or its engine has gone.
     """
     step = _listen_to_step() if starts and is_task() else None  # before there are threads
-    with ThreadPoolExecutor(1) as other, _signals_raised() as heard, _ended_by_keys(end):
+    with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
         coming = other.submit(answer)
         launched: Launched | None = None
         try:
@@ -312,38 +310,13 @@ def _signals_raised() -> Iterator[_Heard]:
     while it is shown.
     """
     heard = _Heard()
-    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it ends this process without an error
-        heeded.append(signal.SIGINT)
-    before = {number: signal.signal(number, heard.note) for number in heeded}
+    ends = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = {n: signal.signal(n, heard.note) for n in ends if signal.getsignal(n) is not signal.SIG_IGN}
     try:
         yield heard
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _ended_by_keys(end: Callable[[], None] | None) -> Iterator[None]:
-    """In this context, a key that ends this process at once first calls *end*. Ctrl-C in the first picture is one."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)} if end else {}
-
-    def first_end(number: int, frame: FrameType | None) -> None:
-        assert end is not None
-        end()
-        handler = before[signal.Signals(number)]
-        assert callable(handler)
-        handler(number, frame)
-
-    for number, handler in before.items():
-        if callable(handler):
-            signal.signal(number, first_end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            if signal.getsignal(number) is first_end:  # otherwise the screen received it, and ignores it from then on
-                signal.signal(number, handler)
 
 
 def _say_it_goes_on(launched: Launched, started: bool) -> None:

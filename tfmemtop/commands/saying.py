@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterable
 
-from tfmemtop import boot
 from tfmemtop.charset import json_ascii
 from tfmemtop.words import usage
 from tfmemtop.words.safe import safe
@@ -68,7 +67,6 @@ def tell_json(encoded: bytes) -> None:
 
 
 def _print(text: str) -> None:
-    boot.end_picture()
     if sys.stdout is None:
         raise OSError(errno.EBADF, usage.STDOUT_CLOSED)
     try:
@@ -86,7 +84,6 @@ def say(text: str) -> None:
 
 def note(text: str, end: str = "\n") -> None:
     """Print *text* on stderr. If stderr cannot be written to, nothing is printed."""
-    boot.end_picture()
     if sys.stderr is None:
         return
     try:

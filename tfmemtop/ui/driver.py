@@ -13,7 +13,6 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from tfmemtop.charset import to_ascii
-from tfmemtop.first.begin import take_over
 from tfmemtop.ui.sturdy import SturdyApp
 
 _GIVEN_BACK = (
@@ -24,8 +23,6 @@ _GIVEN_BACK = (
 
 They turn off the mouse, focus reports, bracketed paste and reports of the size, turn on line wrapping, leave Kitty's
 keyboard protocol and the alternate screen, and show the cursor."""
-
-_ALTERNATE = "\x1b[?1049h"
 
 
 def _lenient_decoder(encoding: str) -> Any:
@@ -49,8 +46,6 @@ class TerminalDriver(LinuxDriver):
     """
 
     _modes: list[Any] | None = None
-    _drawn_over = False
-    """Whether the first picture is already on the alternate screen. To enter that screen again would clear it."""
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(app, **options)
@@ -65,8 +60,6 @@ class TerminalDriver(LinuxDriver):
         If the writer thread has ended, since the terminal was closed, *data* is dropped: the thread's queue would
         block once it is full.
         """
-        if self._drawn_over and data == _ALTERNATE:
-            return
         ascii_only = isinstance(self._app, SturdyApp) and self._app.ascii_only
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(to_ascii(data) if ascii_only else data)
@@ -77,16 +70,11 @@ class TerminalDriver(LinuxDriver):
         Raises:
             RuntimeError: the system allows no more threads.
         """
-        before = take_over()
-        self._drawn_over = before is not None and before.whole
         started = False
         try:
             super().start_application_mode()  # type: ignore[no-untyped-call]
             started = True
         finally:
-            self._drawn_over = False
-            if before is not None:
-                self.attrs_before = before.modes
             if not started:
                 self._leave()
         self._modes = self._modes_now()

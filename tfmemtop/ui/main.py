@@ -22,9 +22,6 @@ from tfmemtop.words.refusals import not_remembered
 if TYPE_CHECKING:
     from tfmemtop.cluster.watch import Asking
 
-_GATHER_S = 0.3
-"""The most seconds that a screen waits for figures. Without them it would be drawn empty over the first picture."""
-
 
 def run_live(socket: Path, options: UiOptions) -> ScreenOutcome:
     """Show the screen of the engine that listens at *socket*, until the user leaves.
@@ -34,9 +31,7 @@ def run_live(socket: Path, options: UiOptions) -> ScreenOutcome:
     """
 
     async def source() -> Source:
-        live = LiveSource(await connect(socket))
-        await live.gather(_GATHER_S)
-        return live
+        return LiveSource(await connect(socket))
 
     return asyncio.run(_run(source, options))
 
