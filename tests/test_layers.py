@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "filenames": {"placement"},
     "events": {"ending", "limits", "settings", "bounds", "placement"},  # limits: what sets the limit of host memory
     "options": set(),
-    "recording": {"tensorflow_text", "events", "units"},
+    "recording": {"events", "units"},
     "reports": {"cluster", "events", "words", "state", "rules", "units"},
     "inject": set(),
     "help": set(),

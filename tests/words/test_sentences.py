@@ -28,7 +28,6 @@ NO_ENGLISH = {
     "ui/draw/picture.py",  # SVG
     "agent/exhausted.py",  # what TensorFlow writes, to recognise it
     "probe/installing.py",  # commands of package managers
-    "recording/format_1.py",  # sentences of format 1, which it turns into facts
     "xla/assignment.py",  # what XLA writes, to recognise it
 }
 """Files of the other rooms whose long strings are not texts that tfmemtop shows."""
