@@ -111,7 +111,7 @@ def prove(name: str, tensorflow: Path, program: Path, folder: Path, times: int =
     told = replayed(course, program, Present(growth=True, limit=_POOL_MIB * MIB, collects=False))
     took = time.monotonic() - began
     least = told.least(growth=True)
-    assert told.present is not None and least is not None, told.missing
+    assert told.present is not None and least is not None, told.unreplayed
     found = told.present.in_order
     exact = (found.peak, found.pool, found.largest_free) == (measured.peak, measured.pool, measured.largest_free)
     at_least, surely = least.at_least // MIB, least.surely // MIB

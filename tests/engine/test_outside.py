@@ -149,7 +149,7 @@ async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
     await screen.until(Allocator, lambda one: one.in_use == now["in_use"] and one.peak == now["peak"])
     await screen.client.send(MapWanted(pid=training.pid, device="CPU:0", pace_s=0.2))
     found = await screen.until(MemoryMap, lambda one: one.pool == now["pool"])
-    assert found.in_use == now["in_use"] and found.cells and found.missing is None
+    assert found.in_use == now["in_use"] and found.cells and not found.is_missing
     assert not screen.all(Hook)
 
     await screen.client.close()

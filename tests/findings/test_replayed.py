@@ -50,7 +50,9 @@ def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() 
     ]
 
 
-@pytest.mark.parametrize("changed", [{"lost": 3}, {"missing": "no compiler"}, {"whole": False}, {"peak": 11 * GIB}])
+@pytest.mark.parametrize(
+    "changed", [{"lost": 3}, {"unreplayed": events.Unreplayed.UNBUILT}, {"whole": False}, {"peak": 11 * GIB}]
+)
 def test_a_replay_that_does_not_speak_for_the_run_suggests_nothing(changed: dict[str, Any]) -> None:
     assert all(found not in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR) for _, found, _ in suggested(state(**changed)))
 

@@ -46,7 +46,7 @@ def test_growth_asked_for_too_late_names_what_made_the_devices_before() -> None:
     finding = found(begin(), initialised(), effective(False), late)[AskedTooLate]
     assert finding.made_at == Callsite("/home/ada/train.py", 9, "x = tf.ones(3)")
     assert "Move the call of train.py:40 up, before train.py:9" in finding.said.explanation
-    # For a fork, or in an older recording, this is not known. The text says so.
+    # In a fork this is not known. The text says so.
     unknown = found(begin(), effective(False), late)[AskedTooLate]
     assert unknown.made_at is None and "is not known here" in unknown.said.explanation
 

@@ -57,7 +57,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     devices = await screen.until(Effective)
     # The first map may be of a pool that is still empty; the next follows a second later.
     found = await screen.until(MemoryMap, lambda found: found.pool > 0)
-    assert found.t - devices.t < 2.0 and found.cells and found.missing is None
+    assert found.t - devices.t < 2.0 and found.cells and not found.is_missing
     first = await screen.until(Allocator, lambda reading: bool(reading.pool))
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
     assert [probe.state for probe in screen.all(Probe) if probe.state is not ProbeState.BUILDING] == [

@@ -18,7 +18,7 @@ def test_events_survive_compression(tmp_path: Path, path: Path) -> None:
     assert main(["convert", str(packed), str(plain)]) == 0
     assert list(read(packed).events()) == list(read(plain).events()) == list(read(path).events())
     assert read(packed).damaged == read(plain).damaged == read(path).damaged == 0
-    # Lines of *path* may lack fields that its older tfmemtop did not have. Lines of this tfmemtop do not change.
+    # Lines of *path* may lack fields that have been added since. Lines of this tfmemtop do not change.
     assert main(["convert", str(plain), str(again)]) == 0
     assert again.read_bytes() == plain.read_bytes()
 

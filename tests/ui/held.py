@@ -11,6 +11,7 @@ CALL = "StatefulPartitionedCall/"
 BACK = f"{CALL}gradient_tape/functional_1/"
 MIB = pools.MIB
 BLOCKS = 4
+NO_COMPILER = events.Unbuilt(events.Unbuildable.NO_COMPILER, detail="apt install g++")
 
 
 def kernels() -> list[tuple[str, int]]:

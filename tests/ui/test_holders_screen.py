@@ -184,25 +184,25 @@ ASYNC = [
     for event in pools.watched([[(pools.MIB, True)]])
 ]
 NONE = [event for event in pools.watched([[(pools.MIB, True)]]) if not isinstance(event, events.Probe)]
-UNAVAILABLE = events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, text="no compiler", remedy="apt install g++")
+UNAVAILABLE = events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, unbuilt=held.NO_COMPILER)
 NOT_ASKED = [
     msgspec.structs.replace(event, holders_interval_s=0.0) if isinstance(event, events.Session) else event
     for event in NONE
 ]
 REFUSED = msgspec.structs.replace(
-    held.step(1).done(9.0), missing="the file is damaged", names=b"", holdings=b"", spans=b"", times=b""
+    held.step(1).done(9.0), damage=events.Damage.CUT_SHORT, names=b"", holdings=b"", spans=b"", times=b""
 )
 
-PROFILED = msgspec.structs.replace(REFUSED, missing=None, windowless=events.Windowless.PROFILER)
+PROFILED = msgspec.structs.replace(REFUSED, damage=None, windowless=events.Windowless.PROFILER)
 
 
 @pytest.mark.parametrize(
     ("stream", "told"),
     [
         (ASYNC, "cuda_malloc_async does not tell who holds its memory"),
-        ([*NONE, UNAVAILABLE], "not in use here: no compiler"),
+        ([*NONE, UNAVAILABLE], "not in use here: there is no C++ compiler"),
         ([*NONE, events.Probe(t=9.0, pid=100, state=ProbeState.BUILDING)], "being built or loaded"),
-        ([*NONE, REFUSED], "There is no window: the file is damaged."),
+        ([*NONE, REFUSED], "the file of the window cannot be read: its end is missing."),
         ([*NONE, PROFILED], "There is no window: the script's own profiler is on."),
         (NOT_ASKED, "No window is opened automatically: the session was started with --holders-interval 0."),
         (NOT_ASKED, "[n] asks for a window now."),

@@ -24,6 +24,7 @@ from tfmemtop.ui.screens.map_screen import MapScreen
 
 pytestmark = pytest.mark.screens
 
+IMPLAUSIBLE = events.Distrust(events.Fault.IMPLAUSIBLE, figures=[1, 2, 3, 4, 5])
 CUTS: list[pools.Cut] = [
     [(2 * MIB, True)],
     [(MIB, True), (3 * MIB, False)],
@@ -118,19 +119,13 @@ async def test_tab_goes_to_the_next_pool() -> None:
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (events.MemoryMap(t=30.0, pid=100, device="GPU:0", missing="cuda_malloc_async tells nobody"), "tells nobody"),
+        (events.MemoryMap(t=30.0, pid=100, device="GPU:0", mapless=events.Mapless.ASYNC), "cuda_malloc_async"),
         (
             events.MemoryMap(t=30.0, pid=100, device="GPU:0", damage=events.Damage.CUT_SHORT, of_copy=True),
             "no map could be made of it: its end is missing",
         ),
-        (
-            events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, text="no compiler", remedy="apt install g++"),
-            "install g++",
-        ),
-        (
-            events.Probe(t=9.0, pid=100, state=ProbeState.FAILED, text="its figures cannot be"),
-            "its figures cannot be",
-        ),
+        (events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, unbuilt=held.NO_COMPILER), "install g++"),
+        (events.Probe(t=9.0, pid=100, state=ProbeState.FAILED, distrust=IMPLAUSIBLE), "its figures are impossible"),
     ],
 )
 async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events.Event, told: str) -> None:

@@ -282,9 +282,9 @@ def test_what_is_in_use_is_told_by_kind() -> None:
     apply(state, events.Census(t=16.5, pid=100, kinds=kinds, largest=[]))
     shown = " ".join(page(state, 100).split())
     assert "3.0 MiB more than is in use now" in shown and "2 █ in use" in shown and "rest in use" not in shown
-    apply(state, events.Census(t=17.0, pid=100, kinds=kinds, largest=[], unseen="They run[2J elsewhere."))
+    apply(state, events.Census(t=17.0, pid=100, kinds=kinds, largest=[], hidden=events.Unseen.REMOTE))
     shown = " ".join(page(state, 100).split())
-    assert "Live tensors: They run?[2J elsewhere." in shown and "live tensors 1" not in shown
+    assert "Live tensors: The script uses TensorFlow on other machines." in shown and "live tensors 1" not in shown
     assert f"{format_bytes(reading.in_use - 25 * MIB)} 6% activations, temporaries, tensors" in shown
 
 

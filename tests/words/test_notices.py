@@ -1,13 +1,10 @@
-"""Notices: every kind has a text, and notices in recordings of format 1 keep theirs."""
-
-import json
+"""Notices: every kind has a text."""
 
 import pytest
 
 from tfmemtop.events import Level, Notice, NoticeKind
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.remedy import on_screen
-from tfmemtop.recording.format_1 import decode_format_1
 from tfmemtop.words.notices import say
 
 
@@ -28,14 +25,6 @@ def test_what_comes_from_outside_is_not_taken_for_a_template() -> None:
 
 def test_one_that_takes_back_says_nothing() -> None:
     assert say(notice(None)).line == ""
-
-
-def test_an_old_notice_keeps_its_words() -> None:
-    old = {"type": "notice", "t": 1.0, "key": "nvml", "level": "info", "text": "no NVIDIA driver", "remedy": "get one"}
-    found = decode_format_1(json.dumps(old).encode())
-    assert isinstance(found, Notice) and say(found).line == "no NVIDIA driver; get one"
-    gone = decode_format_1(json.dumps(old | {"text": ""}).encode())
-    assert isinstance(gone, Notice) and gone.kind is None
 
 
 @pytest.mark.parametrize("kind", NoticeKind)

@@ -23,7 +23,7 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.reports.process_text import unseen_tensors
-from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
+from tfmemtop.reports.whatif_text import unreplayed_text
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.map_text import refusal_text
 from tfmemtop.words.holders import why_windowless
@@ -95,17 +95,9 @@ def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
     assert told.looked and ("1,234" in unseen_tensors(told)) == (why is Unseen.FROZEN)
 
 
-def test_a_recording_with_sentences_reads_as_it_did() -> None:
-    line = b'{"type":"probe","t":1.0,"pid":7,"state":"unavailable","text":"no compiler","remedy":"apt install g++"}'
-    told = decode_event(line)
-    assert isinstance(told, Probe)
-    assert (probe_text(told), probe_remedy(told)) == ("no compiler", "apt install g++")
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (b'"text":"the hook sent what cannot be read: too deep"', "the hook sent what cannot be read: too deep"),
         (b'"text":"too deep","kind":"unread"', "the hook sent what cannot be read: too deep"),
         (
             b'"text":"","kind":"too_long","count":9',
@@ -119,16 +111,3 @@ def test_what_is_wrong_with_a_hook_is_said(fields: bytes, said: str) -> None:
     apply(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
     (notice,) = state.notices.values()
     assert say(notice).text == f"{wrong}: {said}"
-
-
-def test_what_older_recordings_say_in_sentences_is_shown_as_it_was() -> None:
-    lines = (
-        b'{"type":"memory_map","t":1.0,"pid":7,"device":"GPU:0","missing":"it is not BFC"}',
-        b'{"type":"replayed","t":1.0,"pid":7,"device":"GPU:0","missing":"no compiler","remedy":"apt install g++"}',
-        b'{"type":"census","t":1.0,"pid":7,"kinds":{},"largest":[],"unseen":"They run elsewhere."}',
-    )
-    pool, replayed, census = (decode_event(line) for line in lines)
-    assert isinstance(pool, MemoryMap) and pool.is_missing and refusal_text(pool) == "it is not BFC"
-    assert isinstance(replayed, Replayed) and replayed.is_missing
-    assert (unreplayed_text(replayed), unreplayed_remedy(replayed)) == ("no compiler", "apt install g++")
-    assert isinstance(census, Census) and census.looked and unseen_tensors(census) == "They run elsewhere."

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tfmemtop.engine.opening import unstarted as why_unstarted
-from tfmemtop.events import Level, Notice, NoticeKind, decode_event
+from tfmemtop.events import Level, Notice, NoticeKind
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.recording import RecordingError
@@ -50,23 +50,7 @@ def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exce
     assert told.exit_code == 2
 
 
-def test_a_notice_has_the_reason_as_facts_or_in_an_older_recording_as_its_sentence() -> None:
+def test_a_notice_has_the_reason_as_facts() -> None:
     why = Unstarted(Why.NOT_FOUND, "pyhton")
-    new = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
-    old = Notice(
-        t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, detail="pyhton: command not found"
-    )
-    assert say(new).text == say(old).text == "not relaunched: pyhton: command not found"
-
-
-@pytest.mark.parametrize(
-    ("kind", "facts", "said"),
-    [
-        ("exporter_ended", {"about": 3}, "no more metrics for Prometheus: the exporter has ended (exit code 3)"),
-        ("exporter_silent", {}, "the exporter of the metrics for Prometheus does not answer"),
-    ],
-)
-def test_what_older_recordings_tell_of_the_exporter_has_words(kind: str, facts: dict[str, int], said: str) -> None:
-    line = {"type": "notice", "t": 1.0, "key": "exporter", "level": "warning", "kind": kind, **facts}
-    notice = decode_event(msgspec.json.encode(line))
-    assert isinstance(notice, Notice) and say(notice).text == said
+    notice = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
+    assert say(notice).text == "not relaunched: pyhton: command not found"

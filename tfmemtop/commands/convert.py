@@ -4,7 +4,7 @@ usage: tfmemtop convert FILE OUT
 example: tfmemtop convert run.jsonl.gz run.jsonl
 
 A name that ends in .jsonl makes plain JSON lines, any other name a compressed recording. The name - prints
-JSON lines on stdout. A recording of an older format is written in the newest. See also: tfmemtop help formats.
+JSON lines on stdout. See also: tfmemtop help formats.
 """
 
 from collections.abc import Iterator

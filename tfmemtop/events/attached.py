@@ -57,7 +57,6 @@ class Outside(Event, tag="outside", frozen=True):
     """A process is read from outside: no hook is in it, and what only a hook can read is not known.
 
     ``tensorflow`` is TensorFlow's version, and ``build`` the number that the linker gave its library, where known.
-    Older recordings have a sentence in ``detail`` instead of ``damage``.
     """
 
     keep = Latest("pid")

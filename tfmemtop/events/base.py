@@ -47,7 +47,7 @@ from tfmemtop.bounds import Seconds
 from tfmemtop.events.keep import Keep
 
 FORMAT = 2
-"""The version of the stream's format. A reader refuses a higher one; `recording` upgrades a lower one as it reads."""
+"""The version of the stream's format. A recording of another one is refused."""
 
 
 class Origin(Enum):

@@ -107,7 +107,6 @@ class Holders(Event, tag="holders", frozen=True):
     times: Annotated[bytes, Many] = b""
     cost_us: Size | None = None  # time that the window cost the script
     pace_s: Seconds | None = None  # time to the next window that opens by itself
-    missing: Text | None = None  # in older recordings: a sentence instead of the next three fields
     windowless: Windowless | None = None
     damage: Damage | None = None  # what is wrong with the window's file
     detail: Text = ""
@@ -115,7 +114,7 @@ class Holders(Event, tag="holders", frozen=True):
     @property
     def is_missing(self) -> bool:
         """Whether the event has no allocations, only the reason why."""
-        return self.windowless is not None or self.damage is not None or self.missing is not None
+        return self.windowless is not None or self.damage is not None
 
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):
@@ -149,8 +148,7 @@ class Trace(Event, tag="trace", frozen=True):
     that TensorFlow can do without, such as scratch memory on a GPU. It is packed as well.
 
     ``calls`` are the calls of functions and sessions that begin in this part. A thread makes a call and waits until the
-    run has ended. ``runs`` has for each allocation of this part the run that makes it. Both are packed; older
-    recordings have neither.
+    run has ended. ``runs`` has for each allocation of this part the run that makes it. Both are packed.
     """
 
     origin = Origin.HOOK

@@ -276,8 +276,7 @@ class Census(Event, tag="census", frozen=True):
     The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
     could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
-    of these objects, and ``alike`` has the largest groups of tensors. ``unseen`` is a sentence of older recordings in
-    place of ``hidden``.
+    of these objects, and ``alike`` has the largest groups of tensors.
     """
 
     origin = Origin.HOOK
@@ -291,7 +290,6 @@ class Census(Event, tag="census", frozen=True):
     initial: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
     cost_us: Size | None = None
     tensors: Size | None = None
-    unseen: Text = ""
     hidden: Unseen | None = None
     frozen: Size | None = None
     alike: Annotated[list[Alike], Few] = msgspec.field(default_factory=list)
@@ -299,7 +297,7 @@ class Census(Event, tag="census", frozen=True):
     @property
     def looked(self) -> bool:
         """Whether live tensors were looked for."""
-        return self.tensors is not None or self.hidden is not None or bool(self.unseen)
+        return self.tensors is not None or self.hidden is not None
 
 
 class Waiting(Event, tag="waiting", frozen=True):

@@ -64,8 +64,8 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     ``cells`` has one byte for each cell, region after region: the share in use, from 0 (nothing) to 255 (all).
     With ``region``, a region's address, all cells show that region. ``sizes[i]`` is the number of chunks in use that
     have at least 2**i bytes and less than twice that. ``mapless``, with ``count`` and ``detail``, is the reason why
-    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. ``missing`` is a sentence of an
-    older recording. With ``of_copy`` the pool was read without the probe.
+    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. With ``of_copy`` the pool was read
+    without the probe.
     """
 
     origin = Origin.HOOK
@@ -91,7 +91,6 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     biggest: Annotated[list[Chunk], Few] = msgspec.field(default_factory=list)
     cost_us: Size | None = None  # time that reading it took in the script's process
     pace_s: Seconds | None = None  # time to the next map, longer where reading costs much
-    missing: Text | None = None
     of_copy: bool = False
     mapless: Mapless | None = None
     count: Size | None = None
@@ -101,7 +100,7 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     @property
     def is_missing(self) -> bool:
         """Whether there is no map."""
-        return self.mapless is not None or self.damage is not None or self.missing is not None
+        return self.mapless is not None or self.damage is not None
 
     @property
     def of_one_region(self) -> bool:

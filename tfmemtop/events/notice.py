@@ -74,14 +74,11 @@ class NoticeKind(Enum):
     ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
     ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
 
-    EXPORTER_ENDED = "exporter_ended"  # detail: its error; older recordings may have its exit code in about instead
-    EXPORTER_SILENT = "exporter_silent"  # in older recordings only, made when the exporter was a process
+    EXPORTER_ENDED = "exporter_ended"  # detail: its error
     METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
     METRICS_SD_LEFT = "metrics_sd_left"  # the file for Prometheus is not removed; detail: the file and the error
 
     ENGINE_GONE = "engine_gone"  # about: the script's process, if it goes on; detail: the file with its output
-
-    TEXT = "text"  # from a recording of format 1; detail and remedy: its sentences
 
 
 class Notice(Event, tag="notice", frozen=True):
@@ -89,8 +86,7 @@ class Notice(Event, tag="notice", frozen=True):
 
     ``key`` names the subject: a newer notice replaces an older one of the same key. ``about`` and ``count`` are
     numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error. ``damage`` is
-    the reason why something could not be read. ``unstarted`` is the reason why nothing was started; older recordings
-    have its sentence in ``detail``.
+    the reason why something could not be read. ``unstarted`` is the reason why nothing was started.
     """
 
     keep = Latest("key", most=64)
@@ -103,7 +99,6 @@ class Notice(Event, tag="notice", frozen=True):
     detail: Text = ""
     about: Number | None = None
     count: Size | None = None
-    remedy: Text = ""  # only with the kind ``TEXT``
     part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
     of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
     damage: Damage | None = None

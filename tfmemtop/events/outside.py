@@ -243,7 +243,6 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     outside: Size | None = None  # bytes of `used` that processes outside this container have, where that is much
     lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures that are missing
     of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
-    remark: Text | None = None  # in older recordings: what is missing, as a sentence
 
     def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
         """Return the reading without processes that belong to no run: of those only the newest reading matters."""

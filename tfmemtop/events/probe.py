@@ -122,7 +122,7 @@ class Probe(Event, tag="probe", frozen=True):
     """How the pools of one process are read. The states of reading without the probe have events of their own.
 
     ``note`` is the engine's remark, ``unbuilt`` the reason why the probe could not be built, and ``distrust`` what of
-    it the hook does not trust. ``text`` and ``remedy`` are sentences of older recordings in place of these three.
+    it the hook does not trust.
     """
 
     origin = Origin.HOOK
@@ -130,8 +130,6 @@ class Probe(Event, tag="probe", frozen=True):
 
     pid: Number
     state: ProbeState
-    text: Text = ""
-    remedy: Text = ""
     note: ProbeNote | None = None
     detail: Text = ""
     file: Text = ""

@@ -99,8 +99,7 @@ class Replayed(Event, tag="replayed", frozen=True):
     trace's. ``requested`` is the highest sum of requested bytes at one time, without any rounding. ``kept`` is that
     sum as the last step began, ``None`` without steps. ``before`` are the bytes in use as the trace began, if it did
     not begin with the pool's first allocation.
-    ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is the reason why there are no rows. ``missing`` and
-    ``remedy`` are sentences of older recordings in place of ``unreplayed``.
+    ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is the reason why there are no rows.
     """
 
     origin = Origin.HOOK
@@ -121,8 +120,6 @@ class Replayed(Event, tag="replayed", frozen=True):
     rows: Annotated[list[SettingReplayed], Few] = msgspec.field(default_factory=list)
     smallest: Annotated[list[SmallestLimits], Few] = msgspec.field(default_factory=list)
     took_s: Seconds = 0.0
-    missing: Text | None = None
-    remedy: Text = ""
     unreplayed: Unreplayed | None = None
     detail: Text = ""
     count: Size | None = None
@@ -131,7 +128,7 @@ class Replayed(Event, tag="replayed", frozen=True):
     @property
     def is_missing(self) -> bool:
         """Whether there are no rows."""
-        return self.unreplayed is not None or self.missing is not None
+        return self.unreplayed is not None
 
     def least(self, growth: bool) -> SmallestLimits | None:
         """Return the smallest limits with growth on, or off, and garbage collection as TensorFlow sets it there."""

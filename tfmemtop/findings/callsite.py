@@ -23,8 +23,8 @@ def callsite(call: events.Requested) -> Callsite:
 def devices_made_at(hooked: Hooked) -> Callsite | None:
     """Return the line of the script at which TensorFlow made its devices.
 
-    ``None`` where that is not known: in a process that was forked after they were made, in older recordings, and where
-    making them raised an error.
+    ``None`` where that is not known: in a process that was forked after they were made, and where making them raised
+    an error.
     """
     made = hooked.initialised
     if made is None or made.error or not made.file:

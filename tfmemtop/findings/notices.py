@@ -28,7 +28,7 @@ HELPED = frozenset(
         *(K.PROCESSES_RENUMBERED, K.PROCESSES_HIDDEN, K.OUTPUT_FILE_MISSING, K.OUTPUT_FILE_FAILED),
         *(K.RECORDING_ENDED, K.SESSION_UNRECORDED, K.SESSION_TOO_LARGE, K.SESSION_DISK_FULL, K.SESSION_FILE_TAKEN),
         *(K.HOOKS_WAIT, K.ENGINE_GONE, K.ATTACH_BESIDE_SCRIPT),
-        *(K.EXPORTER_ENDED, K.EXPORTER_SILENT, K.METRICS_FILE_FAILED, K.METRICS_SD_LEFT),
+        *(K.EXPORTER_ENDED, K.METRICS_FILE_FAILED, K.METRICS_SD_LEFT),
     )
 )
 """The kinds of notice that come with a remedy."""
@@ -46,8 +46,7 @@ class Noticed(Finding):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        helped = self.notice.kind in HELPED or bool(self.notice.remedy)
-        return (Remedy(Action.AS_NOTICE_SAYS, notice=self.notice),) if helped else ()
+        return (Remedy(Action.AS_NOTICE_SAYS, notice=self.notice),) if self.notice.kind in HELPED else ()
 
     @property
     def kind(self) -> Hashable:

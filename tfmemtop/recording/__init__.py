@@ -3,7 +3,7 @@
 The file is compressed with gzip, or plain if its name ends in ``.jsonl``. The writer passes only whole lines to the
 system, so a recording is complete up to its last line, however the writer ends. The reader is lazy and tolerant: it
 keeps one line in memory, skips and counts damaged lines, and can read a file that is still being written. It can begin
-at any chunk of a compressed recording. It upgrades a recording of an older format line by line.
+at any chunk of a compressed recording.
 """
 
 from tfmemtop.recording.errors import RecordingError, Trouble

@@ -20,7 +20,7 @@ class Trouble(Enum):
     NO_FILE = "no_file"  # the path is a folder, a pipe or the like
     EMPTY = "empty"
     NO_RECORDING = "no_recording"  # the file does not begin like a recording
-    NEWER = "newer"  # a newer tfmemtop wrote it (count: its format)
+    OTHER_FORMAT = "other_format"  # another version of tfmemtop wrote it (count: its format)
     HEAD_DAMAGED = "head_damaged"  # the first line, which describes the session, is damaged
 
 

@@ -14,7 +14,6 @@ import msgspec
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
 from tfmemtop.recording.chunks import GZIP, Chunk, chunks
 from tfmemtop.recording.errors import RecordingError, Trouble, reason_of
-from tfmemtop.recording.format_1 import decode_format_1
 from tfmemtop.recording.header import LONGEST_LINE, header_of
 from tfmemtop.recording.lines import BEGINNING, Lines, Place
 from tfmemtop.recording.outline import outlined
@@ -47,7 +46,6 @@ class Recording:
     """
 
     path: Path
-    format: int
     session: Session
     damaged: int = 0
     unknown: int = 0
@@ -141,7 +139,7 @@ class Recording:
         for line in lines:
             if lines.place.offset != offset:
                 return
-            if line.startswith(_ONCE) and (event := _decode(line, self.format)) is not None and event.t in times:
+            if line.startswith(_ONCE) and (event := _decode(line)) is not None and event.t in times:
                 yield event
 
     def _of_chunk(self, file: BinaryIO, chunk: Chunk) -> Iterator[Event]:
@@ -169,7 +167,7 @@ class Recording:
         try:
             with self.path.open("rb") as file:
                 for line in Lines(file, start.place if start else _near_end(file)):
-                    if line.startswith(wanted) and (event := _decode(line, self.format)) is not None:
+                    if line.startswith(wanted) and (event := _decode(line)) is not None:
                         yield event
         except OSError as error:
             raise self._unreadable(error) from error
@@ -216,7 +214,7 @@ class Recording:
 
     def _last_of(self, lines: Iterable[bytes]) -> float | None:
         for line in reversed(deque(lines, _LAST)):
-            event = None if is_repeat(line) else _decode(line, self.format)
+            event = None if is_repeat(line) else _decode(line)
             if event is not None:
                 return event.t
         return None
@@ -224,7 +222,7 @@ class Recording:
     def _event(self, line: bytes) -> Event | None:
         if not line.strip() or is_repeat(line):
             return None
-        event = _decode(line, self.format)
+        event = _decode(line)
         if event is None and line.endswith(b"\n"):  # without a newline, the writer was killed or still writes the line
             if _is_unknown(line):
                 self.unknown += 1
@@ -269,12 +267,12 @@ def read(path: str | os.PathLike[str]) -> Recording:
     header = header_of(line)
     if header is None:
         raise RecordingError(Trouble.EMPTY if is_empty else Trouble.NO_RECORDING, path)
-    if header.format > FORMAT:
-        raise RecordingError(Trouble.NEWER, path, count=header.format)
-    session = _decode(line, header.format)
+    if header.format != FORMAT:
+        raise RecordingError(Trouble.OTHER_FORMAT, path, count=header.format)
+    session = _decode(line)
     if not isinstance(session, Session):
         raise RecordingError(Trouble.HEAD_DAMAGED, path)
-    return Recording(path, header.format, session)
+    return Recording(path, session)
 
 
 class _Typed(msgspec.Struct):
@@ -286,9 +284,9 @@ class _Typed(msgspec.Struct):
 _decode_typed = decoder(_Typed)
 
 
-def _decode(line: bytes, written_as: int) -> Event | None:
+def _decode(line: bytes) -> Event | None:
     try:
-        return decode_event(line) if written_as == FORMAT else decode_format_1(line)
+        return decode_event(line)
     except Unreadable:
         return None
 

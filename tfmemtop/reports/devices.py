@@ -82,7 +82,7 @@ def notes(reading: events.DeviceReading) -> list[str]:
     missing = reading.processes_missing
     found = [shares_missing(missing) if missing else None]
     found += [_OF_HOST] if reading.of_host else []
-    found += [*map(_lacking, reading.lacking), reading.remark]
+    found += map(_lacking, reading.lacking)
     if reading.outside is not None:
         found.insert(1, f"processes outside this container hold {format_bytes(reading.outside)}")
     return [text for text in found if text]

@@ -140,5 +140,5 @@ _UNSEEN = {
 def unseen_tensors(census: Census) -> str:
     """Return why, or where, live tensors were not looked for; empty if they were looked for everywhere."""
     if census.hidden is None:
-        return census.unseen
+        return ""
     return _UNSEEN[census.hidden].format(frozen=format_count(census.frozen or 0))

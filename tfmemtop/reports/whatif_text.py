@@ -28,7 +28,7 @@ _TEXTS = {
 def unreplayed_text(replayed: Replayed) -> str:
     """Return why there is no table: one clause, empty where there is a table."""
     if replayed.unreplayed is None:
-        return replayed.missing or ""
+        return ""
     if replayed.unbuilt is not None:
         return unbuilt_text(replayed.unbuilt, REPLAY)
     if replayed.unreplayed is Unreplayed.NO_ANSWER:
@@ -43,7 +43,7 @@ def unanswered(last_line: str) -> str:
 
 def unreplayed_remedy(replayed: Replayed) -> str:
     """Return what helps to get a table; empty where nothing is known to help."""
-    return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else replayed.remedy
+    return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else ""
 
 
 _NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again without --no-probe"

@@ -139,7 +139,7 @@ def windowless_text(told: Holders | None) -> str:
         return ""
     if told.damage is not None:
         return unread_text(told.damage, told.detail)
-    return (told.missing or "") if told.windowless is None else why_windowless(told.windowless)
+    return "" if told.windowless is None else why_windowless(told.windowless)
 
 
 def unread_text(damage: Damage, detail: str) -> str:

@@ -25,8 +25,6 @@ class TextAndRemedy(NamedTuple):
 
 def say(notice: Notice) -> TextAndRemedy:
     """Return the text of *notice*."""
-    if notice.kind is K.TEXT:
-        return TextAndRemedy(notice.detail, notice.remedy)
     detail = notice.detail
     if notice.kind is K.HOOK_FAILED and notice.part is not None:
         detail = f"{doing(notice.part, notice.of)}: {detail}"
@@ -53,8 +51,6 @@ def say_kind(
         return TextAndRemedy("")
     if kind is K.ENGINE_GONE:
         return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
-    if kind is K.EXPORTER_ENDED and not detail:  # from an older recording
-        detail = f"exit code {about}"
     text, remedy = _SAID[kind]
     return TextAndRemedy(text.format(about=about, count=count, detail=detail), remedy)
 
@@ -123,7 +119,6 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "no more metrics for Prometheus: the exporter has ended ({detail})",
         "the run goes on",
     ),
-    K.EXPORTER_SILENT: ("the exporter of the metrics for Prometheus does not answer", "the run goes on"),
     K.METRICS_FILE_FAILED: ("the metrics are not written to the file: {detail}", "the run goes on"),
     K.METRICS_SD_LEFT: (
         "the file with the address of the metrics is not removed: {detail}",

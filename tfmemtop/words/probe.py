@@ -101,7 +101,7 @@ def probe_text(told: Probe) -> str:
         return unbuilt_text(told.unbuilt, PROBE)
     if told.distrust is not None:
         return f"{_STATES.get(told.state, told.state.value)}: {distrust_text(told.distrust)}"
-    return told.text or (_STATES[told.state] if told.state is ProbeState.DIRECT else "")
+    return _STATES[told.state] if told.state is ProbeState.DIRECT else ""
 
 
 def probe_remedy(told: Probe) -> str:
@@ -110,7 +110,7 @@ def probe_remedy(told: Probe) -> str:
         return f"remove {told.file} to have it tried again, or leave the probe out with --no-probe"
     if told.note is ProbeNote.ENDED_PROCESS_UNMARKED:
         return "leave the probe out with --no-probe"
-    return unbuilt_remedy(told.unbuilt) if told.unbuilt is not None else told.remedy
+    return unbuilt_remedy(told.unbuilt) if told.unbuilt is not None else ""
 
 
 def why_unused(told: Probe | None) -> str:

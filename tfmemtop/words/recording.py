@@ -17,8 +17,8 @@ _TEXTS = {
     Trouble.NO_FILE: "{path} is no tfmemtop recording: it is not a regular file",
     Trouble.EMPTY: "{path} is no tfmemtop recording: it is empty",
     Trouble.NO_RECORDING: "{path} is no tfmemtop recording: it does not begin as one",
-    Trouble.NEWER: f"{{path}} was written by a newer tfmemtop (format {{count}}; this one reads up to {FORMAT}): "
-    "upgrade tfmemtop",
+    Trouble.OTHER_FORMAT: f"{{path}} has format {{count}}, and this tfmemtop reads format {FORMAT}: "
+    "use the version that wrote it",
     Trouble.HEAD_DAMAGED: "{path}: the first line, which describes the session, is damaged",
 }
 

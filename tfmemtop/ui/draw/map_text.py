@@ -52,7 +52,7 @@ def refusal_text(event: MemoryMap) -> str:
     if event.mapless is not None:
         most = format_count(event.count or 0)
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
-    why = damage_text(event.damage, event.detail) if event.damage is not None else event.missing or ""
+    why = damage_text(event.damage, event.detail) if event.damage is not None else ""
     if why and event.of_copy:
         return f"this pool was read without the probe, and no map could be made of it: {why}"
     return why
