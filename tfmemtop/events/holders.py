@@ -83,7 +83,6 @@ class Holders(Event, tag="holders", frozen=True):
     are packed by ``events/courses.py``: a step of ResNet-50 has 2 500 allocations with as many names, 250 kB of JSON.
     """
 
-    origin = Origin.HOOK
     keep = Newest(4, "pid", "device", first=True)
     droppable = True
 
@@ -153,7 +152,6 @@ class Trace(Event, tag="trace", frozen=True):
     recordings have neither.
     """
 
-    origin = Origin.HOOK
     keep = Newest(64, "pid", "device")
     once = True
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
-from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Latest
 from tfmemtop.events.probe import Unbuilt
 
@@ -103,7 +103,6 @@ class Replayed(Event, tag="replayed", frozen=True):
     ``remedy`` are sentences of older recordings in place of ``unreplayed``.
     """
 
-    origin = Origin.HOOK
     keep = Latest("pid", "device")
 
     pid: Number
