@@ -2,6 +2,7 @@
 
 import pytest
 
+from tfmemtop.events import OutOfMemory, decode_event, encode
 from tfmemtop.tensorflow_text import parse_exhausted as parse
 
 DEVICE = "/job:localhost/replica:0/task:0/device:"
@@ -49,3 +50,18 @@ def test_figures_without_end_are_none() -> None:
     assert parse("failed to allocate " + "9" * 5000 + " bytes").requested is None
     assert parse("failed to allocate " + "9" * 15 + "TiB").requested is None
     assert parse("failed to allocate 1.2.3MiB").requested is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"OOM when allocating tensor with shape[4] and type float on {DEVICE}{'G' * 2000}:0 by allocator bfc",
+        f"OOM when allocating tensor with shape[4] and type {'t' * 2000} on {DEVICE}GPU:{'0' * 2000} by allocator bfc",
+        f"failed to allocate 4 bytes on device ordinal {'1' * 2000}",
+        f"OOM when allocating tensor with shape[{','.join(['1'] * 2000)}] and type float",
+    ],
+    ids=["device", "dtype", "ordinal", "shape"],
+)
+def test_what_is_read_from_a_message_can_be_sent(message: str) -> None:
+    event = OutOfMemory(t=1.0, pid=1, message=message, **parse(message)._asdict())
+    assert decode_event(encode(event)) == event

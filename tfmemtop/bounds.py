@@ -33,7 +33,10 @@ Cells = Annotated[int, Meta(ge=0, le=10_000)]
 """Columns or rows of a terminal."""
 
 Name = Annotated[str, Meta(max_length=1024)]
-"""The name of a device, an allocator, a user or a host."""
+"""The name of a user, a host, an operation or an argument."""
+
+Label = Annotated[str, Meta(max_length=64)]
+"""The name of a device or an allocator, in readings of which hundreds are kept: TensorFlow's have 25 characters."""
 
 LONGEST_TEXT = 2**17
 Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]

@@ -1,9 +1,10 @@
-"""The fuzzers: ``python -m tests.corpus.fuzz [--seed N] [--count N] [hook|commands|recording|terminal …]``.
+"""The fuzzers: ``python -m tests.corpus.fuzz [--seed N] [--count N] [hook|flood|commands|recording|terminal …]``.
 
-``hook`` and ``commands`` send over the real sockets to a real engine. ``recording`` and ``terminal`` call, in this
-process, the code that the commands and the output's panel call. There must be no crash, nothing may take over 2 s,
-memory must be bounded, and the good messages sent in between must arrive. Without a kind all four run, two at a time;
-``--count`` is for all of them together.
+``hook``, ``flood`` and ``commands`` send over the real sockets to a real engine; the messages of ``flood`` fit their
+bounds, and are as large as these allow. ``recording`` and ``terminal`` call, in this process, the code that the
+commands and the output's panel call. There must be no crash, nothing may take over 2 s, memory must be bounded, and the
+good messages sent in between must arrive. Without a kind all run, two at a time; ``--count`` is for all of them
+together.
 """
 
 import argparse
@@ -16,13 +17,14 @@ from tests.corpus import fuzz_engine, fuzz_inside
 
 KINDS: dict[str, Callable[[int, int], tuple[list[str], str]]] = {
     "hook": fuzz_engine.hook,
+    "flood": fuzz_engine.flood,
     "commands": fuzz_engine.commands,
     "recording": fuzz_inside.recording,
     "terminal": fuzz_inside.terminal,
 }
-SHARES = {"hook": 0.45, "commands": 0.2, "recording": 0.1, "terminal": 0.25}
+SHARES = {"hook": 0.4, "flood": 0.05, "commands": 0.2, "recording": 0.1, "terminal": 0.25}
 """The share of each kind in the messages of a whole run."""
-_SIDE_BY_SIDE = (("hook", "recording"), ("commands", "terminal"))
+_SIDE_BY_SIDE = (("hook", "recording"), ("commands", "terminal"), ("flood",))
 
 
 def play(kind: str, seed: int, count: int) -> list[str]:

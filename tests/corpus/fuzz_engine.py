@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.corpus.running import become_init, end_all, reap
-from tests.corpus.shapes import pool
+from tests.corpus.shapes import enlarged, pool
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.start import start
 from tfmemtop.events import (
@@ -37,13 +37,17 @@ from tfmemtop.events import (
 )
 
 HANG_S = 2.0
-MEMORY_MOST = 300 << 20
+MEMORY_MOST = 120 << 20
 """The most memory in bytes that an engine may hold, whatever it receives."""
 
 _POOL = 6000
+_PACKET = 60_000  # bytes of the largest packets: the engine takes 64 KiB
+_LARGE = 6  # large packets of each kind
 _LINES = 30  # connections open at a time
 _GOOD_EVERY_S = 0.25
 _READ = 1 << 18
+_KINDS: list[type] = [*event_types(Origin.HOOK), Chunks, Window]
+"""What a hook may send."""
 _SLEEPER = ["sh", "-c", "stty raw -echo -isig; exec cat >/dev/null"]
 _FOLDERS = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME", "TMPDIR")
 
@@ -55,7 +59,8 @@ class Watched:
         become_init()
         self.folder = Path(tempfile.mkdtemp(prefix="tff-", dir="/tmp"))
         os.environ.update(dict.fromkeys(_FOLDERS, str(self.folder)))
-        launched = start(Launch(argv=_SLEEPER, cwd=str(self.folder), environment=dict(os.environ), probe=False))
+        environment = dict(os.environ)
+        launched = start(Launch(argv=_SLEEPER, cwd=str(self.folder), environment=environment, probe=False, keep=True))
         assert launched.error is None, launched.error
         self.socket = launched.socket
         self.hook_socket = str(Path(launched.socket).with_name("hook.sock"))
@@ -127,9 +132,28 @@ def _peer(line: socket.socket) -> int:
 
 def hook(seed: int, count: int) -> tuple[list[str], str]:
     """Send *count* packets on many connections. Return the troubles, and the figures in words."""
-    watched = Watched()
     chance = random.Random(seed)
-    packets = pool(union_of([*event_types(Origin.HOOK), Chunks, Window]), chance, min(_POOL, count))
+    packets = pool(union_of(_KINDS), chance, min(_POOL, count))
+    return _beside_a_good_hook(lambda path: _flood_hook(path, packets, chance, count))
+
+
+def flood(seed: int, count: int) -> tuple[list[str], str]:
+    """Send *count* packets as large as they may be, one kind after the other. Return as :func:`hook` does."""
+    chance = random.Random(seed)
+    packets = [enlarged(kind, chance, _PACKET) for kind in _KINDS for _ in range(_LARGE)]
+
+    def send(path: str) -> None:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        line.connect(path)
+        for number in range(count):
+            line.send(packets[number * len(packets) // count])
+
+    return _beside_a_good_hook(send)
+
+
+def _beside_a_good_hook(send: Callable[[str], None]) -> tuple[list[str], str]:
+    """Have a second process *send* to the socket of the hooks. Return the troubles, and the figures in words."""
+    watched = Watched()
     good = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     good.connect(watched.hook_socket)
     good.send(json.dumps({"type": "hook", "ppid": 1, "argv": ["good"], "python": "3", "executable": "good"}).encode())
@@ -150,7 +174,7 @@ def hook(seed: int, count: int) -> tuple[list[str], str]:
         good.send(json.dumps(told).encode())
         return b'"good.py","line":%d,' % number
 
-    child = _aside(lambda: _flood_hook(watched.hook_socket, packets, chance, count))
+    child = _aside(lambda: send(watched.hook_socket))
     return _meanwhile(watched, child, send_good)
 
 

@@ -3,7 +3,7 @@
 import copy
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -84,6 +84,44 @@ def bend(value: Any, chance: random.Random, times: int = 1) -> Any:
             else:
                 parent[key] = copy.deepcopy(chance.choice(_like(parent[key]) if chance.random() < 0.6 else _NASTY))
     return value
+
+
+def enlarged(kind: type, chance: random.Random, most: int) -> bytes:
+    """Return a message of *kind* that fits its bounds, with parts as large as they may be, in *most* bytes of JSON."""
+    value = sample(kind, chance)
+    data = b""
+    for _ in range(150):
+        holder, key = chance.choice(list(_places(value)))
+        before = holder[key]
+        holder[key] = _twice(before, chance)
+        made = json.dumps(value, ensure_ascii=False).encode()
+        try:
+            msgspec.convert({"t": 1.0, "pid": 1} | value, kind)
+            fits = len(made) <= most
+        except msgspec.ValidationError:
+            fits = False
+        if fits:
+            data = made
+        else:
+            holder[key] = before
+    return data or json.dumps(value).encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key, part in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(part, (dict, list)):
+            yield from _places(part)
+
+
+def _twice(part: Any, chance: random.Random) -> Any:
+    if isinstance(part, str):
+        return part + chance.choice(("x", "x", "\U0001f600")) * max(1, len(part))
+    if isinstance(part, list):
+        return part + copy.deepcopy(part)
+    if isinstance(part, dict):
+        return part | {f"{key}{len(part)}": copy.deepcopy(each) for key, each in part.items()}
+    return part
 
 
 _LONGEST, _MOST = 1000, 20

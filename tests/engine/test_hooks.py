@@ -17,7 +17,7 @@ from tests.engines import Engines
 from tfmemtop.engine.process.injection import INJECT, mark
 from tfmemtop.engine.sources import hook_absence
 from tfmemtop.engine.sources.hooks import Hooks
-from tfmemtop.engine.stream.sockets import listen
+from tfmemtop.engine.stream.sockets import listen, peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Absence,
@@ -136,6 +136,25 @@ for number in range(20_000):
     late = await engines.look(launched.socket)
     await late.until(RunEnd)
     assert len(late.all(Allocator)) <= 2 * 64
+
+
+def most_memory(engine: str) -> int:
+    """Return the most bytes that the *engine* with this socket has held until now."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(engine)
+        status = Path(f"/proc/{peer(line)[0]}/status").read_text().split()
+    return int(status[status.index("VmHWM:") + 1]) << 10
+
+
+async def test_a_flood_of_large_messages_takes_no_memory_and_is_told(engines: Engines) -> None:
+    count = 20_000
+    flood = f"for _ in range({count}): say(type='hook_error', text='x' * 20_000)\n"
+    launched = engines.launch(sys.executable, "-c", SPEAK + flood + saying(**READING), keep=True)
+    screen = await engines.look(launched.socket)
+    await screen.until(RunEnd)
+    await screen.until(Notice, lambda notice: (notice.count or 0) + len(screen.all(HookError)) == count)
+    assert len(screen.all(Allocator)) == 1  # the flood is of another kind
+    assert most_memory(launched.socket) < 120 << 20
 
 
 NAMING = """

@@ -206,6 +206,14 @@ def test_cut_anywhere_it_has_what_was_flushed_before(
     assert recording.damaged == 0
 
 
+def test_chunks_stay_as_small_whatever_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl.gz"
+    errors = [ev.HookError(t=number / 100, pid=7, text="x" * 20_000) for number in range(2_000)]
+    write(path, [SESSION, *errors])
+    assert len(starts(path)) >= 4  # 40 MB of text; the chunks would each be four times as large as the one before
+    assert list(read(path).events())[1:] == errors
+
+
 @pytest.mark.usefixtures("small_chunks")
 def test_damage_costs_no_more_than_its_chunk(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl.gz"

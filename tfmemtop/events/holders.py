@@ -83,7 +83,6 @@ class Holders(Event, tag="holders", frozen=True):
     are packed by ``events/courses.py``: a step of ResNet-50 has 2 500 allocations with as many names, 250 kB of JSON.
     """
 
-    origin = Origin.HOOK
     keep = Newest(4, "pid", "device", first=True)
     droppable = True
 
@@ -151,7 +150,6 @@ class Trace(Event, tag="trace", frozen=True):
     run has ended. ``runs`` has for each allocation of this part the run that makes it. Both are packed.
     """
 
-    origin = Origin.HOOK
     keep = Newest(64, "pid", "device")
     once = True
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Name, Number, Size, Some, Text, Variables, Words
+from tfmemtop.bounds import Change, Few, Label, Name, Number, Size, Some, Text, Variables, Words
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
 from tfmemtop.events.secrets import without_secrets
@@ -152,8 +152,8 @@ class Allocator(Event, tag="allocator", frozen=True):
     droppable = True
 
     pid: Number
-    device: Name
-    allocator: Name | None
+    device: Label
+    allocator: Label | None
     in_use: Size | None
     peak: Size | None
     pool: Size | None
@@ -177,7 +177,7 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
     reshapes = False
 
     pid: Number
-    device: Name
+    device: Label
     at: Change
     before: Size
     after: Size

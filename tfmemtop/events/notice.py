@@ -53,6 +53,7 @@ class NoticeKind(Enum):
 
     HOOK_OF_OTHER_USER = "hook_of_other_user"  # about: the user's id
     HOOK_TOO_OFTEN = "hook_too_often"  # a process connects too often as a hook; about: the process
+    HOOK_TOO_MUCH = "hook_too_much"  # a hook sends too much; about: the process; count: events left out until now
     HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
     HOOK_FAILED = "hook_failed"  # about: the process; part, of: what it was doing; detail: the error
     HOOK_UNREAD = "hook_unread"  # the hook sent data that cannot be read; about: the process; detail: why

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
-from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Latest
 from tfmemtop.events.probe import Unbuilt
 
@@ -102,7 +102,6 @@ class Replayed(Event, tag="replayed", frozen=True):
     ``unreplayed``, with ``detail``, ``count`` and ``unbuilt``, is the reason why there are no rows.
     """
 
-    origin = Origin.HOOK
     keep = Latest("pid", "device")
 
     pid: Number

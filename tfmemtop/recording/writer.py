@@ -28,6 +28,9 @@ CHUNK = 8 * MIB
 _SHARE = 4
 """A chunk is at least this many times as long as the lines that it begins with."""
 
+_LONGEST_OUTLINE = CHUNK / _SHARE
+"""Bytes. If an outline would be longer, as that of much output, there is none, and its events are not kept for it."""
+
 
 class Writer:
     """Writes events to a file, one in each line. It is compressed unless the file's name ends in :data:`PLAIN`.
@@ -53,6 +56,7 @@ class Writer:
         self._chunk = CHUNK  # bytes of text until the next chunk
         self._outline = Outline()
         self._outlined: list[Event] = []  # outline of the present chunk so far
+        self._unthinned = 0  # bytes of the present chunk that its outline would repeat, such as output
         self._once: dict[float, int] = {}  # times of events with ``once``, and the chunk that contains them
         self._chunk_at = 0  # where in the file the present chunk begins
         self._buffer: list[bytes] = []
@@ -127,7 +131,9 @@ class Writer:
         self._t = max(self._t, event.t)
         self._buffer.append(line)
         if self._packer is not None:
-            self._outlined += self._outline.add(kept)
+            self._unthinned += 0 if kept.droppable else len(line)
+            if self._unthinned < _LONGEST_OUTLINE:
+                self._outlined += self._outline.add(kept)
             if kept.once:
                 self._once[kept.t] = self._chunk_at
         self._buffered += len(line)
@@ -157,10 +163,11 @@ class Writer:
         known = self.so_far()
         so_far = b"" if known is None else self._so_far(known)
         outline = repeat(OUTLINE, self._t, [*self._outlined, *self._outline.rest()])
+        whole = max(len(outline), self._unthinned) < _LONGEST_OUTLINE
         self._outlined.clear()
-        self._chunk = max(CHUNK, _SHARE * (len(so_far) + len(outline)))
-        # The outline of a chunk that contains almost only output would repeat all of it.
-        lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if len(outline) < packer.size / 3 else b"")
+        self._unthinned = 0
+        lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if whole else b"")
+        self._chunk = max(CHUNK, _SHARE * len(lines))
         packed += packer.end()
         self._chunk_at = self._written + len(packed)
         return packed + packer.begin(self._t) + packer.add(lines)

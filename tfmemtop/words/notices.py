@@ -137,6 +137,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),
     K.HOOK_OF_OTHER_USER: ("user {about} tried to report as a hook and was refused", ""),
     K.HOOK_TOO_OFTEN: ("process {about} connects too often as a hook and was refused", ""),
+    K.HOOK_TOO_MUCH: ("process {about} sends more than can be kept: {count} of its messages were left out", ""),
     K.HOOKS_WAIT: (
         "no file descriptor is left for the hooks of more processes; they are read once others have ended",
         "raise the limit: ulimit -n",

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import socket
 from collections.abc import Callable
@@ -23,9 +24,11 @@ from tfmemtop.events import (
     PoolGrowth,
     PutDown,
     Unreadable,
+    Window,
     decode_from_hook,
 )
 from tfmemtop.tensorflow_text import parse_exhausted
+from tfmemtop.units import MIB
 
 PACKET = 64 * 1024
 DEVICES = 64
@@ -38,6 +41,10 @@ _A_SECOND = 1000
 """Readings that all hooks together should send in a second. Each costs 25 to 50 µs here, and as much in a screen."""
 _FULL_PACE = 100
 """So many allocators are read as often as the user requested. If there are more, they are read less often."""
+_READINGS_A_SECOND, _OTHERS_A_SECOND = MIB // 2, MIB // 16
+"""Bytes that a process may send in a second of each kind of readings, and of each kind of other messages."""
+_BURST_S = 4  # it may send as many seconds' bytes at once
+_EACH = 256  # bytes that a message costs here besides its text
 
 
 class _Connection:
@@ -49,8 +56,32 @@ class _Connection:
         self.complained = False
 
 
+class _Process:
+    """What the hooks of one process have sent: the devices that they named, and what they may still send."""
+
+    def __init__(self) -> None:
+        self.devices: set[str] = set()
+        self.left_out = 0  # events
+        self._left: dict[type, tuple[float, float]] = {}  # bytes, and when they were counted
+
+    def may_send(self, message: Event | PutDown, size: int, t: float) -> bool:
+        """Return whether *message*, of *size* bytes, is within what the process may send of its kind."""
+        a_second = _OTHERS_A_SECOND if isinstance(message, Event) and not message.droppable else _READINGS_A_SECOND
+        left, then = self._left.get(type(message), (math.inf, t))
+        left = min(left + (t - then) * a_second, _BURST_S * a_second) - size - _EACH
+        if left < 0:
+            self.left_out += 1
+            return False
+        self._left[type(message)] = left, t
+        return True
+
+
 class Hooks:
-    """All connected hooks. Each packet becomes an event. The first invalid one of a connection becomes a HookError."""
+    """All connected hooks. Each packet becomes an event. The first invalid one of a connection becomes a HookError.
+
+    A process that sends more than it may loses the rest, and a notice says so. So neither the backlog nor a reader or a
+    recording grows faster than a known pace, whatever runs amok in the script.
+    """
 
     def __init__(
         self, stream: Stream, listener: socket.socket, take_file: Callable[[PutDown], None] = lambda _: None
@@ -59,8 +90,8 @@ class Hooks:
         self._stream = stream
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
-        self._devices: dict[int, set[str]] = {}  # by process: the devices that it has reported
-        self._named = 0  # the number of all these devices
+        self._processes: dict[int, _Process] = {}
+        self._named = 0  # the number of all devices that they have reported
         self._pace_s = 0.0  # the least time between two readings of an allocator, as sent to the hooks
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
@@ -99,7 +130,9 @@ class Hooks:
                 self._readable(connection, _DRAINED)
                 self._close(connection)
         self.seen.discard(pid)
-        self._named -= len(self._devices.pop(pid, ()))
+        if (process := self._processes.pop(pid, None)) is not None:
+            self._named -= len(process.devices)
+            self._tell_left_out(pid, process.left_out)
         self._keep_pace()
 
     def close(self) -> None:
@@ -172,7 +205,7 @@ class Hooks:
         except Unreadable as error:
             self._complain(connection, HookTrouble.UNREAD, str(error))
             return
-        if not self._may_tell(connection.pid, getattr(event, "device", None)):
+        if not self._may_send(connection.pid, event, len(packet)):
             return
         if not isinstance(event, Event):
             self._take_file(event)
@@ -190,18 +223,30 @@ class Hooks:
             event = msgspec.structs.replace(event, **parse_exhausted(event.message)._asdict())
         self._stream.publish(event)
 
-    def _may_tell(self, pid: int, device: str | None) -> bool:
-        """Return whether process *pid* may report *device*: it may if it has not reported too many others."""
-        named = self._devices.setdefault(pid, set())
-        if device is None or device in named:
-            return True
-        if len(named) < DEVICES:
-            named.add(device)
-            self._named += 1
+    def _may_send(self, pid: int, message: Event | PutDown, size: int) -> bool:
+        """Return whether process *pid* may send *message*, of *size* bytes.
+
+        It may not if it has named too many devices, or has sent too much of this kind.
+        """
+        process = self._processes.setdefault(pid, _Process())
+        devices = message.pools if isinstance(message, Window) else [getattr(message, "device", None)]
+        new = {device for device in devices if device is not None} - process.devices
+        if len(process.devices) + len(new) > DEVICES:
+            self._stream.notice("left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
+            return False
+        if not process.may_send(message, size, self._stream.now()):
+            if process.left_out & (process.left_out - 1) == 0:  # each time that there are twice as many
+                self._tell_left_out(pid, process.left_out)
+            return False
+        if new:
+            process.devices |= new
+            self._named += len(new)
             self._keep_pace()
-            return True
-        self._stream.notice("left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
-        return False
+        return True
+
+    def _tell_left_out(self, pid: int, count: int) -> None:
+        if count:
+            self._stream.notice("left-out-messages", NoticeKind.HOOK_TOO_MUCH, about=pid, count=count)
 
     def _keep_pace(self) -> None:
         """If there are very many allocators, have each of them read less often.
@@ -226,11 +271,15 @@ class Hooks:
     def _complain(self, connection: _Connection, kind: HookTrouble, why: str = "", count: int | None = None) -> None:
         if not connection.complained:
             connection.complained = True
-            self._stream.publish(HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count))
+            error = HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count)
+            if self._may_send(connection.pid, error, len(why)):
+                self._stream.publish(error)
 
     def _close(self, connection: _Connection) -> None:
         asyncio.get_running_loop().remove_reader(connection.sock)
         self._connections.pop(connection.sock.fileno(), None)
         connection.sock.close()
         if connection.introduced and not connection.goodbye:
-            self._stream.publish(HookEnd(t=self._stream.now(), pid=connection.pid, reason=HookEnding.LOST))
+            end = HookEnd(t=self._stream.now(), pid=connection.pid, reason=HookEnding.LOST)
+            if self._may_send(connection.pid, end, 0):
+                self._stream.publish(end)
