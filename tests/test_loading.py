@@ -23,8 +23,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         # before the script starts
         ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.findings", "tfmemtop.state")),
         ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "tfmemtop.metrics")),
-        ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state")),
-        ("import tfmemtop.metrics.page", ("asyncio", "ssl", "http.client", "socketserver")),
+        ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

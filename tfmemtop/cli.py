@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from tfmemtop.charset import fit_streams
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.parser import parse
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
 from tfmemtop.words.failure import describe
@@ -27,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return refusal.exit_code
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

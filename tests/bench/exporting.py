@@ -36,7 +36,7 @@ from tfmemtop.metrics.page import Page
 from tfmemtop.metrics.watched import Watched
 
 BOUND_MS = 5.0
-BOUND_MB = 5.0
+BOUND_MB = 10.0
 BOUND_READINGS = 0.99
 """As a share of the readings that are taken while nobody scrapes."""
 _SETTLE_S = 5.0

@@ -27,7 +27,7 @@ from tfmemtop.cluster.text import in_short
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.events import RunEnd, Session
 from tfmemtop.help import topic
-from tfmemtop.metrics.whose import whose
+from tfmemtop.metrics.files import session_labels
 from tfmemtop.recording import read
 from tfmemtop.state.fold import apply
 from tfmemtop.state.views import panels
@@ -285,7 +285,7 @@ def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
             url = stack.enter_context(served(watched(event for event in stream if event.t < end - 2)))
             target = {
                 "targets": [urlsplit(url).netloc],
-                "labels": {name: label for name, label in whose(session).items() if label},
+                "labels": {name: label for name, label in session_labels(session).items() if label},
             }
             (folder / f"{name}.json").write_text(json.encode([target]).decode())
         yield

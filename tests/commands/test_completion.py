@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pexpect
@@ -12,25 +13,30 @@ import pytest
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tests.starting import PROGRAM, Start, ended
-from tfmemtop.commands import DEFAULT, NAMES
-from tfmemtop.commands.parser import parse, parser_of
-from tfmemtop.commands.shells import bash, described, fish, zsh
+from tfmemtop.commands import NAMES
+from tfmemtop.commands.parser import parsers
 from tfmemtop.help import topics
 
 pytestmark = pytest.mark.programs
 
-COMMANDS = set(NAMES) - {DEFAULT, "once"}
+COMMANDS = set(NAMES)
+
+
+@cache
+def script_for(shell: str) -> str:
+    """Return the script that the program prints for *shell*."""
+    return subprocess.run([PROGRAM, "completion", shell], capture_output=True, text=True, check=True).stdout
 
 
 def in_bash(line: str, folder: Path) -> set[str]:
-    """Return what bash offers for the last word of *line*; ``<files>`` if it completes names of files."""
+    """Return what bash offers for the last word of *line*, in *folder*."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     asked = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _tfmemtop; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    program = "compopt() { echo '<files>'; }\n" + bash(described()) + asked
+    program = "compopt() { :; }\n" + script_for("bash") + asked
     done = subprocess.run(["bash", "--norc", "-c", program], cwd=folder, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    return set(done.stdout.split())
+    return set(done.stdout.splitlines()) - {""}
 
 
 SHELLS = pytest.mark.parametrize(
@@ -40,32 +46,32 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop co", {"compare", "completion", "convert"}),
         ("tfmemtop --growth o", {"on", "off"}),
         ("tfmemtop --allocator ", {"bfc", "cuda_malloc_async", "script"}),
-        ("tfmemtop --growth = of", {"off"}),  # bash treats = as a word
         ("tfmemtop --readonly att", {"attach"}),
-        ("tfmemtop --record rec", {"<files>"}),
-        ("tfmemtop record -o ", {"<files>"}),
+        ("tfmemtop --record my", {"my run.jsonl"}),
+        ("tfmemtop record -o ", {"my run.jsonl"}),
         ("tfmemtop --memory-limit ", set()),
         ("tfmemtop record --allo", {"--allocator"}),
         ("tfmemtop fit --t", {"--to", "--trace", "--tries"}),
-        ("tfmemtop replay ", {"<files>"}),
+        ("tfmemtop replay ", {"my run.jsonl"}),
         ("tfmemtop replay run.jsonl ", set()),
-        ("tfmemtop compare run.jsonl ", {"<files>"}),
+        ("tfmemtop compare run.jsonl ", {"my run.jsonl"}),
         ("tfmemtop holders --by ", {"layer", "op", "kind", "shape", "line"}),
         ("tfmemtop help out-", {"out-of-memory"}),
-        ("tfmemtop completion ", {"bash", "zsh", "fish"}),
-        ("tfmemtop -- python train.py --gr", {"<files>"}),
+        ("tfmemtop completion ", {"bash", "zsh", "fish", "tcsh"}),
+        ("tfmemtop -- python train.py --gr", set()),
     ],
 )
 
 
 @SHELLS
 def test_bash_offers_what_the_command_line_takes(line: str, offered: set[str], tmp_path: Path) -> None:
+    (tmp_path / "my run.jsonl").touch()
     assert in_bash(line, tmp_path) == offered
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_bash_offers_every_option_of_a_command_and_no_other(name: str, tmp_path: Path) -> None:
-    assert in_bash(f"tfmemtop {name} -", tmp_path) == set(parser_of(name).flags)
+    assert in_bash(f"tfmemtop {name} -", tmp_path) == set(parsers()[name].load().flags())
 
 
 def test_the_pages_of_the_manual_are_offered(tmp_path: Path) -> None:
@@ -95,13 +101,6 @@ def test_attach_is_offered_the_sessions_that_run(start: Start, home: Path, monke
     assert session.id in offered and past not in offered
 
 
-def test_the_command_prints_what_the_shell_reads(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, script in (("bash", bash), ("zsh", zsh), ("fish", fish)):
-        call = parse(["completion", name])
-        assert call.run(call.arguments) == 0
-        assert capsys.readouterr().out == script(described())
-
-
 def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected: str) -> None:
     """Type *line* and a Tab into a real *shell*, and wait until it shows *expected*."""
     environment = {**os.environ, "TERM": "vt100", "HOME": str(script.parent), "PS1": "$ "}
@@ -123,17 +122,18 @@ def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected:
 
 def test_tab_in_a_real_bash_completes(tmp_path: Path) -> None:
     script = tmp_path / "made"
-    script.write_text(bash(described()))
+    script.write_text(script_for("bash"))
     (tmp_path / "my run.jsonl").write_text("")
     source = f"bind 'set enable-bracketed-paste off'; source {script}"
     pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop rec", "tfmemtop record ")
     pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop replay my", "tfmemtop replay my\\ run.jsonl ")
+    pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop -- cat my", "cat my\\ run.jsonl ")
 
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
 def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
     script = tmp_path / "made"
-    script.write_text(zsh(described()))
+    script.write_text(script_for("zsh"))
     (tmp_path / "my run.jsonl").write_text("")
     source = f"autoload -U compinit; compinit -u; source {script}"
     for line, expected in {
@@ -142,6 +142,7 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
         "tfmemtop fit --tri": "fit --tries",
         "tfmemtop help out-": "help out-of-memory",
         "tfmemtop replay my": "replay my\\ run.jsonl",
+        "tfmemtop -- cat my": "cat my\\ run.jsonl",
     }.items():
         pressed_tab(["zsh", "-f", "-i"], script, source, line, expected)
 
@@ -156,11 +157,12 @@ def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
         ("tfmemtop record -o my", {"my run.jsonl"}),
         ("tfmemtop replay my", {"my run.jsonl"}),
         ("tfmemtop help out-", {"out-of-memory"}),
+        ("tfmemtop -- cat my", {"my run.jsonl"}),
     ],
 )
 def test_a_real_fish_completes(line: str, offered: set[str], tmp_path: Path) -> None:
     script = tmp_path / "made"
-    script.write_text(fish(described()))
+    script.write_text(script_for("fish"))
     (tmp_path / "my run.jsonl").write_text("")
     program = f"source {script}; complete -C '{line}'"
     done = subprocess.run(
@@ -168,3 +170,10 @@ def test_a_real_fish_completes(line: str, offered: set[str], tmp_path: Path) -> 
     )
     assert done.stderr == ""
     assert {entry.partition("\t")[0] for entry in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.skipif(not shutil.which("tcsh"), reason="tcsh is not installed")
+def test_a_real_tcsh_completes(tmp_path: Path) -> None:
+    script = tmp_path / "made"
+    script.write_text(script_for("tcsh"))
+    pressed_tab(["tcsh", "-f"], script, f"set autolist; source {script}", "tfmemtop rec", "tfmemtop record")

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tfmemtop.cli import main
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.parser import parse
-from tfmemtop.commands.refusal import Refusal
 
 
 @pytest.fixture
@@ -66,5 +67,4 @@ def test_a_mistake_is_refused_in_one_line_that_names_the_file(configured: Path, 
 def test_help_is_shown_whatever_the_file_says(configured: Path) -> None:
     configured.write_text("nonsense")
     for line in ("--help", "help", "record --help", "--version"):
-        call = parse(line.split())
-        assert call.run(call.arguments) == 0
+        assert main(line.split()) == 0

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tfmemtop import events as ev
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.attach import choose
 from tfmemtop.commands.once import table
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings

@@ -19,8 +19,8 @@ from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
 from tests.ui.recorded import Recorded
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
+from tfmemtop.cli import main
 from tfmemtop.commands import once
-from tfmemtop.commands.parser import parse
 from tfmemtop.engine.sources.foreign import Foreign, tell_apart
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
@@ -244,9 +244,7 @@ def test_once_prints_it_too(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     real = once.read
     monkeypatch.setattr(once, "read", lambda _, outside: real(reader(table), translator(case.local)))
     for flags in (["--once"], ["--once", "--json"]):
-        arguments = parse(flags).arguments
-        assert isinstance(arguments, once.Arguments)
-        assert once.run(arguments) == 0
+        assert main(flags) == 0
     printed, said = capsys.readouterr()
     lines = [" ".join(line.split()) for line in printed.splitlines()]
     for line in case.once:

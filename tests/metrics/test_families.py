@@ -2,16 +2,18 @@
 
 from collections import Counter
 
+import msgspec
 import pytest
+from prometheus_client.metrics_core import Metric
 
-from tests.metrics.scraping import RECORDINGS, events_until, watched
+from tests.metrics.scraping import RECORDINGS, events_until, parsed, watched
 from tests.streams import GIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.events import HookEnd, HookEnding
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
-from tfmemtop.metrics.families import LABELS, Family, Kind, families, key_of, snake
+from tfmemtop.metrics.families import LABELS, PREFIX, families, key_of, snake, text_of
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.words.metrics import HELP
@@ -19,18 +21,23 @@ from tfmemtop.words.metrics import HELP
 NAMES = sorted(path.name for path in RECORDINGS.glob("*.jsonl"))
 
 
-def seen(name: str, share: float) -> tuple[State, dict[str, Family]]:
+def seen(name: str, share: float) -> tuple[State, dict[str, Metric]]:
     state = State()
     for event in events_until(name, share):
         apply(state, event)
-    return state, {family.name: family for family in families(state, {})}
+    return state, named(families(state, {}))
 
 
-def by(family: Family | None, *labels: str) -> Counter[tuple[str, ...]]:
+def named(found: list[Metric]) -> dict[str, Metric]:
+    """Return the families by the names that their samples have after the prefix."""
+    return {family.samples[0].name.removeprefix(PREFIX): family for family in found}
+
+
+def by(family: Metric | None, *labels: str) -> Counter[tuple[str, ...]]:
     """Return the sums of a family's samples by these labels."""
     found: Counter[tuple[str, ...]] = Counter()
-    for own, number in family.samples if family else ():
-        found[tuple(own[label] for label in labels)] += int(number)
+    for sample in family.samples if family else ():
+        found[tuple(sample.labels[label] for label in labels)] += int(sample.value)
     return found
 
 
@@ -39,11 +46,11 @@ def by(family: Family | None, *labels: str) -> Counter[tuple[str, ...]]:
 def test_no_series_comes_twice_and_none_names_a_process_or_a_command(name: str, share: float) -> None:
     state, found = seen(name, share)
     pids = {str(pid) for pid in state.processes}
-    for family in found.values():
-        series = [tuple(labels.values()) for labels, _ in family.samples]
-        assert len(set(series)) == len(series), family.name
-        for labels, _ in family.samples:
-            assert set(labels) <= set(LABELS[family.name])
+    for metric, family in found.items():
+        series = [tuple(sample.labels.values()) for sample in family.samples]
+        assert len(set(series)) == len(series), metric
+        for labels in (sample.labels for sample in family.samples):
+            assert set(labels) <= set(LABELS[metric])
             values = {value for label, value in labels.items() if label not in ("run", "index")}
             assert not values & pids
             words = state.run.argv if state.run else ()
@@ -59,7 +66,7 @@ def test_context_pool_and_outside_add_up_to_the_process_total(name: str) -> None
         for event in events[told:]:
             apply(state, event)
         told = len(events)
-        found = {family.name: family for family in families(state, {})}
+        found = named(families(state, {}))
         outside, context = by(found.get("outside_bytes"), "uuid"), by(found.get("context_bytes"), "uuid")
         pool = by(found.get("pool_bytes"), "uuid")
         for gpu, total in by(found.get("process_total_bytes"), "uuid").items():
@@ -74,7 +81,7 @@ def test_a_recorded_gpu_has_every_metric() -> None:
     assert set(LABELS) - set(found) <= {"finding"}
     (card,) = by(found["device_memory_total_bytes"], "uuid")
     assert card[0].startswith("GPU-")
-    assert found["steps_total"].kind is Kind.COUNTER and found["in_use_bytes"].kind is Kind.GAUGE
+    assert found["steps_total"].type == "counter" and found["in_use_bytes"].type == "gauge"
 
 
 def test_two_gpus_have_a_pool_each() -> None:
@@ -86,7 +93,7 @@ def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_f
     state, found = seen("cpu-demo.jsonl", 1.0)
     assert "in_use_bytes" not in found and by(found["peak_bytes"], "device")
     assert by(found["running"], "run") == {("2",): 0}
-    last = {family.name: family for family in families(state, {}, last=True)}
+    last = named(families(state, {}, last=True))
     assert by(last["in_use_bytes"], "device")
 
 
@@ -94,7 +101,7 @@ def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_f
 def test_what_the_exporter_leaves_out_changes_nothing(name: str) -> None:
     _, found = seen(name, 0.9)
     needed = [event for event in events_until(name, 0.9) if not isinstance(event, UNUSED)]
-    told = {family.name: family for family in watched(needed).look("first")[0]}
+    told = named(watched(needed).look("first"))
     for families_of in (told, found):
         families_of.pop("in_use_high_bytes", None)
     assert told == found
@@ -112,7 +119,7 @@ def two_processes(first_until: float) -> State:
 
 
 def test_processes_on_one_gpu_are_added_up_while_they_are_there() -> None:
-    found = {family.name: family for family in families(two_processes(19.0), {})}
+    found = named(families(two_processes(19.0), {}))
     assert by(found["in_use_bytes"], "uuid", "device", "run") == {("GPU-0", "GPU:0", "1"): 2 * GIB}
     assert by(found["peak_bytes"], "uuid") == {("GPU-0",): GIB}
 
@@ -124,14 +131,14 @@ def test_the_last_figures_are_not_those_of_processes_that_came_one_after_the_oth
     state = two_processes(first_until)
     for pid in (100, 101):
         apply(state, HookEnd(t=21.0, pid=pid, reason=HookEnding.EXIT))
-    assert "in_use_bytes" not in {family.name for family in families(state, {})}
-    last = {family.name: family for family in families(state, {}, last=True)}
+    assert "in_use_bytes" not in named(families(state, {}))
+    last = named(families(state, {}, last=True))
     assert by(last["in_use_bytes"], "uuid") == {("GPU-0",): together * GIB}
 
 
 def test_the_findings_are_those_of_the_rules() -> None:
     state, found = seen("cpu-oom.jsonl", 1.0)
-    told = {(labels["key"], labels["severity"]) for labels, _ in found["finding"].samples}
+    told = {(labels["key"], labels["severity"]) for labels in (sample.labels for sample in found["finding"].samples)}
     assert told == {(key_of(finding), finding.severity.name.lower()) for finding in findings(state)}
     assert "run_ended" in told.pop() or told
 
@@ -147,3 +154,8 @@ def test_every_metric_is_explained_and_stands_in_the_manual_as_does_every_key() 
     ours = {kind.__name__ for kind in kinds(Finding) if kind.__module__.startswith("tfmemtop.")}
     keys = {snake(name) for name in ours - {"DeviceFinding", "Noticed"}}
     assert {key for key in keys if f"`{key}`" not in page} == set()
+
+
+def test_a_host_whose_name_is_no_text_is_exported() -> None:
+    text = text_of(families(fold([msgspec.structs.replace(session(), host="a\udce4"), run()]), {})).decode()
+    assert {dict(labels)["host"] for _, labels in parsed(text)} == {"a?"}

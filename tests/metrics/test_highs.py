@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.metrics.scraping import events_until, scrape, served, value
 from tests.streams import MIB
 from tfmemtop.events import Allocator
-from tfmemtop.metrics.highs import READERS, Highs, Lately
-from tfmemtop.metrics.watched import Watched
+from tfmemtop.metrics.watched import READERS, Highs, Lately, Watched
 
 PLACE = ("", "CPU:0")
 
@@ -26,16 +25,6 @@ def test_each_reader_sees_the_highest_of_its_own_interval(steps: list[tuple[str,
             continue
         assert highs.take(reader).get(PLACE) == max(sizes[looked.get(reader, 0) :], default=None)
         looked[reader] = len(sizes)
-
-
-def test_what_a_reader_has_not_got_is_in_its_next_look() -> None:
-    highs = Highs()
-    highs.add(PLACE, 7)
-    marks = highs.take("a")
-    highs.add(PLACE, 3)
-    highs.give_back("a", marks)
-    assert highs.take("a") == {PLACE: 7}
-    assert highs.take("a") == {}
 
 
 def test_a_thousand_readers_cost_no_more_than_a_few() -> None:

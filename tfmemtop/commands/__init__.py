@@ -1,20 +1,16 @@
 """One file for each command of ``tfmemtop``. Each has:
 
-- a docstring, which is the command's help (its lines ``usage:`` and ``example:`` are used in refusals as well),
-- ``declare(parser)``, which adds the command's options, and
+- a docstring, which is the command's help: the first line is listed by ``tfmemtop --help``, the lines ``usage:`` and
+  ``example:`` are used in refusals as well,
+- ``Arguments``, the class of the command's options, if it has any,
+- ``declare(parser)``, which adds these options, and
 - ``run(arguments)``, which does the work and returns the exit code.
 
-To add a command, write its file and add its name to :data:`NAMES`.
+To add a command, write its file and add its name to :data:`NAMES`. The file ``live.py`` is for ``tfmemtop`` without the
+name of a command.
 """
 
-DEFAULT = "live"
-"""The command that runs if none is named: ``tfmemtop -- COMMAND…`` and ``tfmemtop``."""
-
-ONCE = "--once"
-"""The command ``once`` as the user types it."""
-
 NAMES = (
-    DEFAULT,
     "demo",
     "record",
     "attach",
@@ -30,8 +26,18 @@ NAMES = (
     "dashboard",
     "fit",
     "doctor",
-    "once",
     "completion",
     "help",
 )
 """The commands in the order of the help."""
+
+
+class Refusal(Exception):
+    """A command cannot be carried out.
+
+    The message is one line for the user, printed to stderr after ``tfmemtop:``. ``exit_code`` is the exit code.
+    """
+
+    def __init__(self, message: str, exit_code: int = 2) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

@@ -18,13 +18,12 @@ import shlex
 import time
 from pathlib import Path
 
-from tfmemtop.commands import values
-from tfmemtop.commands.arguments import ScreenArguments, add_record_option, add_screen_options
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
 from tfmemtop.commands.known_sessions import going
 from tfmemtop.commands.launching import file_for, working_folder
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import note, say
 from tfmemtop.commands.screen import script_terminal_size, terminal_size
 from tfmemtop.engine.process.launch import Launch, Launched
@@ -63,7 +62,6 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the session or process, and the options of the screen."""
-    parser.arguments = Arguments
     parser.add_argument(
         "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
     )
@@ -74,7 +72,7 @@ def declare(parser: Parser) -> None:
     process.add_argument(
         "--interval",
         metavar="SECONDS",
-        type=values.seconds(0.05, 60),
+        type=seconds(0.05, 60),
         help=f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
     )
     add_record_option(parser)

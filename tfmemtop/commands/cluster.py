@@ -17,10 +17,9 @@ from pathlib import Path
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
 from tfmemtop.cluster.watch import Asking, Seen
-from tfmemtop.commands import values
-from tfmemtop.commands.arguments import ScreenArguments
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import ScreenArguments, file_name, seconds
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.reports.cluster import as_json, table
@@ -49,22 +48,21 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the server, and the options of the screen."""
-    parser.arguments = Arguments
     server = parser.add_argument_group("for the server")
     server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
     server.add_argument(
         "--job", metavar="J", help="show only this job: the scheduler's number, or the name in Prometheus"
     )
     server.add_argument(
-        "--token-file", metavar="FILE", type=values.file, help="a file with the bearer token that the server wants"
+        "--token-file", metavar="FILE", type=file_name, help="a file with the bearer token that the server wants"
     )
     server.add_argument(
-        "--login-file", metavar="FILE", type=values.file, help="a file with USER:PASSWORD that the server wants"
+        "--login-file", metavar="FILE", type=file_name, help="a file with USER:PASSWORD that the server wants"
     )
     server.add_argument(
         "--refresh",
         metavar="SECONDS",
-        type=values.seconds(1, 3600),
+        type=seconds(1, 3600),
         help="time between two refreshes, 1 to 3600 (default 5); longer if the answers take long",
     )
     screen = parser.add_argument_group("for the screen")

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.known_sessions import alive, recorded
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.reports.compare import table, to_json
@@ -37,7 +36,7 @@ from tfmemtop.state.ranks import Rank
 from tfmemtop.words import usage
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``first``, ``second`` and ``more`` are recordings, as ``FILE`` or ``FILE:N``."""
 
     first: str | None = None
@@ -48,7 +47,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the recordings."""
-    parser.arguments = Arguments
     parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
     parser.add_argument(
         "second",

@@ -1,13 +1,16 @@
 """The user's file of options, ``~/.config/tfmemtop/config.toml``. The options on the command line override it."""
 
+import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from tfmemtop.commands.refusal import Refusal
+from tfmemtop.commands import Refusal
 from tfmemtop.home import home
-from tfmemtop.words import command_line
 
+_TYPED_ONLY = {"--record", "--once", "--json", "--loop", "--help", "--version"}
+"""Options that the file cannot contain."""
 _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
 
 
@@ -18,12 +21,23 @@ def path() -> Path:
     return folder / "tfmemtop" / "config.toml"
 
 
-def read() -> Mapping[str, object]:
-    """Return the file's entries by name; empty if there is no file.
+def configured(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Return the values in the file by the names of their attributes, as *parser* parses them.
 
     Raises:
-        Refusal: the file cannot be read, is too large, or is not TOML.
+        Refusal: the file cannot be read, is too large, or is not TOML, or an entry is not valid.
     """
+    entries = _read()
+    if not entries:
+        return {}
+    try:
+        found = parser.parse_known_args(list(_words(entries, parser)))[0]
+    except Refusal as refusal:
+        raise Refusal(f"{path()}: {refusal}") from None
+    return {name: value for name, value in vars(found).items() if name.replace("_", "-") in entries}
+
+
+def _read() -> Mapping[str, object]:
     file = path()
     try:
         with file.open("rb") as opened:
@@ -33,7 +47,7 @@ def read() -> Mapping[str, object]:
     except OSError as error:
         raise Refusal(f"{file}: {error.strerror}") from error
     if len(text) > _LARGEST:
-        raise Refusal(command_line.file_too_large(str(file), _LARGEST // 1024))
+        raise Refusal(f"{file}: the file is larger than {_LARGEST // 1024} KiB")
     from msgspec import DecodeError, toml  # imported only here, because most users have no such file
 
     try:
@@ -42,23 +56,18 @@ def read() -> Mapping[str, object]:
         raise Refusal(f"{file}: {error}") from error
 
 
-def words(entries: Mapping[str, object], known: Mapping[str, bool]) -> list[str]:
-    """Return *entries* as words of a command line.
-
-    *known* has the options that the file may contain, each with whether it takes a value.
-
-    Raises:
-        Refusal: an entry is not one of these options, or its value is of the wrong kind.
-    """
-    found = []
+def _words(entries: Mapping[str, object], parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield *entries* as words of a command line."""
+    takes_value = {flag: action.nargs != 0 for action in parser._actions for flag in action.option_strings}
     for name, value in entries.items():
         flag = f"--{name}"
-        if flag not in known:
-            raise Refusal(command_line.no_configured_option(str(path()), name))
-        if known[flag] and isinstance(value, str | int | float) and not isinstance(value, bool):
-            found.append(f"{flag}={value}")
-        elif not known[flag] and isinstance(value, bool):
-            found += [flag] * value
-        else:
-            raise Refusal(command_line.wrong_kind(str(path()), name, takes_value=known[flag]))
-    return found
+        if flag not in takes_value or flag in _TYPED_ONLY:
+            raise Refusal(f"there is no option {name!r}; see tfmemtop help config")
+        if takes_value[flag] and isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield f"{flag}={value}"
+        elif takes_value[flag]:
+            raise Refusal(f'{name} has to be a number, or text in quotes such as "4G"')
+        elif not isinstance(value, bool):
+            raise Refusal(f"{name} has to be true or false")
+        elif value:
+            yield flag

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tfmemtop.commands import values
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import file_name
 from tfmemtop.commands.known_sessions import recording_of
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.refusal import Refusal
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.saying import say, tell_json
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
@@ -28,7 +27,7 @@ STDOUT = Path("-")
 _PRINT_AT = 1 << 16  # bytes
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``file`` is the recording; ``output`` is the file to write, or :data:`STDOUT`."""
 
     file: str
@@ -37,9 +36,8 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the two files."""
-    parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", help="a recording or a session")
-    parser.add_argument("output", metavar="OUT", type=values.file, help="the file to write, or -")
+    parser.add_argument("output", metavar="OUT", type=file_name, help="the file to write, or -")
 
 
 def run(arguments: Arguments) -> int:

@@ -6,7 +6,7 @@ example: tfmemtop dashboard
 Save it to a file and import that in Grafana (Dashboards, New, Import). See also: tfmemtop help metrics.
 """
 
-from tfmemtop.commands.parser import Arguments, Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.saying import tell
 from tfmemtop.metrics.dashboard import dashboard
 
@@ -15,7 +15,7 @@ def declare(parser: Parser) -> None:
     """Declare nothing: this command has no options."""
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: BaseArguments) -> int:
     """Print the dashboard as JSON; return 0."""
     tell(dashboard().splitlines())
     return 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import (
     add_alert_options,
     add_export_options,
@@ -25,7 +26,6 @@ from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.live import Arguments as LiveArguments
 from tfmemtop.commands.live import show
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
@@ -48,7 +48,6 @@ class Arguments(LiveArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
-    parser.arguments = Arguments
     add_run_options(parser)
     add_alert_options(parser)
     add_export_options(parser)

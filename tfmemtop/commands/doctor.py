@@ -18,8 +18,7 @@ import msgspec
 
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.launching import working_folder
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser, Trailing
+from tfmemtop.commands.parser import BaseArguments, Parser, Trailing
 from tfmemtop.commands.saying import takes_colours, tell_coloured, tell_json
 from tfmemtop.commands.screen import SMALLEST
 from tfmemtop.doctor import here, inside
@@ -32,7 +31,7 @@ _ANSWERS_S = 12.0  # more than the time limit for the command's Python
 _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``command`` is the command that the user wants to run later."""
 
     json: bool = False
@@ -40,7 +39,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the command, and the form of the output."""
-    parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     add_json_option(parser)
 

@@ -17,15 +17,14 @@ from typing import Any
 
 import msgspec
 
-from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
 from tfmemtop.commands.building import build_for
 from tfmemtop.commands.fit_largest import FitLargest, tell_largest
 from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.launching import ask_machine, make_launch
 from tfmemtop.commands.limits import bounds, resolve
 from tfmemtop.commands.parser import Parser, Trailing
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.stream.folders import output_folder
@@ -87,21 +86,18 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run except for the limit itself, and those of the search."""
-    parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
-    parser.instead = {"--memory-limit": ("--from", "--to"), "--cpu-pool": ("--from", "--to")}
     fit = parser.add_argument_group("for the search")
-    seconds, steps = values.seconds(1, SECONDS_MOST), values.count(STEPS_MOST)
     fit.add_argument(
         "--seconds",
         metavar="N",
-        type=seconds,
+        type=seconds(1, SECONDS_MOST),
         help=f"how many seconds a try must run, 1 to {SECONDS_MOST} (default {SECONDS:g})",
     )
     fit.add_argument(
         "--steps",
         metavar="N",
-        type=steps,
+        type=whole_number(STEPS_MOST),
         help="how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
     )
     fit.add_argument(
@@ -117,7 +113,7 @@ def declare(parser: Parser) -> None:
     fit.add_argument(
         "--tries",
         metavar="N",
-        type=values.count(TRIES_MOST),
+        type=whole_number(TRIES_MOST),
         help=f"the largest number of tries, 1 to {TRIES_MOST} (default {TRIES})",
     )
     add_run_options(parser, sizes=False)

@@ -8,19 +8,16 @@ import re
 import shutil
 import sys
 
-from tfmemtop.commands import NAMES
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser, parser_of
-from tfmemtop.commands.refusal import Refusal
+from tfmemtop.commands import NAMES, Refusal
+from tfmemtop.commands.parser import BaseArguments, Parser, parsers
 from tfmemtop.commands.saying import takes_colours, tell, tell_coloured
 from tfmemtop.help import summary, topic, topics
-from tfmemtop.words import command_line
 
 _WIDTH = 100  # columns; longer lines are hard to read
 _PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``topic`` is the name of a page of the manual, or of a command."""
 
     topic: str | None = None
@@ -28,7 +25,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the page."""
-    parser.arguments = Arguments
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page of the manual, or a command")
 
 
@@ -44,15 +40,18 @@ def run(arguments: Arguments) -> int:
     elif name in topics():
         tell_coloured(rendered(topic(name), _columns(), coloured=takes_colours()))
     elif name in NAMES:
-        tell(parser_of(name).format_help().splitlines())
+        tell(parsers()[name].load().format_help().splitlines())
     else:
-        raise Refusal(command_line.no_topic(name, topics()))
+        raise Refusal(f"there is no topic {name!r}; choose one of: {', '.join(topics())}")
     return 0
 
 
 def contents() -> list[str]:
     """Return the list of pages as lines."""
-    return command_line.topics([(name, summary(name)) for name in topics()])
+    width = max(map(len, topics()))
+    pages = [f"  {name:{width}}  {summary(name)}" for name in topics()]
+    closing = "tfmemtop --help shows the commands and their options."
+    return ["tfmemtop help TOPIC shows one of these pages:", "", *pages, "", closing]
 
 
 def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import add_json_option
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
@@ -29,7 +28,7 @@ from tfmemtop.words.probe import why_unused
 from tfmemtop.words.who_holds import no_device, no_window
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` is what each row stands for."""
 
     file: str | None = None
@@ -40,7 +39,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the recording, the pool, the grouping and the form of the report."""
-    parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
     output = add_json_option(parser)
     output.add_argument(

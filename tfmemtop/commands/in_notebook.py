@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.known_sessions import alive, recording_of
 from tfmemtop.commands.recorded import spacing_s, told
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.findings.run_review import review
 from tfmemtop.notebooks.drawn import Drawn

@@ -22,11 +22,10 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_run_options
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import RunArguments, add_run_options, file_name
 from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.procfs import read_command, read_stat
@@ -62,7 +61,6 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the action, the kernelspec, and the options of a run."""
-    parser.arguments = Arguments
     parser.trailing = Trailing.ALLOWED
     parser.add_argument(
         "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
@@ -70,7 +68,7 @@ def declare(parser: Parser) -> None:
     spec = parser.add_argument_group("for the kernelspec")
     spec.add_argument("--python", metavar="FILE", type=Path, help="the Python that the kernels run in")
     spec.add_argument("--user", action="store_true", help="install the kernel for this user (default)")
-    spec.add_argument("--prefix", metavar="FOLDER", type=values.file, help="install the kernel into this environment")
+    spec.add_argument("--prefix", metavar="FOLDER", type=file_name, help="install the kernel into this environment")
     spec.add_argument("--name", metavar="NAME", help=f"the kernel's name (default {_NAME})")
     spec.add_argument("--display-name", metavar="TEXT", help=f"the name that Jupyter shows (default {_TITLE})")
     add_run_options(parser)

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from tfmemtop.commands.refusal import Refusal
+from tfmemtop.commands import Refusal
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.recording import Recording, RecordingError, read

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop import boot
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_words import Trouble
 from tfmemtop.engine.sources.procfs import read_environment

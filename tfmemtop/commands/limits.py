@@ -2,8 +2,8 @@
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import RunArguments
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.limits import Machine, Whole, parse_limit
 from tfmemtop.settings import Settings, carry
 from tfmemtop.words import usage

@@ -1,8 +1,18 @@
-"""Run a command and watch it, or watch the GPUs only.
+"""Watch and control the GPU memory of a TensorFlow program while it runs.
 
 usage: tfmemtop [OPTIONS] -- COMMAND…
 usage: tfmemtop [OPTIONS]
+usage: tfmemtop --once [--json] [--loop SECONDS]
+usage: tfmemtop COMMAND [OPTIONS]
 example: tfmemtop --growth on -- python train.py
+
+Without a command after --, watch the GPUs and the processes on them.
+
+SIZE is a number with K, M, G or T (powers of 1024; 4G, 3500M), or a share of the memory such as 50%.
+Without a GPU, the memory limit and the allocator apply to TensorFlow's memory pool for the CPU.
+
+exit code: the program's own; 128+n if signal n ended it; 2 if the command line is not valid;
+126 if the program cannot be started; 127 if it does not exist. More: tfmemtop help exit-codes
 """
 
 import os
@@ -16,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -24,11 +35,11 @@ from tfmemtop.commands.arguments import (
     add_record_option,
     add_run_options,
     add_screen_options,
+    seconds,
 )
 from tfmemtop.commands.launching import file_for, is_task, make_launch, with_sizes
 from tfmemtop.commands.logout import ends_at_logout
 from tfmemtop.commands.parser import Parser, Trailing
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, say_last
 from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.crash import at_crash
@@ -39,7 +50,7 @@ from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
-from tfmemtop.words import command_line, usage
+from tfmemtop.words import usage
 from tfmemtop.words.ranks import waits_for_script
 from tfmemtop.words.starting import HELD_BY_DRIVER, crashed, start_text
 
@@ -49,13 +60,23 @@ if TYPE_CHECKING:
 
 
 class Arguments(RunArguments, ScreenArguments):
-    """The options of a run, or of a session that only watches."""
+    """The options of a run, of a session that only watches, or of readings without a screen (``once``)."""
+
+    once: bool = False
+    json: bool = False
+    loop: float | None = None
 
     def check(self) -> None:
-        if not self.command:
-            for name, flag in _NEED_COMMAND.items():
-                if getattr(self, name) not in (None, False, ""):
-                    raise Refusal(command_line.option_needs_command(flag))
+        if self.once and self.command:
+            raise Refusal("--once takes no command after --")
+        for name in vars(self).keys() - {"command"}:
+            flag = "--" + name.replace("_", "-")
+            if self.once and name not in _OF_ONCE:
+                raise Refusal(f"{flag} has no effect with --once")
+            if not self.once and name in _OF_ONCE:
+                raise Refusal(f"{flag} needs --once: use tfmemtop --once {flag}")
+            if not self.command and name in _NEED_COMMAND:
+                raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
 
 
 _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
@@ -67,39 +88,45 @@ The engine may not end, because another screen may still be connected to it.
 _STARTS_EARLY_S = 10.0
 """Seconds by which a kernel's next start may come before its end: VS Code starts it first, and then ends the other."""
 
-_NEED_COMMAND = {
-    "growth": "--growth",
-    "memory_limit": "--memory-limit",
-    "allocator": "--allocator",
-    "gpus": "--gpus",
-    "cpu_pool": "--cpu-pool",
-    "xla_report": "--xla-report",
-    "no_probe": "--no-probe",
-    "on_end": "--on-end",
-    "on_oom": "--on-oom",
-}
+_OF_ONCE = ("once", "json", "loop")
+_NEED_COMMAND = (
+    *("growth", "memory_limit", "allocator", "gpus", "cpu_pool", "xla_report", "no_probe"),
+    *("on_end", "on_oom"),
+)
 """Options that have no effect if no command is started. ``--record`` and ``--interval`` have an effect even then."""
 
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
-    parser.arguments = Arguments
-    parser.title = "tfmemtop"
     parser.trailing = Trailing.ALLOWED
-    parser.instead = {"--json": ("tfmemtop --once --json",)}
     add_run_options(parser)
     add_alert_options(parser)
     add_export_options(parser)
     add_record_option(parser)
     add_screen_options(parser)
+    once = parser.add_argument_group("without a screen")
+    once.add_argument(
+        "--once", action="store_true", help="print one reading of the GPUs, their processes and TensorFlow's pools"
+    )
+    once.add_argument("--json", action="store_true", help="print the reading as JSON")
+    once.add_argument(
+        "--loop",
+        metavar="SECONDS",
+        type=seconds(0.1, 86400),
+        help="print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
+    )
 
 
 def run(arguments: Arguments) -> int:
-    """Start the engine, show the screen, and return the exit code with which the user left it.
+    """Start the engine, show the screen, and return the exit code with which the user left it. Or print readings.
 
     Raises:
         Refusal: the command cannot be started, or there is no screen to show it on.
     """
+    if arguments.once:
+        from tfmemtop.commands import once
+
+        return once.run(arguments.json, arguments.loop)
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)

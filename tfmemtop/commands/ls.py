@@ -11,15 +11,14 @@ import msgspec
 
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.known_sessions import known
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.saying import note, tell, tell_json
 from tfmemtop.reports.sessions import NONE, more, table, to_json
 
 _NEWEST = 20
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``all``: list all sessions, not only the newest."""
 
     all: bool = False
@@ -28,7 +27,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the number of sessions, and the form of the output."""
-    parser.arguments = Arguments
     parser.add_argument("--all", action="store_true", help=f"list all sessions, not only the newest {_NEWEST}")
     add_json_option(parser)
 

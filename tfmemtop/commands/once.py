@@ -1,9 +1,6 @@
-"""Print one reading of the GPUs, their processes and TensorFlow's pools.
+"""``tfmemtop --once``: prints readings of the GPUs, their processes and TensorFlow's pools.
 
-usage: tfmemtop --once [--json] [--loop SECONDS]
-example: tfmemtop --once --json
-
-It needs no terminal. Pools are read from outside, where the rights allow; see tfmemtop help outside.
+It needs no terminal. Pools are read from outside, where the rights allow.
 """
 
 import os
@@ -17,10 +14,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import json
 
-from tfmemtop.commands import ONCE, values
-from tfmemtop.commands.arguments import add_json_option
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.engine.process.injection import INJECT
 from tfmemtop.engine.process.launch import Launch
@@ -51,51 +44,35 @@ E = TypeVar("E", bound=Event)
 _CPU_SPAN_S = 0.2
 
 
-class Arguments(Parsed):
-    """How the readings are printed."""
+def run(as_json: bool = False, every_s: float | None = None) -> int:
+    """Print a reading on stdout, or one *every_s* seconds, and on stderr what could not be read.
 
-    json: bool = False
-    loop: float | None = None
-
-
-def declare(parser: Parser) -> None:
-    """Declare the form of the output, and whether readings are printed repeatedly."""
-    parser.arguments = Arguments
-    parser.title = ONCE
-    add_json_option(parser).add_argument(
-        "--loop",
-        metavar="SECONDS",
-        type=values.seconds(0.1, 86400),
-        help="print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
-    )
-
-
-def run(arguments: Arguments) -> int:
-    """Print readings on stdout, and on stderr what could not be read; return 0, also without a GPU."""
+    Return 0, also without a GPU.
+    """
     nvml, outside, said = Nvml(), Sweep(), list[str]()
     while True:
-        until = time.monotonic() + (arguments.loop or 0)
+        until = time.monotonic() + (every_s or 0)
         events, troubles = read(nvml, outside=outside)
         for trouble in troubles:
             if trouble not in said:
                 say(trouble)
         said = troubles
-        _print(arguments, events)
-        if arguments.loop is None:
+        _print(events, as_json)
+        if not as_json and every_s is not None:
+            tell([""])
+        if every_s is None:
             nvml.close()
             outside.close()
             return 0
         time.sleep(max(0.0, until - time.monotonic()))
 
 
-def _print(arguments: Arguments, events: list[Event]) -> None:
-    if arguments.json:
+def _print(events: list[Event], as_json: bool) -> None:
+    if as_json:
         tell_json(b"\n".join(map(_line, events)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
         tell(line[:width] for line in table(events))
-        if arguments.loop is not None:
-            tell([""])
 
 
 def _line(event: Event) -> bytes:

@@ -17,12 +17,17 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.commands import values
-from tfmemtop.commands.arguments import RunArguments, add_alert_options, add_export_options, add_run_options
+from tfmemtop.commands import Refusal
+from tfmemtop.commands.arguments import (
+    RunArguments,
+    add_alert_options,
+    add_export_options,
+    add_run_options,
+    file_of_a_rank,
+)
 from tfmemtop.commands.launching import file_for, make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.recorded import told
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
@@ -49,7 +54,6 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run, and the file."""
-    parser.arguments = Arguments
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)
     add_alert_options(parser)
@@ -59,7 +63,7 @@ def declare(parser: Parser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        type=values.file_of_a_rank,
+        type=file_of_a_rank,
         help="the file to record to; %%j, %%h and %%r in its name become job, host and rank",
     )
 

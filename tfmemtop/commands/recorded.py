@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.known_sessions import recording_of
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.events import Event, Run
 from tfmemtop.findings.run_review import LOOK_S

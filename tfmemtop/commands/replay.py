@@ -9,10 +9,10 @@ tfmemtop help keys.
 
 import os
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import ScreenArguments, add_screen_options
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import Parser
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.recording import RecordingError, read
@@ -28,7 +28,6 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the recording, and the options of the screen."""
-    parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
     add_screen_options(parser)
 

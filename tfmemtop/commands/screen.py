@@ -3,7 +3,7 @@
 import os
 import sys
 
-from tfmemtop.commands.refusal import Refusal
+from tfmemtop.commands import Refusal
 from tfmemtop.ui.draw.layout import first_size
 from tfmemtop.words import usage
 

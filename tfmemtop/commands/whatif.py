@@ -11,11 +11,10 @@ many limits. The replay runs on this machine and needs no GPU. --device chooses 
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import add_json_option
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import tell, tell_json
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.reports.whatif_text import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
@@ -27,7 +26,7 @@ from tfmemtop.state.predicted import predicted
 from tfmemtop.whatif.cards import cards
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``file`` is the recording, as ``FILE`` or ``FILE:N``.
 
     ``device`` is a logical device; ``None`` means all that were recorded.
@@ -40,7 +39,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the recording and the form of the report."""
-    parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
     group = add_json_option(parser)
     group.add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.known_sessions import alive
-from tfmemtop.commands.parser import Arguments as Parsed
-from tfmemtop.commands.parser import Parser
+from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
-from tfmemtop.commands.refusal import Refusal
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.findings.run_review import review
 from tfmemtop.recording import RecordingError, read
@@ -26,7 +25,7 @@ from tfmemtop.reports.why import page, to_json
 from tfmemtop.words.recording import lines_left_out, recording_text
 
 
-class Arguments(Parsed):
+class Arguments(BaseArguments):
     """``file`` is the recording, as ``FILE`` or ``FILE:N``."""
 
     file: str | None = None
@@ -35,7 +34,6 @@ class Arguments(Parsed):
 
 def declare(parser: Parser) -> None:
     """Declare the recording and the form of the report."""
-    parser.arguments = Arguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
     add_json_option(parser)
 

@@ -24,9 +24,16 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.failure import facts_of
-from tfmemtop.metrics import discovery
-from tfmemtop.metrics.whole import can_be_replaced, draft_of, remove, replace
-from tfmemtop.metrics.whose import whose
+from tfmemtop.metrics.files import (
+    can_be_replaced,
+    draft_of,
+    entry,
+    publish,
+    remove,
+    replace,
+    session_labels,
+    withdraw,
+)
 
 if TYPE_CHECKING:
     from tfmemtop.metrics.page import Page
@@ -79,7 +86,7 @@ class Exporter:
         self._loop = asyncio.get_running_loop()
         if self._published is not None:
             try:
-                discovery.publish(*self._published, draft_of(self._published[0]))
+                publish(*self._published, draft_of(self._published[0]))
             except OSError as error:
                 raise _refused(Why.METRICS_FILE, self._published[0], error) from None
         for event in self._stream.backlog.events():
@@ -154,7 +161,7 @@ class Exporter:
     async def _withdraw(self) -> None:
         if self._published is not None:
             try:
-                await self._loop.run_in_executor(self._thread, discovery.withdraw, *self._published)
+                await self._loop.run_in_executor(self._thread, withdraw, *self._published)
             except OSError as error:
                 self._tell_of_discovery(error.strerror or str(error))
 
@@ -218,7 +225,7 @@ class Exporter:
             self._loop.call_soon_threadsafe(self._end_by, error)
 
     def _write_now(self, watched: "Watched", last: bool) -> None:
-        from tfmemtop.metrics.text import text_of
+        from tfmemtop.metrics.families import text_of
 
         assert self._textfile is not None
         path, draft = self._textfile
@@ -238,7 +245,7 @@ def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
         textfile = asked.textfile, draft_of(asked.textfile)
         _check_folder(*textfile)
     if asked.discovery is not None and listener is not None:
-        published = asked.discovery, discovery.entry(listener, session.host, whose(session))
+        published = asked.discovery, entry(listener, session.host, session_labels(session))
         _check_folder(asked.discovery, draft_of(asked.discovery))
     return Exporter(stream, listener, textfile, published)
 

@@ -4,15 +4,18 @@ The texts that explain the metrics are in ``words/metrics.py``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.findings.finding import DeviceFinding, Finding
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.rules import findings
-from tfmemtop.metrics.whose import whose
+from tfmemtop.metrics.files import session_labels
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.in_effect import in_effect
@@ -20,6 +23,7 @@ from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.state.views import AllocatorRow, allocators
+from tfmemtop.words.metrics import HELP
 
 Place = tuple[str, str]
 """The UUID of a GPU (empty for the CPU), and the name of TensorFlow's logical device."""
@@ -30,24 +34,6 @@ _TOGETHER_S = 5.0
 """Ended processes whose last readings are at most this many seconds apart existed at the same time."""
 
 
-class Kind(Enum):
-    """How Prometheus interprets a metric's samples."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-
-
-@dataclass(slots=True)
-class Family:
-    """A metric with all its samples, each of which is labels and a value. ``name`` does not contain :data:`PREFIX`."""
-
-    name: str
-    kind: Kind
-    labels: tuple[str, ...]
-    samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
-
-
-HOST_LABELS = ("host", "job", "rank")
 RUN_LABELS = ("host", "run", "job", "rank")
 GPU_LABELS = ("host", "uuid", "run", "job", "rank")
 POOL_LABELS = ("host", "uuid", "device", "run", "job", "rank")
@@ -78,13 +64,13 @@ LABELS: dict[str, tuple[str, ...]] = {
 """The labels of each metric, in the order in which the answer has them."""
 
 
-def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Family]:
+def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Metric]:
     """Return all metrics that have a sample now.
 
     *highs* are the highest bytes in use since the reader last read the metrics. With *last*, the allocators of ended
     processes keep their last figures; this is for the file that is written at a run's end.
     """
-    common = whose(state.session)
+    common = session_labels(state.session)
     made = _Families(common)
     for device in state.devices.values():
         _card(made, device)
@@ -97,24 +83,38 @@ def families(state: State, highs: Mapping[Place, int], *, last: bool = False) ->
     return list(made.found.values())
 
 
+class _Found(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def text_of(found: Iterable[Metric]) -> bytes:
+    """Return the families *found* in Prometheus's text format."""
+    return generate_latest(_Found(found))
+
+
 class _Families:
     """Families by name. A family is made when its first sample is added."""
 
     def __init__(self, common: dict[str, str]) -> None:
         self.common = common
-        self.found: dict[str, Family] = {}
+        self.found: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
 
     def add(self, name: str, value: float | None, /, **labels: str) -> None:
         """Add a sample of the metric *name*, unless its *value* is ``None``."""
         if value is None:
             return
+        names = [label for label in LABELS[name] if label not in ("job", "rank") or self.common[label]]
         family = self.found.get(name)
         if family is None:
-            kind = Kind.COUNTER if name.endswith("_total") else Kind.GAUGE
-            known = tuple(label for label in LABELS[name] if label not in ("job", "rank") or self.common[label])
-            family = self.found[name] = Family(name, kind, known)
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            family = self.found[name] = kind(PREFIX + name, HELP[name], labels=names)
         given = self.common | labels
-        family.samples.append(({label: given.get(label, "") for label in family.labels}, value))
+        # What is no text, such as a file's name in another encoding, cannot be sent.
+        family.add_metric([given.get(label, "").encode(errors="replace").decode() for label in names], value)
 
 
 def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[AllocatorRow]]:

@@ -1,71 +1,91 @@
 """The page that Prometheus reads."""
 
 import socket
+import threading
 from collections.abc import Callable
-from http import HTTPStatus
-from threading import Lock
-from urllib.parse import parse_qs, urlsplit
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler
 
-from tfmemtop.metrics.connections import Connections
-from tfmemtop.metrics.http import Refused, Request, read_request, send_answer
-from tfmemtop.metrics.text import CONTENT_TYPE, text_of
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from tfmemtop.metrics.families import text_of
 from tfmemtop.metrics.watched import Watched
 
 PATH = "/metrics"
+PATIENCE_S = 10
+"""Seconds for which a connection may be silent."""
+THREADS = 200
+"""While the process has more threads than this, no connection is accepted. Each connection has a thread."""
 
 
-class Page(Connections):
+class _Handler(WSGIRequestHandler):
+    timeout = PATIENCE_S
+    wbufsize = -1  # one packet instead of five
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing about a request."""
+
+
+class Page(ThreadingWSGIServer):
     """The server that answers on *listener* with the metrics of *watched*, and with nothing else.
 
     If an answer cannot be made, *failed* is called with the exception, in the thread of the request.
     """
 
     def __init__(self, listener: socket.socket, watched: Watched, failed: Callable[[Exception], None]) -> None:
-        super().__init__(listener, self._answer)
+        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_name, self.server_port = listener.getsockname()[:2]
+        self.setup_environ()
+        self.set_app(self._answer)
         self._watched = watched
         self._failed = failed
-        self._turn = Lock()
+        self._turn = threading.Lock()
+        self._closed = False
 
-    def _answer(self, connection: socket.socket, address: str) -> None:
-        head = False
-        try:
-            request = read_request(connection)
-            head = request.method == "HEAD"
-            _check(request)
-            if head:
-                send_answer(connection, HTTPStatus.OK, CONTENT_TYPE, None)
-            else:
-                self._send_metrics(connection, address, request)
-        except Refused as refused:
-            content = None if head else refused.status.phrase.encode()
-            send_answer(connection, refused.status, "text/plain", content)
+    def serve(self) -> None:
+        """Serve connections until :meth:`close`."""
+        with self.socket:
+            while not self._closed:
+                self.handle_request()
 
-    def _send_metrics(self, connection: socket.socket, address: str, request: Request) -> None:
+    def close(self) -> None:
+        """Close the port. This does not wait, and may be called in any thread."""
+        self._closed = True
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # so that the thread that waits for a connection goes on
+
+    def verify_request(self, request: object, client_address: object) -> bool:
+        return threading.active_count() <= THREADS
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Write nothing: a reader may close its connection at any time."""
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]) -> Any:
+        status, content = self._content(environ)
+        kind = CONTENT_TYPE_LATEST if status.startswith("200") else "text/plain"
+        start_response(status, [("Content-Type", kind)])
+        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else content or status.encode()]
+
+    def _content(self, environ: dict[str, Any]) -> tuple[str, bytes]:
+        """Return the status of the answer, and the metrics if they are asked for."""
+        method = environ["REQUEST_METHOD"]
+        if environ["PATH_INFO"] != PATH:
+            return "404 Not Found", b""
+        if method == "HEAD":  # no reader of the highs
+            return "200 OK", b""
+        if method != "GET":
+            return "405 Method Not Allowed", b""
         try:
             # Two readers on one machine with the same User-Agent can use ?scraper=a and ?scraper=b as their names.
-            named = parse_qs(urlsplit(request.target).query).get("scraper", [""])[0]
-            reader = address, request.fields.get("user-agent", ""), named
+            named = parse_qs(environ["QUERY_STRING"]).get("scraper", [""])[0]
+            reader = environ["REMOTE_ADDR"], environ.get("HTTP_USER_AGENT", ""), named
             with self._turn:  # one thread at a time makes a text: the others of the process need Python's lock too
-                found, marks = self._watched.look(reader)
-                text = text_of(found)
+                return "200 OK", text_of(self._watched.look(reader))
         except Exception as error:
             self._failed(error)
-            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR) from error
-        try:
-            # Every reader accepts plain text. To compress a few kB takes longer than to send them.
-            send_answer(connection, HTTPStatus.OK, CONTENT_TYPE, text)
-        except OSError:
-            self._watched.give_back(reader, marks)
-            raise
-
-
-def _check(request: Request) -> None:
-    """Check that *request* asks for the metrics, or with HEAD whether they are there.
-
-    Raises:
-        Refused: it asks for something else.
-    """
-    if request.method not in ("GET", "HEAD"):
-        raise Refused(HTTPStatus.NOT_IMPLEMENTED)
-    if request.target.partition("?")[0] != PATH:
-        raise Refused(HTTPStatus.NOT_FOUND)
+            return "500 Internal Server Error", b""

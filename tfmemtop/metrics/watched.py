@@ -1,13 +1,14 @@
 """The session's state for its metrics. Several threads fold events into it and read it."""
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from threading import Lock
+
+from prometheus_client.metrics_core import Metric
 
 from tfmemtop.events import Allocator, Event, Run
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.metrics.families import Family, Place, families, place_of, places, running_pools
-from tfmemtop.metrics.highs import Highs, Lately, Marks
+from tfmemtop.metrics.families import Place, families, place_of, places, running_pools
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.lookup import of_run
@@ -16,6 +17,63 @@ LATELY_S = 120.0
 """In a file, the highest use is that of the last so many seconds: longer than a reader waits between two reads."""
 WRITE_S = 5.0
 """Seconds between two writes of the file."""
+
+
+READERS = 32
+"""Marks are kept for this many readers. If there is one more, it replaces the reader whose last read is the oldest."""
+
+Marks = dict[Place, int]
+
+
+class Highs:
+    """Keeps marks of its own for each reader, so that two readers which read in turn both receive every spike.
+
+    A reader that reads for the first time receives the highest use since the run began.
+    """
+
+    def __init__(self) -> None:
+        self._ever: Marks = {}
+        self._since: dict[Hashable, Marks] = {}
+
+    def add(self, place: Place, size: int) -> None:
+        """Note that *size* bytes were in use at *place* for a moment."""
+        for marks in (self._ever, *self._since.values()):
+            if size > marks.get(place, -1):
+                marks[place] = size
+
+    def restart(self) -> None:
+        """Remove all marks, because another run begins."""
+        self._ever.clear()
+        for marks in self._since.values():
+            marks.clear()
+
+    def take(self, reader: Hashable) -> Marks:
+        """Return the marks for *reader*, which reads now. Later use is for its next read."""
+        marks = self._since.pop(reader, None)
+        while len(self._since) >= READERS:
+            del self._since[next(iter(self._since))]
+        self._since[reader] = {}
+        return dict(self._ever) if marks is None else marks
+
+
+class Lately:
+    """The highest use in the last *count* reads. It serves a file, because it is not known when the file is read."""
+
+    def __init__(self, count: int) -> None:
+        self._looks: deque[Mapping[Place, int]] = deque(maxlen=count)
+
+    def restart(self) -> None:
+        """Remove all marks."""
+        self._looks.clear()
+
+    def add(self, marks: Mapping[Place, int]) -> Marks:
+        """Add the *marks* of one more read; return the highest marks of the last reads."""
+        self._looks.append(marks)
+        found: Marks = {}
+        for look in self._looks:
+            for place, size in look.items():
+                found[place] = max(size, found.get(place, 0))
+        return found
 
 
 class Watched:
@@ -37,22 +95,13 @@ class Watched:
         with self._lock:
             self._fold()
 
-    def look(self, reader: Hashable) -> tuple[list[Family], Marks]:
-        """Return the current families for *reader*, and their marks.
-
-        If the reader does not receive them, pass the marks to :meth:`give_back`.
-        """
+    def look(self, reader: Hashable) -> list[Metric]:
+        """Return the current families for *reader*."""
         with self._lock:
             self._fold()
-            marks = self._highs.take(reader)
-            return families(self._state, marks), marks
+            return families(self._state, self._highs.take(reader))
 
-    def give_back(self, reader: Hashable, marks: Marks) -> None:
-        """Keep *marks* for the next read of *reader*, because it has not received them."""
-        with self._lock:
-            self._highs.give_back(reader, marks)
-
-    def look_for_file(self, *, last: bool) -> list[Family]:
+    def look_for_file(self, *, last: bool) -> list[Metric]:
         """Return the families for the file, which is written every :data:`WRITE_S`; *last*: it is the last time."""
         with self._lock:
             self._fold()

@@ -1,10 +1,19 @@
-"""Writes files so that a reader finds them complete or not at all."""
+"""The files of the exporter: written so that a reader finds them complete or not at all.
 
+One is for node_exporter. In the other, Prometheus finds the address of a session's page (file_sd).
+"""
+
+import json
 import os
+import socket
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tfmemtop.events import Session
+
+_EVERYWHERE = ("0.0.0.0", "::")
 _MODE = 0o644  # whatever the umask: Prometheus and node_exporter run as other users
 
 
@@ -60,3 +69,45 @@ def holds(path: str, data: bytes) -> bool:
             return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data
     except OSError:
         return False
+
+
+def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
+    """Return the text of the file: the address of the page on *host*, and the *labels* of the target.
+
+    Prometheus has these labels even while the page does not answer.
+    """
+    address, port = listener.getsockname()[:2]
+    if address in _EVERYWHERE:
+        address = host
+    elif ":" in address:
+        address = f"[{address}]"
+    return json.dumps(
+        [{"targets": [f"{address}:{port}"], "labels": {name: value for name, value in labels.items() if value}}]
+    )
+
+
+def publish(path: str, text: str, draft: str) -> None:
+    """Write the file *path*, completely or not at all. The text is first written to *draft*.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    replace(path, text.encode(), draft)
+
+
+def withdraw(path: str, text: str) -> None:
+    """Remove the file *path* if it still contains *text*, so that a file of another session stays.
+
+    Raises:
+        OSError: the file cannot be removed.
+    """
+    if holds(path, text.encode()):
+        Path(path).unlink(missing_ok=True)
+
+
+def session_labels(session: Session | None) -> dict[str, str]:
+    """Return the labels that all samples of a session have. Job and rank are empty if the session has none."""
+    place = session.placement if session else None
+    rank = "" if place is None or place.rank is None else str(place.rank)
+    host = (place.host if place else "") or (session.host if session else "")
+    return {"host": host, "job": (place.job if place else None) or "", "rank": rank}
