@@ -141,7 +141,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tensorflow": ("demo",),
     "keras": ("demo",),
     "numpy": ("demo",),
-    "psutil": (),  # only the tests use it, to look at processes
+    "psutil": ("engine.sources.processes",),
     "prometheus_client": (),  # only the tests use it, to read the metrics
     "IPython": ("notebooks.magic",),
     "matplotlib": ("notebooks.magic",),

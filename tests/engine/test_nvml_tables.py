@@ -23,7 +23,8 @@ from tfmemtop.commands import once
 from tfmemtop.commands.parser import parse
 from tfmemtop.engine.sources.foreign import Foreign, tell_apart
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.engine.sources.place import Namespace, pid_namespace
+from tfmemtop.engine.sources.processes import uses_gpu
 from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp

@@ -29,7 +29,7 @@ from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.sweep import Sweep
-from tfmemtop.engine.sources.procfs import all_pids
+from tfmemtop.engine.sources.processes import all_pids
 from tfmemtop.events import (
     Allocator,
     Device,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Set
 
 from tfmemtop.engine.process.footprint import Footprint
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
+from tfmemtop.engine.sources.processes import descendants, own_start, session_of
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import DeviceReading, Leftover, StillHeld, Stopping, StoppingPhase
@@ -41,7 +41,7 @@ class Ending:
         self._apart = apart
         self._footprint = Footprint()
         self._deadline = 0.0
-        self._since = since_boot() - 1
+        self._since = own_start()
         stream.listen(self._footprint.take)
 
     def hasten(self, grace_s: float) -> None:
@@ -107,7 +107,7 @@ class Ending:
         self._runs.reap()
         alive = descendants(os.getpid(), self._mark, self._since)
         if apart := self._apart():
-            alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in apart}
+            alive = {pid for pid in alive if session_of(pid) not in apart}
         if self._runs.pid is not None:
             # The script's main thread may end first. The process then looks like a zombie, while its other threads
             # still hold all its memory.

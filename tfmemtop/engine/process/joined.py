@@ -5,15 +5,12 @@ The exit code is read while the process is a zombie. If its parent collects the 
 """
 
 import asyncio
-import errno
 import os
 from collections.abc import Callable
-from pathlib import Path
 
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import HostProcess, exit_code
 
 _LOOK_S = 0.25
-_EXIT_CODE = 49  # of /proc/PID/stat, counted from the state on (proc_pid_stat(5), field 52)
 
 
 class Joined:
@@ -30,10 +27,7 @@ class Joined:
         self.returncode: int | None = None
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        stat = read_stat(pid)
-        if stat is None:
-            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
-        self._started = stat.started
+        self._process = HostProcess(pid)
         try:
             self._descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -49,17 +43,7 @@ class Joined:
         self._ended(exit_code(self.pid))
 
     def _look(self) -> None:
-        stat = read_stat(self.pid)
-        if stat is None or stat.zombie or stat.started != self._started:
-            self._ended(exit_code(self.pid))
-        else:
+        if self._process.is_alive():
             self._loop.call_later(_LOOK_S, self._look)
-
-
-def exit_code(pid: int) -> int | None:
-    """Return the exit code of a zombie, as in ``subprocess.Popen``; ``None`` if its parent has collected it already."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE])) if fields[0] == b"Z" else None
+        else:
+            self._ended(exit_code(self.pid))

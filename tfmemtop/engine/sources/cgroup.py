@@ -4,11 +4,11 @@ Containers, batch systems and systemd limit memory by cgroups, of version 1 or 2
 it. So the smallest limit counts, among those of the process's own cgroup and of every ancestor that is visible here.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from tfmemtop.engine.sources.processes import machine_memory
 from tfmemtop.limits import HostOwner
 from tfmemtop.units import MIB
 
@@ -48,11 +48,6 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
     machine = machine_memory()
     smallest = min(limits(machine, hierarchies(root)), key=lambda limit: limit.size, default=None)
     return HostMemory(machine, HostOwner.MACHINE, machine) if smallest is None else HostMemory(*smallest[::2], machine)
-
-
-def machine_memory() -> int:
-    """Return the bytes of memory that the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def available(free: int, found: list[Limit]) -> int:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tfmemtop.engine.sources import driver_words, plausible
-from tfmemtop.engine.sources.cgroup import machine_memory
 from tfmemtop.engine.sources.driver_words import NO_DRIVER, NO_GPU, Trouble
-from tfmemtop.engine.sources.machine import available_memory
 from tfmemtop.engine.sources.place import is_wsl
 from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
+from tfmemtop.engine.sources.processes import available_memory, machine_memory
 from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
 from tfmemtop.units import MIB
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import ancestors
 from tfmemtop.events import OutsideState
 
 _SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -37,7 +37,7 @@ def rights(pid: int) -> Rights:
     except (OSError, ValueError):
         scope = 0
     capable = bool(int(own.get("CapEff", "0"), 16) >> _SYS_PTRACE & 1)
-    return Rights(os.getuid(), capable, scope, uid, _descends(pid, os.getpid()), uid is None or owner == uid)
+    return Rights(os.getuid(), capable, scope, uid, os.getpid() in ancestors(pid), uid is None or owner == uid)
 
 
 def in_the_way(found: Rights) -> OutsideState:
@@ -63,14 +63,3 @@ def _status(path: Path) -> dict[str, str]:
     except OSError:
         return {}
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def _descends(pid: int, root: int) -> bool:
-    for _ in range(1000):
-        stat = read_stat(pid)
-        if stat is None or stat.ppid <= 1:
-            return False
-        if stat.ppid == root:
-            return True
-        pid = stat.ppid
-    return False

@@ -1,27 +1,25 @@
 """Makes the events about a process that is read from outside."""
 
-import os
-
 from tfmemtop.agent.layouts import Figures
 from tfmemtop.engine.sources.outside.look import About
-from tfmemtop.engine.sources.procfs import read_command, read_stat
+from tfmemtop.engine.sources.processes import executable, find, read_command, text_of
 from tfmemtop.events import Allocator, Outside
 
 
 def outside_event(pid: int, about: About, t: float) -> Outside:
     """Return the event that reports how far the reading of process *pid* has come."""
-    stat = read_stat(pid)
+    process = find(pid)
     return Outside(
         t=t,
         pid=pid,
         state=about.state,
         detail=about.detail,
-        ppid=stat.ppid if stat else 0,
+        ppid=process.ppid if process else 0,
         argv=read_command(pid),
         python=about.python,
-        executable=_link(f"/proc/{pid}/exe"),
+        executable=_executable(pid),
         tensorflow=about.tensorflow,
-        tensorflow_path=_text(about.folder) if about.folder else None,
+        tensorflow_path=text_of(about.folder) if about.folder else None,
         build=about.build,
         damage=about.damage,
     )
@@ -44,18 +42,9 @@ def allocator_event(pid: int, device: str, name: str, figures: Figures, t: float
     )
 
 
-def working_folder(pid: int) -> str:
-    """Return the working folder of process *pid*; empty where it cannot be read."""
-    return _link(f"/proc/{pid}/cwd")
-
-
-def _link(path: str) -> str:
+def _executable(pid: int) -> str:
+    """Return the path of the program of process *pid*; empty where it cannot be read."""
     try:
-        return _text(os.readlink(path))  # noqa: PTH115 (it may point to no path)
+        return text_of(executable(pid))
     except OSError:
         return ""
-
-
-def _text(path: str) -> str:
-    """Return *path* as valid UTF-8."""
-    return os.fsencode(path).decode(errors="replace")
