@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop.doctor import here, inside
 from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, run_all
 from tfmemtop.doctor.interpreter import Interpreter, Unclear
-from tfmemtop.engine.sources.driver_words import NO_DRIVER
+from tfmemtop.engine.sources.driver_answers import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.words.doctor import say
 

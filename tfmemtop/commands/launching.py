@@ -11,7 +11,7 @@ from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
 from tfmemtop.commands.refusal import Refusal
 from tfmemtop.engine.process.launch import Export, Launch
-from tfmemtop.engine.sources.driver_words import Trouble
+from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus

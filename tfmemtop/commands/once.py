@@ -22,7 +22,7 @@ from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import Arguments as Parsed
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say, tell, tell_json
-from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.foreign import Foreign

@@ -16,7 +16,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
+from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
 from tfmemtop.engine.stream.complaints import complain, shorten
 from tfmemtop.engine.stream.folders import SessionFolder

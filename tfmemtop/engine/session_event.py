@@ -6,8 +6,7 @@ import socket
 import time
 
 import tfmemtop
-from tfmemtop.engine.process.command import readable
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.processes import read_command, read_environment
 from tfmemtop.events import FORMAT, Session

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.stream import Stream
@@ -197,7 +197,7 @@ class _Build:
         self._tensorflow = tensorflow
         self._done = done
         self.outcome: _Outcome | None = None
-        self._process = Beside(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
+        self._process = HelperProcess(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
         self.pid = self._process.pid
 
     @property

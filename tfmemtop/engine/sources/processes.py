@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
@@ -224,9 +225,12 @@ def _as_os_errors() -> Iterator[None]:
 
 # From here on by hand.
 
+Namespace = Literal["first", "other", "unknown"]
+
 _START, _EXIT_CODE = 19, 49  # of /proc/PID/stat, counted from the state on (proc_pid_stat(5), fields 22 and 52)
 _GPU_FILES = ("/dev/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost")
 _CONTROL = "/dev/nvidiactl"  # a process that only queries the driver opens this file alone
+_FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h
 _LIBRARIES = (b"libtensorflow_framework", b"_pywrap_tensorflow")
 
 
@@ -291,3 +295,16 @@ def uses_gpu(pid: int, root: Path = Path("/")) -> bool:
     except OSError:
         return False
     return any(target.startswith(_GPU_FILES) and target != _CONTROL for target in targets)
+
+
+def pid_namespace(root: Path = Path("/")) -> Namespace:
+    """Return which namespace numbers the processes.
+
+    It is ``first`` if processes have the numbers of the machine's kernel, ``other`` if not, as in a container, and
+    ``unknown`` if this cannot be read.
+    """
+    try:
+        name = os.readlink(root / "proc/self/ns/pid")  # noqa: PTH115 (a link that points to no path)
+    except OSError:
+        return "unknown"
+    return "first" if name == _FIRST_NAMESPACE else "other"

@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hook_absence import is_python
 from tfmemtop.engine.sources.outside.programs import ASK, REPLACED, SCRIPT
 from tfmemtop.engine.sources.outside.remote import mappings
-from tfmemtop.engine.sources.outside.which import python_of
+from tfmemtop.engine.sources.outside.version import python_of
 from tfmemtop.engine.sources.processes import executable, is_alive, read_command, read_environment, user_ids
 from tfmemtop.events import InjectionState
 
@@ -98,7 +98,7 @@ class Injection:
         self.answered = False
         """Whether the process has reported the result."""
         self._script: Path | None = None
-        self._helper: Beside | None = None
+        self._helper: HelperProcess | None = None
 
     @property
     def session(self) -> int | None:
@@ -179,7 +179,7 @@ class Injection:
         environment: dict[str, str] = {each: theirs[each] for each in _THEIRS if each in theirs}
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bytes | None] = loop.create_future()
-        self._helper = Beside(
+        self._helper = HelperProcess(
             loop,
             [name, "-S", "-s", "-B", "-c", ASK, str(self.pid), str(script)],
             _ASKING_S,

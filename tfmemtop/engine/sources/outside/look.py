@@ -6,12 +6,11 @@ This is done in a thread of its own: a page of the process that the kernel has m
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.outside import which
+from tfmemtop.engine.sources.outside import version
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
-from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists, Search
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
-from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
-from tfmemtop.engine.sources.outside.rights import in_the_way, rights
+from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
+from tfmemtop.engine.sources.outside.search import CPU, GPU, PINNED, Lists, Search
 from tfmemtop.engine.sources.processes import HostProcess, children, find, has_tensorflow
 from tfmemtop.events import Damage, OutsideState
 from tfmemtop.events.damage import Damaged
@@ -152,12 +151,12 @@ class Look:
         return about
 
     def _choose(self, memory: RemoteMemory, found: list[Mapping]) -> About:
-        python = which.python_of(found)
-        libraries = list(which.mapped(found))
+        python = version.python_of(found)
+        libraries = list(version.mapped(found))
         if not libraries:
             if found and found[-1].end <= 1 << 32:
                 return About(S.NOT_64_BIT, python=python)
-            other = which.built_otherwise(found)
+            other = version.built_otherwise(found)
             if other is not None:
                 return About(S.BUILT_OTHERWISE, other, python=python)
             return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
@@ -173,9 +172,9 @@ class Look:
         return best
 
     def _open_library(
-        self, memory: RemoteMemory, mapped: which.Mapped, found: list[Mapping], python: str
+        self, memory: RemoteMemory, mapped: version.Mapped, found: list[Mapping], python: str
     ) -> tuple[About, Lists | None]:
-        named = which.version_of(self.pid, mapped)
+        named = version.version_of(self.pid, mapped)
         library = Library(memory, mapped.base)
         about = About(S.NO_DEVICES, "", named.version, mapped.folder, library.build_id, python)
         if named.version is None:
