@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.engine.process.xla_flags import FLAGS, FOLDER, Refused, with_report
+from tfmemtop.engine.process.environment import FLAGS, FOLDER, Refused, with_report
 from tfmemtop.events import XlaMissing
 
 PLACE = Path("/run/user/1/tfmemtop/abcde/xla")

@@ -21,7 +21,7 @@ Its value is a hexadecimal mask, as in the line ``SigIgn`` of ``/proc/PID/status
 KEEPER = "pty-keeper"
 """The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
-_NEEDED = ("msgspec", "pynvml", "pyte", "textual")
+_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
 _FIRST = 1  # the process number of the first process of a container
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores these two from its start on

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.bench.table import Row, likely
 from tests.bench.terminal import Terminal, private_sessions
 from tests.bench.yardstick import against, textual_s
-from tfmemtop.engine.process.injection import ALONE
+from tfmemtop.engine.process.environment import ALONE
 
 BOUND_ADDED = 0.3
 """As a multiple of ``python -c pass`` without the hook."""

@@ -14,7 +14,7 @@ from tests.engine.reporting import Reporting
 from tests.engines import Screen
 from tests.own_sessions import own_sessions
 from tests.starting import Start, ended, on_pty
-from tfmemtop.engine.sources.procfs import all_pids, carries, read_stat
+from tfmemtop.engine.sources.processes import all_pids, carries, is_alive
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import Attach, Notice, NoticeKind, Relaunch
@@ -196,7 +196,7 @@ async def test_a_process_is_read_from_outside_recorded_and_left_as_it_was(start:
         child.send("q")
         code, said = ended(child)
         assert code == 0 and "it goes on" in said and f"tfmemtop why {session.id}" in said
-        assert read_stat(training.pid) is not None and training.do("figures") == before
+        assert is_alive(training.pid) and training.do("figures") == before
         assert not folder_of(session).exists()
         child = start("ls", "--all", "--json")
         # Sessions of other tests that run at the same time can be listed too.

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.sources.procfs import descendants, read_command, read_stat
+from tfmemtop.engine.sources.processes import descendants, read_command, session_of
 
 
 def roles(command: int, training: int | None, second: int | None = None) -> dict[str, int]:
@@ -22,10 +22,10 @@ def roles(command: int, training: int | None, second: int | None = None) -> dict
     if second in known:
         found["second"] = second
     known.discard(second or 0)
-    stat = read_stat(training) if training else None
-    if stat is not None and stat.session in known:
-        found["keeper"] = stat.session
-        known.discard(stat.session)
+    keeper = session_of(training) if training else None
+    if keeper in known:
+        found["keeper"] = keeper
+        known.discard(keeper)
     listening = _listeners()
     for pid in (*sorted(known), command):
         names = {listening[inode] for inode in _sockets(pid) if inode in listening}
@@ -34,12 +34,12 @@ def roles(command: int, training: int | None, second: int | None = None) -> dict
         elif "hook.sock" in names and "engine" not in found:
             found["recorder"] = pid
     known -= set(found.values())
-    homes = {found_stat.session for pid in (command, *found.values()) if (found_stat := read_stat(pid))}
+    homes = {session_of(pid) for pid in (command, *found.values())}
     for pid in sorted(known):
-        own = read_stat(pid)
+        own = session_of(pid)
         if own is None:
             continue
-        if own.session not in homes:
+        if own not in homes:
             found.setdefault("builder", pid)
         else:
             found.setdefault("group-listener" if "engine" not in found and "keeper" not in found else "other", pid)

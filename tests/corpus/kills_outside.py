@@ -25,7 +25,7 @@ from tests import newer_python
 from tests.corpus.terminals import Screen
 from tests.corpus.trial import TFMEMTOP
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.sources.procfs import all_pids, carries, read_command, read_stat
+from tfmemtop.engine.sources.processes import all_pids, carries, find, read_command
 from tfmemtop.engine.start import start
 
 _GOES_ON_S = 60.0
@@ -94,8 +94,8 @@ class _Training:
             return [f"it does not go on: {self.process.poll()}, {(self._folder / 'said').read_text()[-300:]}"]
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = [] if "TracerPid:\t0\n" in status else ["it is traced"]
-        stat = read_stat(self.process.pid)
-        found += ["it is stopped"] if stat is None or stat.state in "Tt" else []
+        found_now = find(self.process.pid)
+        found += ["it is stopped"] if found_now is None or found_now.stopped else []
         if self._hooked:
             return found
         after = self._belongings()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from tests.corpus.script import Script, Sink, Stdin
-from tfmemtop.engine.sources.procfs import descendants, read_command
+from tfmemtop.engine.sources.processes import descendants, read_command
 
 SETTLE_S = 1.5
 """The time in which processes that a run left behind may go on printing."""

@@ -21,7 +21,7 @@ from tests.corpus.kill_table import Plan, expected, number_of
 from tests.corpus.script import Script, py
 from tests.corpus.terminals import Screen
 from tests.corpus.trial import TFMEMTOP
-from tfmemtop.engine.sources.procfs import descendants, read_command, read_stat
+from tfmemtop.engine.sources.processes import descendants, is_alive, read_command
 from tfmemtop.events import Relaunch, Stop, encode
 from tfmemtop.settings import Settings
 
@@ -176,8 +176,7 @@ class _Run:
     def alive(self, pid: int | None) -> bool:
         """Return whether the process *pid*, one of ours or the training, still runs."""
         # This does not use the tree of processes: while a parent ends, its children are in no tree for a moment.
-        found = None if pid is None else read_stat(pid)
-        return found is not None and not found.zombie
+        return pid is not None and is_alive(pid)
 
     def send(self, command: Relaunch | Stop) -> bool:
         """Send a command to the engine, as a screen does. Return False if no engine could be reached."""

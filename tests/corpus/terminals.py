@@ -233,7 +233,7 @@ def bare(
 def _without(leader: int) -> tuple[str, ...]:
     """Return what the script left behind, without *leader*, which waits until this process closes its pipe."""
     from tests.corpus.running import reap
-    from tfmemtop.engine.sources.procfs import descendants, read_command
+    from tfmemtop.engine.sources.processes import descendants, read_command
 
     reap()
     return tuple(sorted(" ".join(read_command(pid))[:200] for pid in descendants(os.getpid()) if pid != leader))

@@ -17,7 +17,7 @@ from tfmemtop.doctor import here, inside
 from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, run_all
 from tfmemtop.doctor.interpreter import Interpreter, Unclear
 from tfmemtop.doctor.text import say
-from tfmemtop.engine.sources.driver_words import NO_DRIVER
+from tfmemtop.engine.sources.driver_answers import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))

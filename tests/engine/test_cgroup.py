@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.engine.sources.cgroup import available, hierarchies, host_memory, limits, machine_memory
-from tfmemtop.engine.sources.kernel_kills import OomCounter
+from tfmemtop.engine.sources.cgroup import OomCounter, available, hierarchies, host_memory, limits
+from tfmemtop.engine.sources.processes import machine_memory
 from tfmemtop.limits import HostOwner
 
 GIB = 1 << 30

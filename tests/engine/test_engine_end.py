@@ -6,12 +6,12 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.engines import READS, Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.process.launch import Launched
-from tfmemtop.engine.sources.procfs import read_stat
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.events import (
     Input,
@@ -57,7 +57,7 @@ async def test_quit_ends_run_engine_and_connection(engines: Engines) -> None:
     await screen.until_closed()
     assert screen.all(RunEnd)[0].signal == signal.SIGTERM
     await ended(session.pid)
-    assert read_stat(run.pid) is None
+    assert not psutil.pid_exists(run.pid)
     with pytest.raises(OSError, match="No such file"):
         await connect(launched.socket)
 

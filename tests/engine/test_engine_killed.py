@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import find
 from tfmemtop.events import (
     Process,
     Run,
@@ -36,7 +36,7 @@ async def test_the_engines_death_is_not_the_scripts(engines: Engines) -> None:
     run = await screen.until(Run)
     await screen.until_shown("up")
     (session,) = own_sessions()
-    engine = read_stat(session.pid)
+    engine = find(session.pid)
     assert engine is not None
     script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
     await asyncio.sleep(0)  # so that both waits have begun
@@ -63,7 +63,7 @@ async def test_what_is_printed_after_the_engines_death_is_kept_though_nothing_wa
     screen = await engines.look(launched.socket)
     run = await screen.until(Run)
     (session,) = own_sessions()
-    engine = read_stat(session.pid)
+    engine = find(session.pid)
     assert engine is not None
     script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
     await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def test_who_ends_all_that_is_called_tfmemtop_does_not_end_the_script(engi
     run = await screen.until(Run)
     await screen.until_shown("up")
     (session,) = own_sessions()
-    engine = read_stat(session.pid)
+    engine = find(session.pid)
     assert engine is not None
     for pid in (engine.ppid, run.pid):
         names = _read(Path(f"/proc/{pid}/cmdline")) + _read(Path(f"/proc/{pid}/comm"))

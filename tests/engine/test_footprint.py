@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tfmemtop.engine.process.footprint import Footprint
+from tfmemtop.engine.process.ending import Footprint
 from tfmemtop.events import (
     DeviceProcess,
     DeviceReading,

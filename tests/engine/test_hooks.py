@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from tests.engines import Engines
-from tfmemtop.engine.process.injection import INJECT, mark
+from tfmemtop.engine.process.environment import INJECT, mark
 from tfmemtop.engine.sources import hook_absence
 from tfmemtop.engine.sources.hooks import Hooks
-from tfmemtop.engine.stream.sockets import listen, peer
+from tfmemtop.engine.stream.folders import listen, peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Absence,

@@ -23,7 +23,7 @@ from tfmemtop.cli import main
 from tfmemtop.commands import once
 from tfmemtop.engine.sources.foreign import Foreign, tell_apart
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
@@ -343,7 +343,7 @@ def test_only_what_is_certain_is_matched(
 
 @pytest.mark.programs
 def test_a_process_in_a_namespace_of_its_own_knows_it() -> None:
-    ask = "from tfmemtop.engine.sources.place import pid_namespace; print(pid_namespace())"
+    ask = "from tfmemtop.engine.sources.processes import pid_namespace; print(pid_namespace())"
     here = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     assert here == pid_namespace()
     apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", sys.executable, "-c", ask]

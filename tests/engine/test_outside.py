@@ -15,11 +15,10 @@ from tests.engine.reporting import Reporting
 from tests.engines import Engines
 from tests.hooked import bare_tensorflow
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.sources.outside import which
-from tfmemtop.engine.sources.outside.cards import cards_of
+from tfmemtop.engine.sources.outside import version
 from tfmemtop.engine.sources.outside.look import Look
-from tfmemtop.engine.sources.outside.remote import Regions, mappings
-from tfmemtop.engine.sources.outside.rights import Rights, in_the_way
+from tfmemtop.engine.sources.outside.outside_events import cards_of
+from tfmemtop.engine.sources.outside.remote import Regions, Rights, in_the_way, mappings
 from tfmemtop.engine.sources.outside.sweep import Sweep
 from tfmemtop.events import (
     Allocator,
@@ -244,16 +243,16 @@ def test_a_version_is_read_from_what_lies_beside_the_library(tmp_path: Path) -> 
     (folder / "include/tensorflow/core/public").mkdir(parents=True)
     library = folder / "libtensorflow_framework.so.2"
     library.write_bytes(b"")
-    here = which.Mapped(0, str(library), "00:01", library.stat().st_ino, False)
-    assert which.version_of(os.getpid(), here) == (None, False)
+    here = version.Mapped(0, str(library), "00:01", library.stat().st_ino, False)
+    assert version.version_of(os.getpid(), here) == (None, False)
     header = "#define TF_MAJOR_VERSION 2\n#define TF_MINOR_VERSION 19\n#define TF_PATCH_VERSION 1\n"
     (folder / "include/tensorflow/core/public/version.h").write_text(header + '#define TF_VERSION_SUFFIX "-rc0"\n')
-    assert which.version_of(os.getpid(), here).version == "2.19.1-rc0"
+    assert version.version_of(os.getpid(), here).version == "2.19.1-rc0"
     package = folder.parent / "tensorflow_cpu-2.21.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Name: tensorflow-cpu\nVersion: 2.21.0\n")
-    assert which.version_of(os.getpid(), here).version == "2.21.0"
-    assert which.version_of(os.getpid(), here._replace(inode=1)) == (None, True)
+    assert version.version_of(os.getpid(), here).version == "2.21.0"
+    assert version.version_of(os.getpid(), here._replace(inode=1)) == (None, True)
 
 
 def card(index: int, name: str = "NVIDIA H100") -> Device:

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.engine.test_nvml import library
 from tests.nvml_tables import GIB, TABLES, play, row
-from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host

@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.sources.procfs import descendants
+from tfmemtop.engine.sources.processes import descendants
 from tfmemtop.events import HookEnd, Process, Run, RunEnd, Session
 from tfmemtop.recording import read
 

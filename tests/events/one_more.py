@@ -13,9 +13,9 @@ from tests import streams
 from tfmemtop.bounds import Number, Size
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.engine.stream.folders import listen
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.server import Server
-from tfmemtop.engine.stream.sockets import listen
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Origin, RunEnd
 from tfmemtop.events.keep import Newest

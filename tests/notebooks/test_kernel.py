@@ -14,7 +14,7 @@ from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tfmemtop import cli
 from tfmemtop import events as ev
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import find, is_alive
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import place_for
 from tfmemtop.recording import read
@@ -83,11 +83,11 @@ def test_each_restart_is_a_session_with_a_recording_of_its_own(notebook: Noteboo
     assert place_for(first.id).stat().st_size and place_for(second.id).stat().st_size
     notebook.restart()
     engine = notebook.session().pid
-    stat = read_stat(engine)
-    assert stat is not None
-    for each in (stat.ppid, engine):  # the first is the keeper; a script's terminal would end with it
+    process = find(engine)
+    assert process is not None
+    for each in (process.ppid, engine):  # the first is the keeper; a script's terminal would end with it
         os.kill(each, signal.SIGKILL)
-    until(lambda: (stat := read_stat(engine)) is None or stat.zombie)
+    until(lambda: not is_alive(engine))
     assert notebook.run("print(6 * 7)") == "42\n"
 
 

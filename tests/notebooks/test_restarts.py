@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S
 from tests.ui.test_app import press
 from tfmemtop import events as ev
 from tfmemtop.commands.live import successor
-from tfmemtop.engine.sources.procfs import read_environment
+from tfmemtop.engine.sources.processes import read_environment
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.notebooks.origin import notebook, shared_by_starts
@@ -187,20 +187,20 @@ async def test_a_window_of_vs_code_starts_and_restarts_the_kernel(window: Window
 
 
 def test_kernels_of_other_windows_folders_and_kernelspecs_are_others() -> None:
-    def shared(number: str, command: str = "python", folder: str = "/a", window: tuple[int, float] = (7, 1.5)) -> str:
+    def shared(number: str, command: str = "python", folder: str = "/a", window: tuple[int, int] = (7, 15)) -> str:
         path = f"/run/kernel-v3{number}.json"
         return shared_by_starts(path, [command, "-m", "ipykernel_launcher", f"--f={path}"], folder, window)
 
     same = shared("0a")
     assert shared("0b") == same
-    assert same not in (shared("0c", "tfmemtop"), shared("0c", folder="/b"), shared("0c", window=(7, 2.5)))
+    assert same not in (shared("0c", "tfmemtop"), shared("0c", folder="/b"), shared("0c", window=(7, 25)))
 
-    def jupyters(number: str, command: str = "python", server: tuple[int, float] = (7, 1.5)) -> str:
+    def jupyters(number: str, command: str = "python", server: tuple[int, int] = (7, 15)) -> str:
         return shared_by_starts(f"/run/kernel-{number}.json", [command], "/a", server)
 
     assert jupyters("81fe") == jupyters("81fe", "tfmemtop")
     # jupyter console names the file after a process number, which another process may have later.
-    assert jupyters("4242") not in (jupyters("4243"), jupyters("4242", server=(7, 2.5)))
+    assert jupyters("4242") not in (jupyters("4243"), jupyters("4242", server=(7, 25)))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.commands.live import successor
-from tfmemtop.engine.sources.procfs import read_environment
+from tfmemtop.engine.sources.processes import read_environment
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.options import ScreenOutcome, UiOptions

@@ -9,7 +9,7 @@ from tests.engines import engines
 from tests.forked import Fork, Forked, Forking
 from tests.hooked import PYTHON, bare_tensorflow, environment, monitor, script, tensorflow, tensorflow_folder
 from tests.probe.cached import Compiler
-from tfmemtop.engine.process.injection import path_with_hook
+from tfmemtop.engine.process.environment import path_with_hook
 from tfmemtop.probe.build import build
 
 __all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]

@@ -29,7 +29,7 @@ from tfmemtop.commands.screen import script_terminal_size, terminal_size
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.engine.sources.outside.look import Look
-from tfmemtop.engine.sources.procfs import descendants, read_environment, read_stat
+from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
@@ -179,9 +179,9 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
 def _is_running(session: SessionInfo) -> bool:
     """Return whether the session's script still runs. An engine goes on for a while after its script has ended."""
     if session.reads is not None:
-        return (stat := read_stat(session.reads)) is not None and not stat.zombie
+        return is_alive(session.reads)
     if session.kernel is not None:
-        return (stat := read_stat(session.kernel)) is not None and not stat.zombie
+        return is_alive(session.kernel)
     return bool(session.command) and bool(descendants(session.pid))
 
 

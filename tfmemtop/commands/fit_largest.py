@@ -11,7 +11,7 @@ from tfmemtop import boot
 from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import Allocator, Event
 from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
@@ -85,7 +85,7 @@ async def _said(asked: bytes, tries: Tries) -> bytes | None:
         file.write(asked)
         file.seek(0)
         try:
-            beside = Beside(loop, boot.command(WORKER), LONGEST_S, said.set_result, file)
+            beside = HelperProcess(loop, boot.command(WORKER), LONGEST_S, said.set_result, file)
         except OSError:
             return None
     while not said.done():

@@ -28,7 +28,7 @@ from tfmemtop.commands.launching import make_launch, with_sizes
 from tfmemtop.commands.parser import Parser, Trailing
 from tfmemtop.commands.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
-from tfmemtop.engine.sources.procfs import read_command, read_stat
+from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.notebooks import kernelspec, origin, python
@@ -151,11 +151,10 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
     given = kernelspec.connection_file(command)
     connection = str(Path(folder, given)) if given else ""
     parent = os.getppid()
-    stat = read_stat(parent)
     return Kernel(
         pid=os.getpid(),
         connection=connection,
-        shared=origin.shared_by_starts(connection, command, folder, (parent, stat.started if stat else 0)),
+        shared=origin.shared_by_starts(connection, command, folder, (parent, start_ticks(parent))),
         notebook=origin.notebook(environment, read_command(parent)),
     )
 

@@ -11,8 +11,7 @@ from tfmemtop.commands import Refusal
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
 from tfmemtop.engine.process.launch import Export, Launch
-from tfmemtop.engine.sources.driver_words import Trouble
-from tfmemtop.engine.sources.procfs import read_environment
+from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named
 from tfmemtop.limits import Machine, needs_gpus
@@ -76,11 +75,12 @@ def is_task() -> bool:
 
 def _has_init_as_parent(pid: int) -> bool:
     """Return whether the parent of *pid* is a container's init, such as that of ``docker run --init``."""
-    try:
-        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        return parent == str(FIRST) and Path(f"/proc/{FIRST}/comm").read_text().strip() in _INITS
-    except OSError:
-        return False  # it has ended, or the processes of others are hidden
+    if pid == os.getpid() and os.getppid() != FIRST:
+        return False
+    from tfmemtop.engine.sources.processes import find  # here, since psutil takes a while to load
+
+    process, init = find(pid), find(FIRST)
+    return process is not None and process.ppid == FIRST and init is not None and init.name in _INITS
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:
@@ -116,6 +116,8 @@ def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | No
         return None, []
     environment = dict(os.environ)
     if attach is not None:
+        from tfmemtop.engine.sources.processes import read_environment
+
         with suppress(OSError):  # the process is another user's; the user gets that message later
             environment = read_environment(attach)
     found = named(str(pattern), environment, socket.gethostname(), os.getpid())

@@ -15,14 +15,14 @@ import msgspec
 from msgspec import json
 
 from tfmemtop.commands.saying import say, tell, tell_json
-from tfmemtop.engine.process.injection import INJECT
+from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.sweep import Sweep
-from tfmemtop.engine.sources.procfs import all_pids
+from tfmemtop.engine.sources.processes import all_pids
 from tfmemtop.events import (
     Allocator,
     Device,

@@ -9,7 +9,7 @@ from tfmemtop.charset import locale_name, takes_utf8
 from tfmemtop.doctor.check import Check, Fact, missing, ok, unknown
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
-from tfmemtop.engine.sources.place import pid_namespace
+from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.limits import HostOwner

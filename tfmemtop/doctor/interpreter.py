@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop.doctor.check import Fact
-from tfmemtop.engine.process.injection import path_with_hook
+from tfmemtop.engine.process.environment import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # Python's options that change which modules it finds at its start

@@ -16,9 +16,8 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.sources.hook_absence import has_tensorflow
-from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
-from tfmemtop.engine.sources.procfs import read_environment, read_stat
+from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
+from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
 from tfmemtop.engine.stream.complaints import complain, shorten
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kernel_starts import choose
@@ -343,6 +342,4 @@ class Engine:
         if self.watch.runs.running:
             return True
         ours = os.getsid(0)
-        return any(
-            (stat := read_stat(pid)) is not None and stat.session == ours for pid in self.watch.readings.of_runs()
-        )
+        return any(session_of(pid) == ours for pid in self.watch.readings.of_runs())

@@ -5,6 +5,7 @@ The script is started last, after everything that can fail.
 """
 
 import asyncio
+import ctypes
 import os
 import shutil
 import signal
@@ -24,10 +25,9 @@ from tfmemtop.engine.opening import (
     unstarted,
 )
 from tfmemtop.engine.process.daemon import detach
-from tfmemtop.engine.process.descriptors import take_many
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.process.orphans import collect_orphans
+from tfmemtop.engine.process.run import allow_many_files
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream import kernel_starts
@@ -41,6 +41,8 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Terminal
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.recording import Writer
+
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Answers:
@@ -72,7 +74,7 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     descriptor *answers*.
     """
     told = Answers(answers)
-    take_many()
+    allow_many_files()
     # A SIGHUP that arrives before its handler is installed must not end this process.
     signal.signal(signal.SIGHUP, lambda *_: None)
     # Slurm may send these to every process of a task. They are meant for the script, in which they are not ignored.
@@ -194,3 +196,12 @@ def _keep_log(folder: SessionFolder, output_path: str | None) -> None:
             shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
     except OSError:
         return  # there is no log, or the folder of kept outputs has no room for it
+
+
+def collect_orphans() -> None:
+    """Become the parent of each descendant whose own parent ends, in place of the first process of the container.
+
+    That first process may be the screen. It does not wait for processes that it did not start, so each orphan would
+    stay a zombie.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

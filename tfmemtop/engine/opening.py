@@ -3,8 +3,7 @@
 import os
 import time
 
-from tfmemtop.engine.process.command import readable
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.session_event import watched
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain

@@ -13,7 +13,7 @@ from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.session_event import describe
-from tfmemtop.engine.sources.map_wants import KEPT_PACE_S, RECORDED_PACE_S
+from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.stream import Stream

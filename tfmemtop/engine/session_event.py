@@ -6,10 +6,9 @@ import socket
 import time
 
 import tfmemtop
-from tfmemtop.engine.process.command import readable
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.sources.cgroup import host_memory
-from tfmemtop.engine.sources.procfs import read_command, read_environment
+from tfmemtop.engine.sources.processes import read_command, read_environment
 from tfmemtop.events import FORMAT, Session
 from tfmemtop.placement import placement
 

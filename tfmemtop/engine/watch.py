@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.injection import INJECT, dumps_folder, mark, told, xla_folder
+from tfmemtop.engine.process.environment import INJECT, dumps_folder, hook_variables, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -22,7 +22,7 @@ from tfmemtop.engine.sources.dump_watch import Dumps
 from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
-from tfmemtop.engine.sources.map_wants import Maps
+from tfmemtop.engine.sources.map_requests import MapRequests
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.when_asked import WhenAsked
 from tfmemtop.engine.sources.probes import Probes
@@ -71,7 +71,7 @@ class Watch:
         windows: WindowReader,
         finding_windows: FindingWindows,
         xla_reports: XlaReports,
-        maps: Maps,
+        maps: MapRequests,
         alerts: Alerts,
         outside: WhenAsked,
         output: OutputPump | None = None,
@@ -258,7 +258,7 @@ def open_watch(
     kernel = launch.kernel.pid if launch.kernel else None
     root = _NO_PROCESS if guest else os.getpid()
     readings = Readings(stream, hooks, Host(root, INJECT, marked, kernel, helper), ours, nvml)
-    telling = told(launch, folder.hook_socket)
+    telling = hook_variables(launch, folder.hook_socket)
     outside = WhenAsked(stream, dumps_in, chunks.take, launch.interval_s, telling)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
     drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
@@ -278,7 +278,9 @@ def open_watch(
         windows=windows,
         finding_windows=FindingWindows(stream, hooks),
         xla_reports=xla_reports,
-        maps=Maps(stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s),
+        maps=MapRequests(
+            stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s
+        ),
         alerts=Alerts(stream, launch, runs),
         outside=outside,
         output=pump,

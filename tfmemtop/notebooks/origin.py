@@ -8,7 +8,7 @@ _VISUAL_STUDIO_CODE = re.compile(r"kernel-v\d\S*\.json")
 _ENDING = ".ipynb"
 
 
-def shared_by_starts(connection: str, command: Sequence[str], folder: str, parent: tuple[int, float]) -> str:
+def shared_by_starts(connection: str, command: Sequence[str], folder: str, parent: tuple[int, int]) -> str:
     """Return the key that is the same for all starts of one kernel. It identifies the kernel's next start.
 
     The process that restarts a kernel is the one that has started it: the *parent*, given by its process id and the

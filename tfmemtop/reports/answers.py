@@ -144,7 +144,7 @@ def _grown(facts: AllTaken) -> str:
     took = "still took most of" if facts.most_of_card else "did not take"
     return (
         f"Growth was on, and TensorFlow {took} the whole card: {came_to} of its {format_bytes(facts.card)}, with "
-        f"{format_bytes(peaks.in_use)} in use at the peak. Beside the pool every process has a CUDA context and "
+        f"{format_bytes(peaks.in_use)} in use at the peak. HelperProcess the pool every process has a CUDA context and "
         f"libraries: {BESIDE_POOLS}."
     )
 

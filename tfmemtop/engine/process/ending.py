@@ -3,19 +3,78 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Iterable, Set
 
-from tfmemtop.engine.process.footprint import Footprint
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.sources.procfs import descendants, read_stat, since_boot
+from tfmemtop.engine.sources.processes import descendants, own_start, session_of
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import DeviceReading, Leftover, StillHeld, Stopping, StoppingPhase
+from tfmemtop.events import (
+    DeviceReading,
+    Event,
+    Leftover,
+    Process,
+    ProcessReadings,
+    Run,
+    StillHeld,
+    Stopping,
+    StoppingPhase,
+)
+from tfmemtop.units import MIB
 
 _LOOK_S = 0.1
 _KILL_WAIT_S = 5.0
 _RELEASE_WAIT_S = 20.0
 _RELEASE_LOOK_S = 0.25
+_NEAR = 64 * MIB
+
+
+class Footprint:
+    """Follows the stream: the run's processes on GPUs, and what each GPU held before it.
+
+    So the end of the run can wait until all of that is free.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[int, int] = {}  # bytes, by GPU, of the newest reading
+        self._before: dict[int, int] = {}  # likewise, when the run began
+        self._listed: dict[int, set[int]] = {}  # processes, by GPU, of the newest reading
+        self._of_runs: set[int] = set()
+        self.pids: set[int] = set()
+        """Processes of the run that the driver has listed on a GPU."""
+
+    def take(self, event: Event) -> None:
+        """Take one event of the stream."""
+        match event:
+            case Run():
+                self._before = dict(self._used)
+                self.pids.clear()
+            case DeviceReading():
+                if event.used is not None:
+                    self._used[event.index] = event.used
+                    self._before.setdefault(event.index, event.used)
+                self._listed[event.index] = {process.pid for process in event.processes}
+            case Process():
+                (self._of_runs.discard if event.run is None else self._of_runs.add)(event.pid)
+            case ProcessReadings():
+                self._of_runs &= {reading.pid for reading in event.processes}
+                self.pids |= self._of_runs & set[int]().union(*self._listed.values())
+            case _:
+                pass
+
+    def held(self, readings: Iterable[DeviceReading], ours: Set[int]) -> StillHeld | None:
+        """Return what the run still holds according to *readings*, or ``None``. *ours* are all processes of the run."""
+        for reading in readings:
+            for process in reading.processes:
+                if process.pid in ours:
+                    return StillHeld(Leftover.LISTED, reading.index, process.used, [process.pid])
+            before = self._before.get(reading.index)
+            listed_all = reading.processes_missing is None and reading.outside is None
+            if not listed_all and reading.used is not None and before is not None:
+                more = reading.used - before
+                if more > _NEAR:
+                    return StillHeld(Leftover.MORE_USED, reading.index, more)
+        return None
 
 
 class Ending:
@@ -41,7 +100,7 @@ class Ending:
         self._apart = apart
         self._footprint = Footprint()
         self._deadline = 0.0
-        self._since = since_boot() - 1
+        self._since = own_start()
         stream.listen(self._footprint.take)
 
     def hasten(self, grace_s: float) -> None:
@@ -107,7 +166,7 @@ class Ending:
         self._runs.reap()
         alive = descendants(os.getpid(), self._mark, self._since)
         if apart := self._apart():
-            alive = {pid for pid in alive if (stat := read_stat(pid)) and stat.session not in apart}
+            alive = {pid for pid in alive if session_of(pid) not in apart}
         if self._runs.pid is not None:
             # The script's main thread may end first. The process then looks like a zombie, while its other threads
             # still hold all its memory.

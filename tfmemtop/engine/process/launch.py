@@ -1,6 +1,7 @@
 """The messages between an engine and the process that starts it."""
 
 import json
+import os
 
 import msgspec
 
@@ -114,3 +115,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
             ValueError: *line* is not the JSON of an answer.
         """
         return msgspec.convert(json.loads(line), cls)
+
+
+def readable(text: str) -> str:
+    """Return *text*, which :func:`os.fsdecode` made, as valid UTF-8. Other bytes are written as ``\\xff``."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")

@@ -1,8 +1,10 @@
 """Starts the script with everything that it should inherit, and finds out how it ended."""
 
+import asyncio
 import ctypes
 import errno
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,14 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfmemtop import limits
-from tfmemtop.engine.process import descriptors
-from tfmemtop.engine.process.command import check_command, readable, start_error
-from tfmemtop.engine.process.injection import with_hook, xla_folder
-from tfmemtop.engine.process.joined import Joined
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.environment import Refused, with_hook, with_report, xla_folder
+from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.process.xla_flags import Refused, with_report
-from tfmemtop.engine.sources.kernel_kills import OomCounter
+from tfmemtop.engine.sources.cgroup import OomCounter
+from tfmemtop.engine.sources.processes import HostProcess, exit_code
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
@@ -28,7 +27,10 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment
 
+_LOOK_S = 0.25
 _PR_SET_PDEATHSIG = 1
+_GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)  # of open files
+_ENOUGH = 65_536
 
 
 @dataclass(frozen=True)
@@ -235,10 +237,92 @@ class Runs:
             os.chdir(self._launch.cwd)
         except OSError:
             os.fchdir(self._folder)
-        descriptors.give_back()
+        resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)
         if self._prctl is not None:
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         for number in signal.valid_signals():
             with suppress(OSError):  # KILL and STOP, which cannot be set
                 signal.signal(number, signal.SIG_IGN if number in self._launch.ignored else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._launch.blocked)
+
+
+class Joined:
+    """A script that is not a child of the engine: another program starts and ends it, as Jupyter does with a kernel.
+
+    At the end of the process *pid*, *ended* is called with the exit code as in ``subprocess.Popen``, or ``None`` if it
+    is not known: the code is read while the process is a zombie, and its parent may collect it first. A file descriptor
+    of the process (a pidfd) reports the end. It never refers to a later process with the same number. Needs the running
+    loop.
+
+    Raises:
+        ProcessLookupError: there is no process with that number.
+    """
+
+    def __init__(self, pid: int, ended: Callable[[int | None], None]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._process = HostProcess(pid)
+        try:
+            self._descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            raise
+        except OSError:  # before Linux 5.3, or the system does not offer it
+            self._loop.call_later(_LOOK_S, self._look)
+        else:
+            self._loop.add_reader(self._descriptor, self._over)
+
+    def _over(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._ended(exit_code(self.pid))
+
+    def _look(self) -> None:
+        if self._process.is_alive():
+            self._loop.call_later(_LOOK_S, self._look)
+        else:
+            self._ended(exit_code(self.pid))
+
+
+def allow_many_files() -> None:
+    """Raise this process's limit on open files to 65,536, or as far as its hard limit allows.
+
+    The engine needs enough for a thousand hooks. The script gets the original limit.
+    """
+    soft, hard = _GIVEN
+    if soft != resource.RLIM_INFINITY and soft < _ENOUGH:
+        most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> None:
+    """Check everything about a command that can be checked before it is started.
+
+    Raises:
+        StartError: the command cannot be started.
+    """
+    if not argv or not argv[0]:
+        raise StartError(Unstarted(Why.NO_COMMAND))
+    name = argv[0]
+    if "/" not in name:
+        if shutil.which(name, path=environment.get("PATH", os.defpath)) is None:
+            raise StartError(Unstarted(Why.NOT_FOUND, name))
+        return
+    path = Path(cwd, name)
+    if not Path(cwd).is_dir():
+        return  # the folder has been removed and is empty; for an absolute path, the exec itself reports errors
+    if not path.exists():
+        raise StartError(Unstarted(Why.NO_FILE, name))
+    if path.is_dir():
+        raise StartError(Unstarted(Why.IS_DIRECTORY, name))
+    if not os.access(path, os.X_OK):
+        raise StartError(Unstarted(Why.NOT_EXECUTABLE, name))
+
+
+def start_error(name: str, error: OSError) -> StartError:
+    """Return what *error* means when a command that passed :func:`check_command` was started."""
+    if isinstance(error, FileNotFoundError):
+        # The file exists, so its interpreter is missing.
+        return StartError(Unstarted(Why.NO_INTERPRETER, name))
+    return StartError(Unstarted(Why.SYSTEM, name, error.strerror or str(error)))

@@ -4,11 +4,11 @@ Containers, batch systems and systemd limit memory by cgroups, of version 1 or 2
 it. So the smallest limit counts, among those of the process's own cgroup and of every ancestor that is visible here.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from tfmemtop.engine.sources.processes import machine_memory
 from tfmemtop.limits import HostOwner
 from tfmemtop.units import MIB
 
@@ -48,11 +48,6 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
     machine = machine_memory()
     smallest = min(limits(machine, hierarchies(root)), key=lambda limit: limit.size, default=None)
     return HostMemory(machine, HostOwner.MACHINE, machine) if smallest is None else HostMemory(*smallest[::2], machine)
-
-
-def machine_memory() -> int:
-    """Return the bytes of memory that the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def available(free: int, found: list[Limit]) -> int:
@@ -176,3 +171,30 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(errors="replace").splitlines()
     except OSError:
         return []
+
+
+class OomCounter:
+    """The kernel's counts of such kills at the time when this object was created. The files are read below *root*."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        # The script inherits this process's control groups.
+        groups = [group.folders[0] / group.kills for group in hierarchies(root) if group.folders]
+        self._paths = [root / "proc/vmstat", *groups]
+        self._before = self._counts()
+
+    def rose(self) -> bool:
+        """Return whether any count is higher now."""
+        return any(count > self._before.get(path, count) for path, count in self._counts().items())
+
+    def _counts(self) -> dict[Path, int]:
+        counts = {}
+        for path in self._paths:
+            try:
+                lines = path.read_text().splitlines()
+            except OSError:
+                continue  # no such accounting here: the other counts remain
+            for line in lines:
+                name, _, value = line.partition(" ")
+                if name == "oom_kill" and value.isdigit():
+                    counts[path] = int(value)
+        return counts

@@ -9,8 +9,8 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tfmemtop.engine.sources.careful import read_beginning
 from tfmemtop.engine.sources.dump_format import Piece, condense
+from tfmemtop.engine.sources.hook_files import read_beginning
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, PutDown
 from tfmemtop.events.damage import Damaged, damage_of

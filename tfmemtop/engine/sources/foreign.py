@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tfmemtop.engine.sources.place import Namespace, pid_namespace, uses_gpu
+from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import Allocator, Device, DeviceProcess, DeviceReading, Effective, Event, HookEnd, SharesMissing
 from tfmemtop.units import MIB
 

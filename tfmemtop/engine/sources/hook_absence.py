@@ -3,21 +3,12 @@
 import os
 from pathlib import Path
 
-from tfmemtop.engine.sources.procfs import read_command, read_environment
+from tfmemtop.engine.sources.processes import executable, read_command, read_environment
 from tfmemtop.events import Absence, HookAbsence
 
 _WITH_ARGUMENT = "WX"
 BY_OPTION = {"I": Absence.ISOLATED, "E": Absence.IGNORES_ENVIRONMENT, "S": Absence.NO_SITE}
 """Python's own options that keep the hook out."""
-
-
-def has_tensorflow(pid: int) -> bool:
-    """Return whether TensorFlow's library is mapped into a process; False if its mappings cannot be read."""
-    try:
-        with Path(f"/proc/{pid}/maps").open("rb") as maps:
-            return any(b"libtensorflow_framework" in line or b"_pywrap_tensorflow" in line for line in maps)
-    except OSError:
-        return False
 
 
 def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
@@ -27,12 +18,12 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
     """
     command = read_command(pid)
     try:
-        executable = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 (a link that may point to no path)
+        program = executable(pid)
         environment = read_environment(pid)
     except OSError:
         return HookAbsence(Absence.UNREADABLE)
-    if not is_python(executable):
-        return HookAbsence(Absence.OTHER_PROGRAM, _name(executable))
+    if not is_python(program):
+        return HookAbsence(Absence.OTHER_PROGRAM, _name(program))
     if flag := shutting_flag(command):
         return HookAbsence(BY_OPTION[flag])
     if inject not in map(Path, environment.get("PYTHONPATH", "").split(os.pathsep)):
@@ -44,14 +35,14 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
     return HookAbsence(Absence.UNEXPLAINED)
 
 
-def is_python(executable: str) -> bool:
+def is_python(program: str) -> bool:
     """Return whether a program's path is that of a Python interpreter."""
-    return _name(executable).startswith(("python", "pypy"))
+    return _name(program).startswith(("python", "pypy"))
 
 
-def _name(executable: str) -> str:
+def _name(program: str) -> str:
     """Return the file's name. Bytes that are not UTF-8 are replaced."""
-    return os.fsencode(os.path.basename(executable)).decode(errors="replace")  # noqa: PTH119 (it may be no path)
+    return os.fsencode(os.path.basename(program)).decode(errors="replace")  # noqa: PTH119 (it may be no path)
 
 
 def shutting_flag(command: list[str]) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tfmemtop.engine.stream.sockets import peer
+from tfmemtop.engine.stream.folders import peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Event,

@@ -1,7 +1,5 @@
-"""Reads the run's processes, and those on the GPUs, from the host's ``/proc``."""
+"""Finds the run's processes and looks at them, and at those on the GPUs."""
 
-import os
-import pwd
 import time
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
@@ -9,8 +7,18 @@ from typing import NamedTuple
 
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.sources import cgroup, hook_absence
-from tfmemtop.engine.sources.machine import Processors, available_memory, boot_time
-from tfmemtop.engine.sources.procfs import Stat, all_pids, carries, read_command, read_stat, since_boot
+from tfmemtop.engine.sources.processes import (
+    HostProcess,
+    all_pids,
+    available_memory,
+    busy_percent,
+    carries,
+    find,
+    has_tensorflow,
+    own_start,
+    read_command,
+    session_of,
+)
 from tfmemtop.events import HookAbsence, Process, ProcessReading, ProcessReadings
 from tfmemtop.units import MIB
 
@@ -25,9 +33,9 @@ TENSORFLOW_LEAST = 60 * MIB
 
 
 class Shown(NamedTuple):
-    """A process that is shown: when it started, in seconds since the machine's boot, and its run if it has one."""
+    """A process that is shown, and its run if it has one."""
 
-    started: float
+    process: HostProcess
     run: int | None
 
 
@@ -44,14 +52,12 @@ class Sweep(NamedTuple):
 class _Known:
     """A process that is shown."""
 
-    def __init__(self, pid: int, stat: Stat, uid: int, run: int | None) -> None:
-        self.pid = pid
-        self.stat = stat
-        self.uid = uid
+    def __init__(self, process: HostProcess, run: int | None) -> None:
+        self.process = process
         self.run = run
         self.seen = time.monotonic()
         self.command: list[str] = []
-        self.cpu_at: tuple[float, float] | None = None
+        self.named = ""  # the process's name when the command line was read
         self.hook_absence: HookAbsence | None = None
         self.look_at = self.seen
         self.look_every = _ABSENT_LOOK_S
@@ -74,18 +80,16 @@ class Host:
         self._helper = helper
         self._member = member
         self._mark = mark
-        self._since = since_boot() - 1
+        self._since = own_start()
         self._inject = inject
         self._known: dict[int, _Known] = {}
         self._foreign: set[int] = set()
         self._adopted: int | None = None
         self._run = 0  # the first run; 0 before it begins
         self._foreign_since = time.monotonic()
-        self._boot = boot_time()
         self._memory = cgroup.host_memory()
         self._cgroups = list(cgroup.hierarchies())
-        self._users: dict[int, str] = {}
-        self._processors = Processors()
+        self._looked = False
 
     def sweep(
         self,
@@ -108,22 +112,22 @@ class Host:
         if run and not self._run:
             self._foreign = set()  # a kernel runs before its run begins
         self._run = self._run or run
-        gone, stats = self._discover(set(wanted), run, apart)
+        gone = self._discover(set(wanted), run, apart)
         now = time.monotonic()
         changed: list[Process] = []
         readings = []
-        renamed = {pid for pid, known in self._known.items() if self._refresh_command(known, stats[pid], now)}
+        renamed = {pid for pid, known in self._known.items() if self._refresh_command(known, now)}
         gone += self._drop_keepers(renamed)
         for pid, known in self._known.items():
-            stat = stats[pid]
-            readings.append(ProcessReading(pid=pid, cpu=_cpu_percent(known, stat, now), rss=stat.rss))
+            readings.append(ProcessReading(pid=pid, cpu=known.process.cpu, rss=known.process.rss))
             news = pid in renamed
             ours = known.run is not None and self._adopted is None
             if ours and known.hook_absence is None and pid not in hooked:
-                news |= self._look_for_absence(known, stat, now, hooked)
-            known.stat = stat
+                news |= self._look_for_absence(known, now, hooked)
             if news:
                 changed.append(self._describe(known, t))
+        busy, looked = busy_percent(), self._looked
+        self._looked = True
         free = cgroup.available(available_memory(), cgroup.limits(self._memory.machine, self._cgroups))
         return Sweep(
             changed,
@@ -131,14 +135,15 @@ class Host:
                 t=t,
                 processes=readings,
                 host_used=max(0, self._memory.total - free),
-                host_cpu=self._processors.busy_percent(),
+                host_cpu=busy if looked else None,
             ),
             gone,
             {pid for pid in wanted if pid not in self._known},
-            {pid: Shown(known.stat.started, known.run) for pid, known in self._known.items()},
+            {pid: Shown(known.process, known.run) for pid, known in self._known.items()},
         )
 
-    def _discover(self, wanted: set[int], run: int, apart: Set[int]) -> tuple[list[int], dict[int, Stat]]:
+    def _discover(self, wanted: set[int], run: int, apart: Set[int]) -> list[int]:
+        """Refresh the known processes and find new ones. Return those that are no longer known."""
         now = time.monotonic()
         pids = all_pids()
         if now - self._foreign_since > _FOREIGN_FOR_S:
@@ -146,41 +151,28 @@ class Host:
             self._foreign, self._foreign_since = set(), now
         self._foreign &= pids
         self._foreign -= wanted
-        stats: dict[int, Stat] = {}
         gone = []
         for pid, known in list(self._known.items()):
-            stat = read_stat(pid) if pid in pids else None
-            replaced = stat is not None and stat.started != known.stat.started
             unwanted = known.run is None and pid not in wanted
-            if stat is None or stat.zombie or replaced or unwanted or stat.session in apart:
+            if unwanted or not known.process.refresh() or (apart and session_of(pid) in apart):
                 del self._known[pid]
                 gone.append(pid)
-            else:
-                stats[pid] = stat
-        new: dict[int, Stat] = {}
-        for pid in pids - self._known.keys() - self._foreign - {self._root, self._helper}:
-            stat = read_stat(pid)
-            if stat is not None and not stat.zombie:
-                new[pid] = stat
-        for pid, stat in new.items():
-            of_run = None if stat.session in apart else self._run_of(stat.ppid, new, run)
+        unknown = pids - self._known.keys() - self._foreign - {self._root, self._helper}
+        new = {pid: process for pid in unknown if (process := find(pid)) is not None}
+        for pid, process in new.items():
+            of_run = None if session_of(pid) in apart else self._run_of(process.ppid, new, run)
             of_run = (run or None) if pid in (self._adopted, self._member) else of_run
-            if of_run is None and self._mark and stat.started >= self._since and carries(pid, self._mark):
+            if of_run is None and self._mark and process.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
             if of_run is not None and read_command(pid)[:1] == [KEEPER]:
                 of_run = None  # another session's keeper, such as that of a kernel under a Jupyter that is watched
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
-                continue
-            try:
-                uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 (each second, for many)
-            except OSError:
-                continue
-            self._known[pid] = _Known(pid, stat, uid, of_run)
-            stats[pid] = stat
-        return gone, stats
+            else:
+                self._known[pid] = _Known(process, of_run)
+        return gone
 
-    def _run_of(self, ppid: int, new: dict[int, Stat], run: int) -> int | None:
+    def _run_of(self, ppid: int, new: Mapping[int, HostProcess], run: int) -> int | None:
         for _ in range(len(new) + 1):
             if ppid in (self._root, self._adopted, self._member):
                 return run or None
@@ -199,31 +191,33 @@ class Host:
         """
         known_now = {pid: self._known[pid] for pid in renamed}
         keepers = {pid for pid, one in known_now.items() if one.run is not None and one.command[:1] == [KEEPER]}
-        dropped = [pid for pid, known in self._known.items() if pid in keepers or known.stat.ppid in keepers]
+        dropped = [pid for pid, known in self._known.items() if pid in keepers or known.process.ppid in keepers]
         for pid in dropped:
             del self._known[pid]
         self._foreign.update(dropped)
         return dropped
 
-    def _refresh_command(self, known: _Known, stat: Stat, now: float) -> bool:
+    def _refresh_command(self, known: _Known, now: float) -> bool:
         """Read the command line again if it may have changed, and return whether it has.
 
         Between fork and exec a process has its parent's command line.
         """
-        if known.command and now - known.seen > _YOUNG_S and stat.name == known.stat.name:
+        name = known.process.name
+        if known.command and now - known.seen > _YOUNG_S and name == known.named:
             return False
-        command = read_command(known.pid) or [f"[{stat.name}]"]
+        command = read_command(known.process.pid) or [f"[{name}]"]
         changed = command != known.command
-        known.command = command
+        known.command, known.named = command, name
         return changed
 
-    def _look_for_absence(self, known: _Known, stat: Stat, now: float, hooked: Set[int]) -> bool:
-        if now < known.look_at or stat.rss < TENSORFLOW_LEAST:
+    def _look_for_absence(self, known: _Known, now: float, hooked: Set[int]) -> bool:
+        process = known.process
+        if now < known.look_at or process.rss < TENSORFLOW_LEAST:
             return False
         if known.loaded_since is None:
-            parent = self._known.get(stat.ppid)
-            forked = parent is not None and parent.pid in hooked and parent.command == known.command
-            if not forked and hook_absence.has_tensorflow(known.pid):
+            parent = self._known.get(process.ppid)
+            forked = parent is not None and process.ppid in hooked and parent.command == known.command
+            if not forked and has_tensorflow(process.pid):
                 known.loaded_since = now
                 known.look_at = now + _ABSENT_AFTER_S
             else:
@@ -231,32 +225,18 @@ class Host:
                 known.look_at = now + known.look_every
                 known.look_every = min(known.look_every * 2, _ABSENT_LOOK_MOST_S)
             return False
-        known.hook_absence = hook_absence.absence(known.pid, self._inject, self._mark)
+        known.hook_absence = hook_absence.absence(process.pid, self._inject, self._mark)
         return True
 
     def _describe(self, known: _Known, t: float) -> Process:
+        process = known.process
         return Process(
             t=t,
-            pid=known.pid,
-            ppid=known.stat.ppid,
-            user=self._user(known.uid),
+            pid=process.pid,
+            ppid=process.ppid,
+            user=process.user,
             command=known.command,
-            started=self._boot + known.stat.started,
+            started=process.started,
             run=known.run,
             hook_absence=known.hook_absence,
         )
-
-    def _user(self, uid: int) -> str:
-        if uid not in self._users:
-            try:
-                self._users[uid] = pwd.getpwuid(uid).pw_name
-            except KeyError:
-                self._users[uid] = str(uid)
-        return self._users[uid]
-
-
-def _cpu_percent(known: _Known, stat: Stat, now: float) -> float | None:
-    before, known.cpu_at = known.cpu_at, (now, stat.cpu_s)
-    if before is None or now <= before[0]:
-        return None
-    return round(max(0.0, 100 * (stat.cpu_s - before[1]) / (now - before[0])), 1)

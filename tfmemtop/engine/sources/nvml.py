@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tfmemtop.engine.sources import driver_words, plausible
-from tfmemtop.engine.sources.cgroup import machine_memory
-from tfmemtop.engine.sources.driver_words import NO_DRIVER, NO_GPU, Trouble
-from tfmemtop.engine.sources.machine import available_memory
-from tfmemtop.engine.sources.place import is_wsl
-from tfmemtop.engine.sources.plausible import LARGEST_MEMORY, Sieve
+from tfmemtop.engine.sources import driver_answers
+from tfmemtop.engine.sources.driver_answers import LARGEST_MEMORY, NO_DRIVER, NO_GPU, Sieve, Trouble
+from tfmemtop.engine.sources.processes import available_memory, machine_memory
 from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
 from tfmemtop.units import MIB
 
@@ -97,7 +94,7 @@ class Nvml:
     ) -> None:
         self._library = library
         self._host_memory = host_memory or _host_memory
-        self._wsl = is_wsl() if wsl is None else wsl
+        self._wsl = _is_wsl() if wsl is None else wsl
         self._cards: list[tuple[_Card, Device]] | None = None
         self._told: set[str] = set()
         self._retry_at = 0.0
@@ -147,10 +144,10 @@ class Nvml:
         library = self._library
         try:
             library.nvmlInit()
-            count = Sieve().figure("", library.nvmlDeviceGetCount(), plausible.MOST_CARDS) or 0
+            count = Sieve().figure("", library.nvmlDeviceGetCount(), driver_answers.MOST_CARDS) or 0
             wholes = [library.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
         except library.NVMLError as error:
-            return driver_words.explain(library, error)
+            return driver_answers.explain(library, error)
         if not wholes:
             _Questions(library).ask("", "nvmlShutdown")  # when it is opened again, it lists the GPUs anew
             return NO_GPU
@@ -196,7 +193,7 @@ class Nvml:
         power = ask("power", "nvmlDeviceGetPowerUsage", card.handle)
         sensor = self._library.NVML_TEMPERATURE_GPU
         temperature = ask("temperature", "nvmlDeviceGetTemperature", card.whole or card.handle, sensor)
-        power_mw = figure("power (mW)", power, plausible.LARGEST_POWER_MW)
+        power_mw = figure("power (mW)", power, driver_answers.LARGEST_POWER_MW)
         reading = DeviceReading(
             t=t,
             index=device.index,
@@ -205,7 +202,7 @@ class Nvml:
             utilisation=figure("utilisation", rates.gpu, 100) if rates else None,
             bandwidth=figure("bandwidth", rates.memory, 100) if rates else None,
             power_w=None if power_mw is None else power_mw / 1000,
-            temperature_c=figure("temperature", temperature, *plausible.TEMPERATURES_C[::-1]),
+            temperature_c=figure("temperature", temperature, *driver_answers.TEMPERATURES_C[::-1]),
             processes=processes,
             processes_missing=missing,
             lacking=self._lacking(questions, memory, card.whole is not None),
@@ -213,12 +210,12 @@ class Nvml:
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
-            return reading, driver_words.lost(device.index)
+            return reading, driver_answers.lost(device.index)
         return reading, Trouble(f"gpu{device.index}")
 
     def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
         codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
-        return [*driver_words.refused(self._library, codes, part), *questions.sieve.lacking()]
+        return [*driver_answers.refused(self._library, codes, part), *questions.sieve.lacking()]
 
     def _memory(self, handle: Any, questions: _Questions) -> _Memory:
         library = self._library
@@ -258,7 +255,7 @@ class Nvml:
             mode = questions.ask("vgpu", "nvmlDeviceGetVirtualizationMode", card.handle)
             guest = getattr(library, "NVML_GPU_VIRTUALIZATION_MODE_VGPU", None)
             code = questions.codes.get("Compute")
-            return driver_words.no_shares(
+            return driver_answers.no_shares(
                 library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest
             )
 
@@ -270,11 +267,11 @@ class Nvml:
         held: dict[int, int | None] = {}
         for listed in lists:
             share: dict[int, int | None] = {}
-            for row in (listed or ())[: plausible.MOST_PROCESSES]:
-                if sieve.figure("process number", row.pid, plausible.LARGEST_PID, 1) is None:
+            for row in (listed or ())[: driver_answers.MOST_PROCESSES]:
+                if sieve.figure("process number", row.pid, driver_answers.LARGEST_PID, 1) is None:
                     continue
                 known, told = share.get(row.pid), row.usedGpuMemory
-                size = None if told == plausible.NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
+                size = None if told == driver_answers.NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
                 share[row.pid] = known if size is None else size + (known or 0)
             for pid, amount in share.items():
                 before = held.get(pid)
@@ -326,3 +323,11 @@ def _text(raw: str | bytes | None) -> str | None:
 def _host_memory() -> tuple[int, int]:
     """Return the machine's memory and the available part of it, in bytes."""
     return machine_memory(), available_memory()
+
+
+def _is_wsl() -> bool:
+    """Return whether this is the Windows Subsystem for Linux."""
+    try:
+        return "microsoft" in Path("/proc/version").read_text(errors="replace").lower()
+    except OSError:
+        return False

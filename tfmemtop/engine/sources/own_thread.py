@@ -6,7 +6,7 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import in_driver
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -59,10 +59,7 @@ class OwnThread(Executor):
     def held(self) -> bool:
         """Whether the thread is in a system call that nothing interrupts. A process can end only after such a call."""
         thread = self._thread
-        if thread is None or thread.native_id is None or not thread.is_alive():
-            return False
-        stat = read_stat(thread.native_id)
-        return stat is not None and stat.state == "D"
+        return thread is not None and thread.native_id is not None and thread.is_alive() and in_driver(thread.native_id)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

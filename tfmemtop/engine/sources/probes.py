@@ -10,8 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
 from tfmemtop.probe.built import Built
@@ -149,7 +150,7 @@ class _Loads:
         elif isinstance(event, HookEnd):
             built = self._handed.pop(event.pid, None)
             lost = event.reason is HookEnding.LOST
-            if built and event.pid in self._loading and lost and _has_gone(event.pid):
+            if built and event.pid in self._loading and lost and not is_alive(event.pid):
                 self._lost(event.pid, built)
             self._loading.discard(event.pid)
         elif isinstance(event, RunEnd):
@@ -196,7 +197,7 @@ class _Build:
         self._tensorflow = tensorflow
         self._done = done
         self.outcome: _Outcome | None = None
-        self._process = Beside(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
+        self._process = HelperProcess(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
         self.pid = self._process.pid
 
     @property
@@ -226,17 +227,3 @@ def _parse(output: bytes) -> _Outcome:
         return _Outcome(built, None if made else msgspec.convert(built.unbuilt, Unbuilt))
     except (ValueError, TypeError):
         return _Outcome(Built("failed"), note=ProbeNote.NOT_BUILT, detail=last)
-
-
-def _has_gone(pid: int) -> bool:
-    """Return whether a process has ended, also if its parent has not waited for it yet.
-
-    A process that has replaced its program by ``exec`` has not ended.
-    """
-    try:
-        Path(f"/proc/{pid}/exe").readlink()
-    except PermissionError:
-        return False
-    except OSError:
-        return True
-    return False

@@ -10,7 +10,7 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host, Shown
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.own_thread import OwnThread
-from tfmemtop.engine.sources.procfs import read_stat
+from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, NoticeKind, Run, SharesMissing
@@ -88,8 +88,8 @@ class Readings:
             ProcessLookupError: the process is not shown, or has ended.
             OSError: the kernel refuses the signal.
         """
-        shown, stat = self._shown.get(pid), read_stat(pid)
-        if shown is None or stat is None or stat.started != shown.started:
+        shown = self._shown.get(pid)
+        if shown is None or not shown.process.is_alive():
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         os.kill(pid, number)
 
@@ -195,7 +195,7 @@ class Readings:
                 self._stream.publish(process)
             self._stream.publish(sweep.readings)
             alive = {reading.pid for reading in sweep.readings.processes}
-            for pid in (*sweep.gone, *(pid for pid in self._hooks.connected() - alive if _is_gone(pid))):
+            for pid in (*sweep.gone, *(pid for pid in self._hooks.connected() - alive if not is_alive(pid))):
                 self._hooks.forget(pid)
             self._tell_strangers(sweep.unknown & self._on_gpus)
             try:
@@ -221,8 +221,3 @@ class Readings:
             self._stream.notice("hidden", NoticeKind.PROCESSES_HIDDEN)
         elif not unknown:
             self._stream.withdraw("hidden")
-
-
-def _is_gone(pid: int) -> bool:
-    stat = read_stat(pid)
-    return stat is None or stat.zombie

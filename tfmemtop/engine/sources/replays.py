@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
@@ -64,7 +64,7 @@ class Replays:
         self._processes: dict[int, _Process] = {}  # those that ended last are at the end
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
-        self._worker: Beside | None = None
+        self._worker: HelperProcess | None = None
 
     @property
     def going(self) -> bool:
@@ -170,7 +170,7 @@ class Replays:
                 del self._processes[pid]
 
 
-def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> Beside:
+def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> HelperProcess:
     """Start a worker that replays *asked*. *done* receives the event, or why there is none.
 
     Raises:
@@ -183,7 +183,7 @@ def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replay
     with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
         file.write(asked)
         file.seek(0)
-        return Beside(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
+        return HelperProcess(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
 
 
 def _parse(output: bytes) -> Replayed | _Failed:

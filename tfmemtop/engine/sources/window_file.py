@@ -10,7 +10,7 @@ from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tfmemtop.engine.sources.careful import read_beginning
+from tfmemtop.engine.sources.hook_files import read_beginning
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
 from tfmemtop.units import MIB

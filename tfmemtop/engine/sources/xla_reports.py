@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
 from tfmemtop.units import MIB
@@ -185,7 +186,7 @@ class XlaReports:
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())
         if name.endswith(_ASSIGNMENT):
-            ended = ended and not Path(f"/proc/{file.pid}").exists()  # else it is a child that goes on
+            ended = ended and not is_alive(file.pid)  # else it is a child that goes on
             same = process.sizes.get(name) == file.size and now - file.changed >= _SETTLED_S
             process.sizes[name] = file.size
             if not same and not ended:

@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +21,6 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.engine.stream.sockets import listen
 from tfmemtop.home import home
 
 _SOCKET_PATH_LIMIT = 107
@@ -28,6 +28,8 @@ _LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
 _DESCRIPTION = 1000  # bytes; some file systems allow no longer target of a link
 _OUTPUTS_KEPT_DAYS = 30
 _ATTEMPTS = 5
+_BACKLOG = 4096
+"""Connections that may wait to be accepted, as far as the kernel allows: a run may begin with a thousand processes."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,3 +248,24 @@ def _sweep(parent: Path) -> list[SessionInfo]:
         finally:
             os.close(lock)
     return alive
+
+
+def listen(path: Path, kind: socket.SocketKind) -> socket.socket:
+    """Return a non-blocking listening socket at *path*.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+    sock = socket.socket(socket.AF_UNIX, kind)
+    sock.setblocking(False)
+    sock.bind(str(path))
+    path.chmod(0o600)
+    sock.listen(_BACKLOG)
+    return sock
+
+
+def peer(sock: socket.socket) -> tuple[int, int]:
+    """Return the numbers of the process and of the user at the other end of *sock*."""
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tfmemtop.engine.stream.sockets import peer
+from tfmemtop.engine.stream.folders import peer
 from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.events import CaughtUp, Command, Leave, Level, Notice, NoticeKind, Output, Unreadable, decode_command
 from tfmemtop.units import MIB

@@ -8,13 +8,12 @@ from typing import Any
 
 from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
-from tfmemtop.engine.sources.outside.cards import cards_of
 from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
-from tfmemtop.engine.sources.outside.told import allocator_event, outside_event, working_folder
+from tfmemtop.engine.sources.outside.outside_events import allocator_event, cards_of, outside_event
 from tfmemtop.engine.sources.own_thread import OwnThread
-from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
+from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
@@ -97,8 +96,8 @@ class FromOutside:
 
         Return ``False``, and leave nothing, if there is no such process.
         """
-        stat = read_stat(pid)
-        if stat is None or stat.zombie:
+        process = find(pid)
+        if process is None:
             return False
         self._leave()
         self._run += 1
@@ -112,7 +111,7 @@ class FromOutside:
             self._environment = {}
         if self._run == 1:
             self._stream.listen(self._take)
-        argv = read_command(pid) or [f"[{stat.name}]"]
+        argv = read_command(pid) or [f"[{process.name}]"]
         self._stream.publish(
             Run(
                 t=self._stream.now(),

@@ -15,12 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.engine.sources.beside import Beside
+from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hook_absence import is_python
 from tfmemtop.engine.sources.outside.programs import ASK, REPLACED, SCRIPT
 from tfmemtop.engine.sources.outside.remote import mappings
-from tfmemtop.engine.sources.outside.which import python_of
-from tfmemtop.engine.sources.procfs import read_command, read_environment, read_stat
+from tfmemtop.engine.sources.outside.version import python_of
+from tfmemtop.engine.sources.processes import executable, is_alive, read_command, read_environment, user_ids
 from tfmemtop.events import InjectionState
 
 S = InjectionState
@@ -49,15 +49,13 @@ def unfit(pid: int) -> Unfit | None:
     Raises:
         OSError: there is no such process, or it may not be looked at.
     """
-    program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 (it may point to no path)
+    program = executable(pid)
     if not is_python(program):
         return Unfit(S.NOT_PYTHON, os.fsencode(program.rpartition("/")[2]).decode(errors="replace"))
     version = python_of(mappings(pid))
     if version and tuple(map(int, version.split("."))) < FIRST:
         return Unfit(S.OLD_PYTHON, version)
-    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
-    users = next(line.split()[1:4] for line in status.splitlines() if line.startswith("Uid:"))
-    if set(users) != {str(os.geteuid())}:
+    if user_ids(pid) != {os.geteuid()}:
         return Unfit(S.OTHER_USER)
     if not _sees(pid, _HOOK):
         return Unfit(S.ELSEWHERE)
@@ -100,7 +98,7 @@ class Injection:
         self.answered = False
         """Whether the process has reported the result."""
         self._script: Path | None = None
-        self._helper: Beside | None = None
+        self._helper: HelperProcess | None = None
 
     @property
     def session(self) -> int | None:
@@ -176,13 +174,12 @@ class Injection:
     async def _answer(self, script: Path) -> str:
         command = read_command(self.pid)[:1] or ["python"]
         # Python finds its standard library by argv[0]. It would search PATH for a name without a folder.
-        program = os.readlink(f"/proc/{self.pid}/exe")  # noqa: PTH115 (it may have been deleted)
-        name = command[0] if command[0].startswith("/") else program.removesuffix(" (deleted)")
+        name = command[0] if command[0].startswith("/") else executable(self.pid)
         theirs = read_environment(self.pid)
         environment: dict[str, str] = {each: theirs[each] for each in _THEIRS if each in theirs}
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bytes | None] = loop.create_future()
-        self._helper = Beside(
+        self._helper = HelperProcess(
             loop,
             [name, "-S", "-s", "-B", "-c", ASK, str(self.pid), str(script)],
             _ASKING_S,
@@ -217,5 +214,5 @@ def _tidy() -> None:
     for folder in Path("/tmp").glob(ours + "*"):
         number = folder.name[len(ours) :].partition("-")[0]
         with suppress(OSError):
-            if number.isdecimal() and read_stat(int(number)) is None and folder.stat().st_uid == os.getuid():
+            if number.isdecimal() and not is_alive(int(number)) and folder.stat().st_uid == os.getuid():
                 shutil.rmtree(folder, ignore_errors=True)

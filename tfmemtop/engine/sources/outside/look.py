@@ -3,18 +3,15 @@
 This is done in a thread of its own: a page of the process that the kernel has moved to a disk takes time to read.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.hook_absence import has_tensorflow
-from tfmemtop.engine.sources.outside import which
+from tfmemtop.engine.sources.outside import version
 from tfmemtop.engine.sources.outside.elf import Library, NotReadable
-from tfmemtop.engine.sources.outside.finding import CPU, GPU, PINNED, Lists, Search
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
-from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, mappings
-from tfmemtop.engine.sources.outside.rights import in_the_way, rights
-from tfmemtop.engine.sources.procfs import Stat, read_stat
+from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
+from tfmemtop.engine.sources.outside.search import CPU, GPU, PINNED, Lists, Search
+from tfmemtop.engine.sources.processes import HostProcess, children, find, has_tensorflow
 from tfmemtop.events import Damage, OutsideState
 from tfmemtop.events.damage import Damaged
 
@@ -44,12 +41,12 @@ class Look:
         self.pid = pid
         self.about = About(S.NO_TENSORFLOW)
         self.layout: Layout | None = None
-        self._first = read_stat(pid)
+        self._process = find(pid)
         self._memory: RemoteMemory | None = None
         self._lists: Lists | None = None
         self._pools: dict[str, Pool] = {}
         self._search: Search | None = None
-        self._children: list[int] = []
+        self._children: list[HostProcess] = []
 
     def close(self) -> None:
         """Close the process's memory."""
@@ -57,19 +54,19 @@ class Look:
 
     def refresh(self) -> About:
         """Look at what may have changed: the process, its TensorFlow, its allocators. Return the new state."""
-        stat = read_stat(self.pid)
-        if stat is None or stat.zombie or self._first is None or stat.started != self._first.started:
+        process = self._process
+        if process is None or not process.refresh():
             self._forget()
-            children = ", ".join(str(child) for child in self._children if _lives(child))
-            self.about = self.about._replace(state=S.GONE, detail=children)
+            left = ", ".join(str(child.pid) for child in self._children if child.is_alive())
+            self.about = self.about._replace(state=S.GONE, detail=left)
             return self.about
-        self._children = _children(self.pid)
+        self._children = children(self.pid)
         try:
-            self.about = self._look(stat)
+            self.about = self._look(process)
         except Gone:
             # The process is just ending, or has become another program. The next look shows which.
             self._forget()
-            self.about = About(S.EXECUTED, detail=stat.name)
+            self.about = About(S.EXECUTED, detail=process.name)
         except PermissionError:
             self._forget()
             self.about = About(in_the_way(rights(self.pid)))
@@ -124,7 +121,7 @@ class Look:
         except (NotSound, Gone, PermissionError):
             return None
 
-    def _look(self, stat: Stat) -> About:
+    def _look(self, process: HostProcess) -> About:
         if self._memory is None:
             opened = self._open()
             if opened.state is not S.NO_DEVICES:
@@ -132,7 +129,7 @@ class Look:
         assert self._memory is not None and self._lists is not None
         self._find(self._lists)
         state = S.READING if self._pools else S.NO_POOL if self._lists.made else S.NO_DEVICES
-        if state is S.READING and stat.state in "Tt":
+        if state is S.READING and process.stopped:
             state = S.STOPPED
         if self.about.state is S.NOT_SOUND and not self._pools:
             return self.about
@@ -154,12 +151,12 @@ class Look:
         return about
 
     def _choose(self, memory: RemoteMemory, found: list[Mapping]) -> About:
-        python = which.python_of(found)
-        libraries = list(which.mapped(found))
+        python = version.python_of(found)
+        libraries = list(version.mapped(found))
         if not libraries:
             if found and found[-1].end <= 1 << 32:
                 return About(S.NOT_64_BIT, python=python)
-            other = which.built_otherwise(found)
+            other = version.built_otherwise(found)
             if other is not None:
                 return About(S.BUILT_OTHERWISE, other, python=python)
             return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
@@ -175,9 +172,9 @@ class Look:
         return best
 
     def _open_library(
-        self, memory: RemoteMemory, mapped: which.Mapped, found: list[Mapping], python: str
+        self, memory: RemoteMemory, mapped: version.Mapped, found: list[Mapping], python: str
     ) -> tuple[About, Lists | None]:
-        named = which.version_of(self.pid, mapped)
+        named = version.version_of(self.pid, mapped)
         library = Library(memory, mapped.base)
         about = About(S.NO_DEVICES, "", named.version, mapped.folder, library.build_id, python)
         if named.version is None:
@@ -232,33 +229,10 @@ def _device_called(name: str) -> str | None:
     return {"bfc_cpu_allocator_for_gpu": CPU, "gpu_host_bfc": PINNED}.get(name)
 
 
-def _children(pid: int) -> list[int]:
-    """Return the children of the process's main thread, which is the one that forks in Python.
-
-    Empty if the kernel does not list them.
-    """
-    try:
-        return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _lives(pid: int) -> bool:
-    stat = read_stat(pid)
-    return stat is not None and not stat.zombie
-
-
 def _child_with_tensorflow(pid: int) -> str:
     """Return the number of a descendant of *pid* that has TensorFlow; empty if none has.
 
     There is one if *pid* is ``uv run`` or another launcher.
     """
-    waiting, seen = [pid], {pid}
-    while waiting and len(seen) < _MOST_CHILDREN:
-        for child in _children(waiting.pop(0)):
-            if child not in seen:
-                seen.add(child)
-                waiting.append(child)
-                if has_tensorflow(child):
-                    return str(child)
-    return ""
+    below = children(pid, recursive=True)[:_MOST_CHILDREN]
+    return next((str(child.pid) for child in below if has_tensorflow(child.pid)), "")

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Collection
 
-from tfmemtop.engine.sources.hook_absence import has_tensorflow
 from tfmemtop.engine.sources.host import TENSORFLOW_LEAST
 from tfmemtop.engine.sources.outside.look import Look
-from tfmemtop.engine.sources.outside.told import allocator_event, outside_event
-from tfmemtop.engine.sources.procfs import all_pids, read_stat
+from tfmemtop.engine.sources.outside.outside_events import allocator_event, outside_event
+from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
 from tfmemtop.events import Event
 
 MOST = 16
@@ -61,9 +60,9 @@ class Sweep:
     def _candidates(self, first: Collection[int]) -> list[int]:
         sizes: dict[int, int] = {}
         for pid in all_pids():
-            stat = read_stat(pid)
-            if stat is not None and not stat.zombie and (stat.rss >= TENSORFLOW_LEAST or pid in first):
-                sizes[pid] = stat.rss
+            process = find(pid)
+            if process is not None and (process.rss >= TENSORFLOW_LEAST or pid in first):
+                sizes[pid] = process.rss
         return sorted(sizes, key=lambda pid: (pid not in first, -sizes[pid]))[:_LOOKED_AT]
 
 

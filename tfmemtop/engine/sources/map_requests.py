@@ -12,7 +12,7 @@ RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0
 FASTEST_S = 0.1
 
 
-class Maps:
+class MapRequests:
     """Collects which maps the readers request, and sends each hook those of its process.
 
     With *every_s*, all maps are requested, so many seconds apart. *send* passes a command on to the hook of a process,

@@ -10,7 +10,7 @@ from typing import IO
 _LARGEST = 1 << 24  # bytes of output after which no more is read
 
 
-class Beside:
+class HelperProcess:
     """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
 
     Where they are not given, its *environment* is this process's, and its *program* is the first word of *command*.

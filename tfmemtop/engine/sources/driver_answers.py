@@ -1,8 +1,25 @@
-"""What an error of NVIDIA's driver means: as a notice to the user, or as the reason why a figure is missing."""
+"""What the answers of NVIDIA's driver mean: its errors, and figures that are impossible.
+
+An error is a notice to the user, or the reason why a figure is missing. Impossible figures are left out, and the
+reading reports that.
+"""
 
 from typing import Any, NamedTuple
 
 from tfmemtop.events import Lacking, Level, NoticeKind, SharesMissing, WhyLacking
+
+LARGEST_MEMORY = 1 << 50  # bytes; a PiB on one card
+LARGEST_POWER_MW = 100_000_000
+TEMPERATURES_C = (-100, 300)
+LARGEST_PID = 1 << 22  # the kernel's own highest for pid_max
+MOST_CARDS = 1024
+MOST_PROCESSES = 65_536
+
+NOT_AVAILABLE = (1 << 64) - 1
+"""The value by which NVML reports that it does not know a process's memory (NVML_VALUE_NOT_AVAILABLE)."""
+
+_SHOWN = 24  # characters of an impossible figure
+_TOLD = 64  # impossible figures of one reading
 
 
 class Trouble(NamedTuple):
@@ -69,3 +86,24 @@ def no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: boo
     if code == library.NVML_ERROR_NO_PERMISSION:
         return SharesMissing.USER_FORBIDDEN
     return SharesMissing.NOT_TOLD
+
+
+class Sieve:
+    """Separates the possible figures of one reading from the impossible ones, and keeps the latter by name."""
+
+    def __init__(self) -> None:
+        self.held_back: dict[str, str] = {}
+
+    def figure(self, name: str, value: Any, most: int, least: int = 0) -> int | None:
+        """Return *value* if it is a whole number from *least* to *most*, else ``None``."""
+        if value is None:
+            return None
+        if type(value) is int and least <= value <= most:
+            return value
+        self.held_back.setdefault(name, str(value)[:_SHOWN])
+        return None
+
+    def lacking(self) -> list[Lacking]:
+        """Return the names of the impossible figures, with their values."""
+        told = [f"{name} {value}" for name, value in self.held_back.items()]
+        return [Lacking(WhyLacking.IMPOSSIBLE, told[:_TOLD])] if told else []
