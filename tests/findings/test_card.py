@@ -22,10 +22,11 @@ from tfmemtop import events
 from tfmemtop.findings.beside import HeldBeside
 from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen, WhyNoGpu
-from tfmemtop.findings.finding import Place, Severity
+from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.limits import LooseLimit, TightLimit
 from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import OutsidePool
+from tfmemtop.findings.places import Place
 from tfmemtop.findings.remedy import Action
 from tfmemtop.settings import Settings
 

@@ -6,9 +6,10 @@ from tests import streams as s
 from tests.findings.situations import CARD, POOL_AT_ONCE, actions, begin, effective, found, limited, reading, steady
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.finding import Place, Severity
+from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import LooseLimit
+from tfmemtop.findings.places import Place
 from tfmemtop.findings.pool import CachedButIdle, FragmentedPool, GrownBeyondNeed, WholeCard
 from tfmemtop.findings.remedy import Action, Remedy
 

@@ -21,9 +21,10 @@ from tests.streams import GIB, MIB
 from tfmemtop.ending import Ending, Way
 from tfmemtop.findings.causes import Cause, Fragmented, HeldBack
 from tfmemtop.findings.ending import RunEnded
-from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, Severity
+from tfmemtop.findings.finding import DeviceFinding, Finding, Question, Severity
 from tfmemtop.findings.grouping import Group, group_text, grouped
 from tfmemtop.findings.limits import TightLimit
+from tfmemtop.findings.places import Place
 from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
 from tfmemtop.findings.settings import GrowthDropped

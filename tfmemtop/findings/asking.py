@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from tfmemtop.events import Event
 from tfmemtop.events.device_names import DeviceKind
-from tfmemtop.findings.finding import Finding, Place
+from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.leaks import Leak, leak
+from tfmemtop.findings.places import Place
 from tfmemtop.findings.pool import FragmentedPool, fragmented
 from tfmemtop.findings.rules import follow_rule
 from tfmemtop.findings.run_devices import RunDevice, run_devices

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said, Severity
+from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
 from tfmemtop.findings.others import script_name
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.places import Place, place_name
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.lookup import of_run

@@ -7,8 +7,8 @@ from enum import Enum, auto
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.causes import BESIDE_POOLS
-from tfmemtop.findings.finding import DeviceFinding, Finding, Place, Question, Said, Severity
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Finding, Question, Said, Severity
+from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State

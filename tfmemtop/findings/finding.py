@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from typing import ClassVar
 
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.places import Place
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.words.failure import describe
 
@@ -29,25 +29,6 @@ class Question(Enum):
     EFFICIENTLY = auto()
     GROWTH = auto()
     REPORTS_LESS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The device that a finding is about.
-
-    ``gpu`` is the NVML index, ``None`` for the CPU pool and where it is not known. ``device`` is TensorFlow's logical
-    device, ``None`` for a whole card. ``shared`` if other logical devices of the process lie on the same card.
-    ``pid`` is given where several processes of the run have devices.
-    """
-
-    gpu: int | None
-    device: str | None = None
-    shared: bool = False
-    pid: int | None = None
-
-    @property
-    def on_cpu(self) -> bool:
-        return self.device is not None and is_cpu(self.device)
 
 
 def joined(*sentences: str) -> str:

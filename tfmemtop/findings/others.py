@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop.findings.busy import FULL_SHARE
-from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Question, Said
+from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State

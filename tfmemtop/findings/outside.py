@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.findings.finding import DeviceFinding, Place, Question, Said
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Question, Said
+from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices, variable
 from tfmemtop.state import State

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeVar
 
+from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.callsite import Callsite
-from tfmemtop.findings.finding import Place
 
 K = TypeVar("K", bound=Hashable)
 
@@ -18,6 +19,25 @@ _A_RANGE = 3  # from so many GPUs on, they are shown as a range
 
 BEFORE = "before the hook was there"
 """The text in place of a line that is not known, since it ran before the hook was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The device that a finding is about.
+
+    ``gpu`` is the NVML index, ``None`` for the CPU pool and where it is not known. ``device`` is TensorFlow's logical
+    device, ``None`` for a whole card. ``shared`` if other logical devices of the process lie on the same card.
+    ``pid`` is given where several processes of the run have devices.
+    """
+
+    gpu: int | None
+    device: str | None = None
+    shared: bool = False
+    pid: int | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device is not None and is_cpu(self.device)
 
 
 def place_name(place: Place) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, kind_of
-from tfmemtop.findings.finding import Place
+from tfmemtop.findings.places import Place
 from tfmemtop.state import State
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run
 from tfmemtop.state.memo import once_per_revision
