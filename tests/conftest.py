@@ -18,7 +18,7 @@ from hypothesis import settings
 from tests import kinds
 from tests.building import start
 from tests.kinds import pytest_runtest_call, pytest_runtest_setup
-from tfmemtop.words import failure
+from tfmemtop import failure
 
 __all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import Settings
-from tfmemtop.words.unusable import unusable
 
 GIB = 1 << 30
 TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfmemtop.findings.starting import unusable
 from tfmemtop.settings import NoSuchGpu, Settings, carry, launch_environment
 from tfmemtop.units import MIB
-from tfmemtop.words.unusable import unusable
 
 GPUS = ["GPU-aa", "GPU-bb"]
 

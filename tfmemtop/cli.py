@@ -12,9 +12,9 @@ from tfmemtop.charset import fit_streams
 from tfmemtop.commands import Refusal
 from tfmemtop.commands.parser import parse
 from tfmemtop.commands.saying import let_go_of_stdout, open_all_three, say
+from tfmemtop.commands.usage import own_error
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
-from tfmemtop.words.failure import describe
-from tfmemtop.words.usage import own_error
+from tfmemtop.failure import describe
 
 
 def main(argv: Sequence[str] | None = None) -> int:

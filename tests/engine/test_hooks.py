@@ -35,8 +35,7 @@ from tfmemtop.events import (
     Process,
     RunEnd,
 )
-from tfmemtop.words.hook_absence import remedy_text
-from tfmemtop.words.notices import say
+from tfmemtop.findings.notice_texts import remedy_text, say
 
 SPEAK = """
 import json, os, socket, sys

@@ -27,8 +27,8 @@ from tfmemtop.events import (
 )
 from tfmemtop.events import Signal as SendSignal
 from tfmemtop.events.unstarted import Why
+from tfmemtop.findings.starting import start_text
 from tfmemtop.settings import Settings
-from tfmemtop.words.starting import start_text
 
 # It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.
 FOREVER = "import time\nprint('up')\nwhile True: time.sleep(0.1)"

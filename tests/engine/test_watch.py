@@ -16,9 +16,9 @@ from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import Watch, open_watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
+from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import TooMuch
 from tfmemtop.settings import NoSuchGpu, Settings
-from tfmemtop.words.unusable import unusable
 
 GIB = 1 << 30
 

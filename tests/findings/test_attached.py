@@ -11,14 +11,14 @@ from tfmemtop.findings.beside import HeldBeside
 from tfmemtop.findings.devices import NoGpuSeen
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.injection import offer, refusal, sentence
+from tfmemtop.findings.outside_text import say_state
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
 from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.outcome import outcome
 from tfmemtop.state.waiting import Stage, waiting
-from tfmemtop.words.injection import offer, refusal, sentence
-from tfmemtop.words.outside import say_state
 
 GIB = 1 << 30
 

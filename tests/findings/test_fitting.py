@@ -12,10 +12,10 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop import events, recording
 from tfmemtop.agent.apply_settings import shares
 from tfmemtop.findings.fitting import suggested_limit, suggested_limits
+from tfmemtop.findings.limit_texts import basis, code, command_line, sentences
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.suggested import Basis, SuggestedLimit
-from tfmemtop.words.limits import basis, code, command_line, sentences
 
 GOOD = events.RunEnd(t=30.0, run=1, exit_code=0, signal=None)
 GROWING = [*begin(), effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]

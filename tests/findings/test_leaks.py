@@ -17,10 +17,10 @@ from tfmemtop.findings.host_growth import HostGrowth
 from tfmemtop.findings.leaks import Leak, Leaked
 from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.rising import retained, rises
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.words.requests import tensor_text
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 

@@ -11,11 +11,11 @@ from tests.streams import GIB, MIB
 from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
 from tfmemtop.findings.fitting import suggested_limits
+from tfmemtop.findings.limit_texts import basis, sentences
 from tfmemtop.findings.memory import out_of_memory
 from tfmemtop.settings import Settings
 from tfmemtop.state import State
 from tfmemtop.suggested import Basis, with_margin
-from tfmemtop.words.limits import basis, sentences
 
 SETTINGS = Settings()
 

@@ -6,12 +6,11 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import Plan, make_plan, parse_goal
+from tfmemtop.fit.plan import Plan, make_plan, not_sought, parse_goal
 from tfmemtop.fit.session import Phase, SessionFit
+from tfmemtop.fit.text import goal_text, outcome, progress, stopped_words
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
-from tfmemtop.words.fit import goal_text, outcome, progress, stopped_words
-from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB
 NOT_RELAUNCHED = ev.Notice(

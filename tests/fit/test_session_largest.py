@@ -7,13 +7,12 @@ from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.fit.largest import Prediction, Wanted
 from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import Sought, make_plan, parse_sought
+from tfmemtop.fit.plan import Sought, make_plan, not_sought, parse_sought
 from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.ui.screens.fit_text import conclusion
-from tfmemtop.words.not_sought import not_sought
 
 MIB, GIB = s.MIB, s.GIB
 BATCH = Wanted("batch", 1, 4096)

@@ -7,10 +7,10 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
+from tfmemtop.fit.largest_text import conclusion
 from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
+from tfmemtop.fit.text import finding, outcome, predicted
 from tfmemtop.fit.watch import UNSEEN_S, Goal, TryWatch
-from tfmemtop.words.fit import finding, outcome, predicted
-from tfmemtop.words.fit_largest import conclusion
 
 MIB, GIB = s.MIB, 1024 * s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)

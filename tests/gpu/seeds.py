@@ -33,9 +33,9 @@ from tfmemtop.findings.settings import (
     GrowthOverridden,
     GrowthWordIgnored,
 )
+from tfmemtop.reports.settings import in_effect as words_of
 from tfmemtop.state.in_effect import in_effect
 from tfmemtop.units import format_bytes
-from tfmemtop.words.settings import in_effect as words_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
 TIMEOUT_S = 300

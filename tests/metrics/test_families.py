@@ -13,10 +13,9 @@ from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.events import HookEnd, HookEnding
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
-from tfmemtop.metrics.families import LABELS, PREFIX, families, key_of, snake, text_of
+from tfmemtop.metrics.families import HELP, LABELS, PREFIX, families, key_of, snake, text_of
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
-from tfmemtop.words.metrics import HELP
 
 NAMES = sorted(path.name for path in RECORDINGS.glob("*.jsonl"))
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from tfmemtop.events import Probe, Unbuilt, decode_event
+from tfmemtop.findings.probe_text import probe_text, unbuilt_remedy, unbuilt_text
 from tfmemtop.probe.built import Built
-from tfmemtop.words.probe import probe_text, unbuilt_remedy, unbuilt_text
 
 
 def said(built: Built) -> tuple[str, str]:

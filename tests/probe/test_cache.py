@@ -18,9 +18,9 @@ from tests.probe.cached import TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, 
 from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.events import Allocator, Probe, ProbeState
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.probe.built import Built
 from tfmemtop.probe.cache import describe
-from tfmemtop.words.probe import probe_remedy, probe_text
 
 PAGE = 4096
 

@@ -10,7 +10,7 @@ from tests.hooked import PYTHON
 from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.test_build import command
 from tfmemtop.events import Probe, ProbeState
-from tfmemtop.words.probe import probe_remedy, probe_text
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 
 # It works in a trial and crashes every script, like a library that fits one process and not another.
 KILLER = """

@@ -34,9 +34,9 @@ from tfmemtop.events import (
     ProbeState,
     RunEnd,
 )
+from tfmemtop.findings.probe_text import LAYOUTS as KNOWN
+from tfmemtop.findings.probe_text import probe_text
 from tfmemtop.probe.cache import checksum_of
-from tfmemtop.words.probe import LAYOUTS as KNOWN
-from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
 MIB = 1 << 20

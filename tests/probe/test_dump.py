@@ -24,7 +24,7 @@ from tfmemtop.events import (
     Stop,
     Waiting,
 )
-from tfmemtop.words.probe import probe_text
+from tfmemtop.findings.probe_text import probe_text
 
 Script = Callable[[str], str]
 

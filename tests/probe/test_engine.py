@@ -23,8 +23,8 @@ from tfmemtop.events import (
     RunEnd,
     Stop,
 )
+from tfmemtop.findings.probe_text import probe_text
 from tfmemtop.recording import read
-from tfmemtop.words.probe import probe_text
 
 Script = Callable[[str], str]
 

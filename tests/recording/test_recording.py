@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.recording import Recording, RecordingError, Trouble, Writer, read
+from tfmemtop.recording.errors import recording_text
 from tfmemtop.settings import Settings
-from tfmemtop.words.recording import recording_text
 
 SESSION = s.session()
 

@@ -8,6 +8,7 @@ from tests.fit.test_session_largest import BATCH, passing
 from tests.streams import GIB
 from tfmemtop import events as ev
 from tfmemtop.fit.largest import Prediction
+from tfmemtop.fit.largest_text import conclusion
 from tfmemtop.fit.plan import make_plan
 from tfmemtop.fit.session import Phase
 from tfmemtop.fit.session_largest import SessionLargest
@@ -17,7 +18,6 @@ from tfmemtop.session.fitting import Fitting
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.settings import Settings
 from tfmemtop.whatif.expected import Expectations, Expected
-from tfmemtop.words.fit_largest import conclusion
 
 
 def begun() -> tuple[Fitting, SessionLargest, list[ev.Command]]:

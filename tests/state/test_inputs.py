@@ -16,11 +16,11 @@ from tests import streams as s
 from tests import windows as w
 from tests.state.real import alone, load, named
 from tfmemtop import events
+from tfmemtop.findings.who_holds import likely, marked_name
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.owners import Guess
-from tfmemtop.words.who_holds import likely, marked_name
 
 FOLDER = Path(__file__).parent / "recorded_windows"
 SHAPES = {

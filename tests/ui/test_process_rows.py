@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from tests.streams import allocator, device, effective, fold, hook, session
 from tests.ui.process_data import crowd, reading, small
 from tfmemtop import events
+from tfmemtop.safe import safe as harmless
 from tfmemtop.state.model import ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.lines import Line, width_of
@@ -27,7 +28,6 @@ from tfmemtop.ui.panels.process_rows import (
     sort,
     tree,
 )
-from tfmemtop.words.safe import safe as harmless
 
 CROWD = processes(crowd())
 SMALL = processes(small())

@@ -5,8 +5,8 @@ from tfmemtop.cluster.judge import Judged, Kind, Wrong
 from tfmemtop.cluster.overview import ClusterRow, Silence
 from tfmemtop.cluster.queries import PACE_S, RISE_S
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.safe import safe
 from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
-from tfmemtop.words.safe import safe
 
 _SHORT = {
     Kind.RAN_OUT: "out of memory",

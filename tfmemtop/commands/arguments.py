@@ -10,10 +10,9 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.commands.parser import FOR_ALERTS, FOR_RUN, BaseArguments, Parser
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.filenames import check
+from tfmemtop.filenames import check, unknown_field
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
-from tfmemtop.words.ranks import unknown_field
 
 
 class RunArguments(BaseArguments):

@@ -18,7 +18,7 @@ import shlex
 import time
 from pathlib import Path
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
 from tfmemtop.commands.known_sessions import going
 from tfmemtop.commands.launching import file_for, working_folder
@@ -33,10 +33,9 @@ from tfmemtop.engine.sources.processes import descendants, is_alive, read_enviro
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
+from tfmemtop.findings.injection import refusal
+from tfmemtop.findings.outside_text import say_outside
 from tfmemtop.settings import INTERVAL_S
-from tfmemtop.words import usage
-from tfmemtop.words.injection import refusal
-from tfmemtop.words.outside import say_outside
 
 
 class Arguments(ScreenArguments):

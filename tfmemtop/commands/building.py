@@ -12,8 +12,8 @@ from tfmemtop.commands.saying import note, say
 from tfmemtop.doctor.interpreter import Interpreter, Start, ask, resolve
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.events import Unbuilt
+from tfmemtop.findings import probe_text as words
 from tfmemtop.probe.build import PROBE, REPLAY, Product, build
-from tfmemtop.words import probe as words
 
 
 def build_for(launch: Launch) -> None:

@@ -17,13 +17,12 @@ from pathlib import Path
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
 from tfmemtop.cluster.watch import Asking, Seen
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import ScreenArguments, file_name, seconds
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.reports.cluster import as_json, table
-from tfmemtop.words import usage
 
 _LARGEST_SECRET = 16_384
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.known_sessions import alive, recorded
 from tfmemtop.commands.parser import BaseArguments, Parser
@@ -33,7 +33,6 @@ from tfmemtop.state.holder_views import Listed, listed
 from tfmemtop.state.holders import By
 from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank
-from tfmemtop.words import usage
 
 
 class Arguments(BaseArguments):

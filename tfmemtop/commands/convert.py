@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import file_name
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import BaseArguments, Parser
@@ -19,8 +19,7 @@ from tfmemtop.commands.saying import say, tell_json
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
 from tfmemtop.recording import RecordingError, Writer, read
-from tfmemtop.words import usage
-from tfmemtop.words.recording import lines_left_out, recording_text
+from tfmemtop.recording.errors import lines_left_out, recording_text
 
 STDOUT = Path("-")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import (
     add_alert_options,
     add_export_options,
@@ -31,7 +31,6 @@ from tfmemtop.commands.screen import script_terminal_size
 from tfmemtop.engine.start import start
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB
-from tfmemtop.words import usage
 
 _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
 _POOL = 2 * GIB  # bytes: about three times what the training needs, so that a smaller limit can be tried

@@ -25,7 +25,7 @@ from tfmemtop.doctor import here, inside
 from tfmemtop.doctor.check import Check, State, run_all
 from tfmemtop.doctor.interpreter import Start, ask, resolve
 from tfmemtop.doctor.text import say
-from tfmemtop.words.safe import safe
+from tfmemtop.safe import safe
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python
 _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}

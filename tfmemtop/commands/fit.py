@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
 from tfmemtop.commands.building import build_for
 from tfmemtop.commands.fit_largest import FitLargest, tell_largest
@@ -31,17 +31,14 @@ from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.engine.tries import open_tries
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
+from tfmemtop.findings.starting import start_text, unusable
 from tfmemtop.fit.largest import Wanted, parse_wanted
 from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan
+from tfmemtop.fit.plan import SECONDS, SECONDS_MOST, STEPS_MOST, TRIES, TRIES_MOST, Plan, check, make_plan, not_sought
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
+from tfmemtop.fit.text import advice, conclusion, limit_words, outcome, stopped_words, table
 from tfmemtop.fit.watch import Goal
-from tfmemtop.words import usage
-from tfmemtop.words.fit import advice, conclusion, limit_words, outcome, stopped_words, table
-from tfmemtop.words.not_sought import not_sought
-from tfmemtop.words.starting import start_text
-from tfmemtop.words.unusable import unusable
 
 _NO_EFFECT = 3
 

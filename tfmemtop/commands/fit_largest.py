@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tfmemtop import boot
+from tfmemtop.commands import usage
 from tfmemtop.commands.fit_tries import Trying, tell_blocks
 from tfmemtop.commands.saying import tell_json
 from tfmemtop.engine.process.launch import Launch
@@ -15,11 +16,10 @@ from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import Allocator, Event
 from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
+from tfmemtop.fit.largest_text import conclusion, table, value_words
 from tfmemtop.fit.plan import Plan
+from tfmemtop.fit.text import outcome, stopped_words
 from tfmemtop.whatif.expected import LONGEST_S, WORKER, Expectations, answered
-from tfmemtop.words import usage
-from tfmemtop.words.fit import outcome, stopped_words
-from tfmemtop.words.fit_largest import conclusion, table, value_words
 
 _LOOK_S = 0.25
 

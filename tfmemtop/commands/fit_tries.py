@@ -4,6 +4,7 @@ import os
 import textwrap
 from collections.abc import Callable
 
+from tfmemtop.commands import usage
 from tfmemtop.commands.saying import note, tell
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.tries import Tries
@@ -12,10 +13,9 @@ from tfmemtop.events.unstarted import StartError
 from tfmemtop.fit.plan import Plan
 from tfmemtop.fit.search import Tried
 from tfmemtop.fit.stopped import Stopped, Why
+from tfmemtop.fit.text import result
 from tfmemtop.fit.watch import TryWatch
 from tfmemtop.tensorflow_text import tells_exhaustion
-from tfmemtop.words import usage
-from tfmemtop.words.fit import result
 
 _WIDTH = 96
 _TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched

@@ -19,13 +19,13 @@ from tfmemtop.commands.arguments import add_json_option
 from tfmemtop.commands.parser import BaseArguments, Parser
 from tfmemtop.commands.recorded import fold, no_run, numbered
 from tfmemtop.commands.saying import tell, tell_json
+from tfmemtop.findings.holder_texts import windowless_text
+from tfmemtop.findings.probe_text import why_unused
+from tfmemtop.findings.who_holds import no_device, no_window
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import only_asked, unused_probe
-from tfmemtop.words.holders import windowless_text
-from tfmemtop.words.probe import why_unused
-from tfmemtop.words.who_holds import no_device, no_window
 
 
 class Arguments(BaseArguments):

@@ -16,10 +16,10 @@ from tfmemtop.commands.saying import tell_json
 from tfmemtop.findings.run_review import review
 from tfmemtop.notebooks.drawn import Drawn
 from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording.errors import recording_text
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page
 from tfmemtop.state import State
-from tfmemtop.words.recording import recording_text
 
 _COLUMNS = 600
 

@@ -31,10 +31,10 @@ from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
+from tfmemtop.failure import describe
+from tfmemtop.findings.starting import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
 from tfmemtop.notebooks import text as words
-from tfmemtop.words.failure import describe
-from tfmemtop.words.starting import start_text
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses

@@ -3,12 +3,11 @@
 import time
 from pathlib import Path
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.recording import Recording, RecordingError, read
 from tfmemtop.state.outcome import TOLD_BY, SessionFigures, SessionOutcome, outcome
-from tfmemtop.words import usage
 
 
 def going() -> list[SessionInfo]:

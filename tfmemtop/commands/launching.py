@@ -7,17 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop import boot
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import RunArguments
 from tfmemtop.commands.limits import resolve
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
-from tfmemtop.filenames import named
+from tfmemtop.filenames import named, naming
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
-from tfmemtop.words import usage
-from tfmemtop.words.ranks import naming
 
 FIRST = 1
 """The process number of the first process of a container. If it ends, all others end."""
@@ -169,6 +167,6 @@ def ask_machine() -> Machine:
 
 
 def _said(trouble: Trouble) -> str:
-    from tfmemtop.words.notices import say_kind  # imported only if needed, because it takes a while to load
+    from tfmemtop.findings.notice_texts import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text

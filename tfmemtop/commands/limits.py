@@ -2,12 +2,11 @@
 
 import msgspec
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import RunArguments
+from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import Machine, Whole, parse_limit
 from tfmemtop.settings import Settings, carry
-from tfmemtop.words import usage
-from tfmemtop.words.unusable import unusable
 
 
 def resolve(arguments: RunArguments, machine: Machine) -> Settings:

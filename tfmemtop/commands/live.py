@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import (
     RunArguments,
     ScreenArguments,
@@ -48,11 +48,10 @@ from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.filenames import waits_for_script
+from tfmemtop.findings.starting import HELD_BY_DRIVER, crashed, start_text
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
-from tfmemtop.words import usage
-from tfmemtop.words.ranks import waits_for_script
-from tfmemtop.words.starting import HELD_BY_DRIVER, crashed, start_text
 
 if TYPE_CHECKING:
     from tfmemtop.engine.process.group_signal import StepListener

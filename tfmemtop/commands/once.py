@@ -33,11 +33,11 @@ from tfmemtop.events import (
     ProcessReadings,
     encode,
 )
+from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.outside_text import FROM_OUTSIDE
 from tfmemtop.reports.devices import notes
+from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.notices import say_kind
-from tfmemtop.words.outside import FROM_OUTSIDE
-from tfmemtop.words.safe import safe
 
 E = TypeVar("E", bound=Event)
 

@@ -17,7 +17,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import (
     RunArguments,
     add_alert_options,
@@ -33,17 +33,15 @@ from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.failure import no_summary
+from tfmemtop.filenames import of_rank
+from tfmemtop.findings.ending import ending
+from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.starting import start_text, unusable
 from tfmemtop.placement import placement
 from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording.errors import lines_left_out, recording_text
 from tfmemtop.reports.summary import summarise
-from tfmemtop.words import usage
-from tfmemtop.words.endings import ending
-from tfmemtop.words.failure import no_summary
-from tfmemtop.words.notices import say_kind
-from tfmemtop.words.ranks import of_rank
-from tfmemtop.words.recording import lines_left_out, recording_text
-from tfmemtop.words.starting import start_text
-from tfmemtop.words.unusable import unusable
 
 
 class Arguments(RunArguments):

@@ -3,16 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.saying import say
 from tfmemtop.events import Event, Run
 from tfmemtop.findings.run_review import LOOK_S
 from tfmemtop.recording import Recording, RecordingError, read
+from tfmemtop.recording.errors import lines_left_out, recording_text
 from tfmemtop.recording.outline import STRETCH_S
 from tfmemtop.state import State, apply
-from tfmemtop.words import usage
-from tfmemtop.words.recording import lines_left_out, recording_text
 
 _LONG_S = 3600.0
 _WHOLE_S = 300.0

@@ -9,15 +9,14 @@ tfmemtop help keys.
 
 import os
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.commands.arguments import ScreenArguments, add_screen_options
 from tfmemtop.commands.known_sessions import recording_of
 from tfmemtop.commands.parser import Parser
 from tfmemtop.commands.saying import say
 from tfmemtop.commands.screen import terminal_size
 from tfmemtop.recording import RecordingError, read
-from tfmemtop.words import usage
-from tfmemtop.words.recording import recording_text
+from tfmemtop.recording.errors import recording_text
 
 
 class Arguments(ScreenArguments):

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable
 
 from tfmemtop.charset import json_ascii
-from tfmemtop.words import usage
-from tfmemtop.words.safe import safe
+from tfmemtop.commands import usage
+from tfmemtop.safe import safe
 
 
 def open_all_three() -> None:

@@ -3,9 +3,8 @@
 import os
 import sys
 
-from tfmemtop.commands import Refusal
+from tfmemtop.commands import Refusal, usage
 from tfmemtop.ui.draw.layout import first_size
-from tfmemtop.words import usage
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""

@@ -21,8 +21,8 @@ from tfmemtop.commands.recorded import no_run, numbered, spacing_s, told
 from tfmemtop.commands.saying import say, tell, tell_json
 from tfmemtop.findings.run_review import review
 from tfmemtop.recording import RecordingError, read
+from tfmemtop.recording.errors import lines_left_out, recording_text
 from tfmemtop.reports.why import page, to_json
-from tfmemtop.words.recording import lines_left_out, recording_text
 
 
 class Arguments(BaseArguments):

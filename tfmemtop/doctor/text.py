@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfmemtop.doctor.check import Check, Fact, Library
+from tfmemtop.findings import notice_texts as notices
+from tfmemtop.findings.notice_texts import TextAndRemedy, reason_text
+from tfmemtop.findings.probe_text import NO_COMPILER
 from tfmemtop.limits import HostOwner
 from tfmemtop.reports.devices import shares_missing
-from tfmemtop.units import format_bytes
-from tfmemtop.words import notices
-from tfmemtop.words.counting import counted
-from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.notices import TextAndRemedy
-from tfmemtop.words.probe import NO_COMPILER
+from tfmemtop.units import counted, format_bytes
 
 Values = Mapping[str, Any]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.injection import offer
+from tfmemtop.findings.injection import sentence as sentence_of_injection
+from tfmemtop.findings.outside_text import NOT_DONE, NOT_DONE_WITHIN, NOT_KNOWN, NOT_KNOWN_OF_BEFORE
+from tfmemtop.findings.outside_text import sentence as sentence_of
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
-from tfmemtop.words.injection import offer
-from tfmemtop.words.injection import sentence as sentence_of_injection
-from tfmemtop.words.outside import NOT_DONE, NOT_DONE_WITHIN, NOT_KNOWN, NOT_KNOWN_OF_BEFORE
-from tfmemtop.words.outside import sentence as sentence_of
 
 _FINE = (events.OutsideState.READING, events.OutsideState.STOPPED, events.OutsideState.NO_DEVICES)
 

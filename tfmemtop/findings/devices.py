@@ -15,8 +15,7 @@ from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.waiting import SETTLED_S
 from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import counted
+from tfmemtop.units import counted, format_bytes
 
 
 class WhyNoGpu(Enum):

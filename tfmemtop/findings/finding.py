@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from typing import ClassVar
 
+from tfmemtop.failure import describe
 from tfmemtop.findings.places import Place
 from tfmemtop.findings.remedy import Remedy
-from tfmemtop.words.failure import describe
 
 
 class Severity(IntEnum):

@@ -12,8 +12,7 @@ from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
-from tfmemtop.units import MIB, format_bytes
-from tfmemtop.words.counting import counted, rough_time, spoken
+from tfmemtop.units import MIB, counted, format_bytes, rough_time, spoken
 
 LEAST_S = 120.0
 """Seconds that a rise must last: caches and buffers of a healthy training fill within its first minutes."""

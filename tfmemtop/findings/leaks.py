@@ -13,6 +13,7 @@ from tfmemtop.findings.causes import (
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, joined
 from tfmemtop.findings.places import line_of, place_name
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.rising import BEGINS, LEAST_WINDOWS, Rise, merged, merged_if_higher, rise_until, rises, slope
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
@@ -23,9 +24,7 @@ from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
 from tfmemtop.state.trend import LONG_S, Trend, Window
-from tfmemtop.units import MIB, format_bytes
-from tfmemtop.words.counting import counted, rough, rough_time, spoken
-from tfmemtop.words.requests import tensor_text
+from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
 LEAK_WINDOWS = 18
 """Windows of ten seconds. No rise is called a leak before three minutes have passed, unless it has filled its pool."""

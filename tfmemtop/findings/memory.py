@@ -19,14 +19,14 @@ from tfmemtop.findings.leaks import MANY, Leaked, holding, keep_less, keeping_le
 from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.replayed import WouldPass, would_pass
+from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.run_devices import hooked_of_run
+from tfmemtop.findings.who_holds import held
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import RETRIED_S, Anatomy, Closeness, anatomies, closest_to_limit, trying
 from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.units import format_bytes
-from tfmemtop.words.requests import tensor_text
-from tfmemtop.words.who_holds import held
 
 _OLD_S = 2.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.notice_texts import reason_text, say
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
-from tfmemtop.words.counting import sentence
-from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.notices import say
+from tfmemtop.units import sentence
 
 LEFT_OUT = "left-out"
 """The beginning of a notice's key if parts of the run's events were left out."""

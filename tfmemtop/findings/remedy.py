@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tfmemtop.events import Notice
-from tfmemtop.words import notices
+from tfmemtop.findings import notice_texts as notices
 
 
 class Action(Enum):

@@ -13,7 +13,7 @@ from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import TRACES_S, FunctionCounts
-from tfmemtop.words.counting import counted
+from tfmemtop.units import counted
 
 RETRACED = 5
 """The number of tracings at which TensorFlow itself warns: FREQUENT_TRACING_WARNING_THRESHOLD in its

@@ -9,6 +9,7 @@ from tfmemtop.findings.callsite import Callsite, callsite, devices_made_at
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
 from tfmemtop.findings.places import line_of, line_with_code
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
+from tfmemtop.findings.requests import call_text
 from tfmemtop.findings.run_devices import hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.lookup import limits_a_gpu
@@ -23,7 +24,6 @@ from tfmemtop.tensorflow_text import (
     ignored_word,
 )
 from tfmemtop.units import format_bytes
-from tfmemtop.words.requests import call_text
 
 TAKEN = ("true", "false")
 """The values that TensorFlow accepts for the environment variable of growth."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tfmemtop.ending import Ending
+from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
@@ -14,11 +15,10 @@ from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.questions import Peaks, peaks, pool_kind
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.run_review import HeldFinding, RunReview
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.units import format_bytes
-from tfmemtop.words.endings import ended
-from tfmemtop.words.safe import safe
 
 
 class Unread(Enum):

@@ -23,7 +23,36 @@ from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.state.views import AllocatorRow, allocators
-from tfmemtop.words.metrics import HELP
+
+HELP = {
+    "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
+    "in_use_high_bytes": "Highest memory in use since this reader's last scrape; in a file, of the last two minutes.",
+    "pool_bytes": "Memory that TensorFlow's allocator has taken for its pool.",
+    "peak_bytes": "Highest memory in use since the process began, by TensorFlow's own count.",
+    "limit_bytes": "The pool's limit.",
+    "largest_free_bytes": "Largest free piece of the pool, by the newest map of it.",
+    "context_bytes": "CUDA context of the run's processes on the GPU.",
+    "context_exact": "1 if the context was measured, 0 if it is the usual figure.",
+    "outside_bytes": "Memory of the run's processes on the GPU that is neither context nor pool.",
+    "process_total_bytes": "Memory that the run's processes hold on the GPU, by the driver.",
+    "device_info": "The GPU's index and name.",
+    "device_memory_total_bytes": "Memory of the GPU.",
+    "device_memory_reserved_bytes": "Memory of the GPU that the driver keeps for itself.",
+    "device_memory_used_bytes": "Memory of the GPU that all processes use, without what the driver keeps for itself.",
+    "device_memory_free_bytes": "Free memory of the GPU.",
+    "device_utilization_ratio": "Share of the time in which a kernel ran on the GPU.",
+    "device_memory_bandwidth_ratio": "Share of the time in which the GPU's memory was read or written.",
+    "device_power_watts": "Power that the GPU draws.",
+    "device_temperature_celsius": "Temperature of the GPU.",
+    "running": "1 while the run goes on, 0 once it has ended.",
+    "run_start_time_seconds": "When the run began, in seconds since 1970.",
+    "steps_total": "Steps of the run: calls of its busiest tf.function, times the steps of one call where known.",
+    "out_of_memory_total": "Allocations of the run that failed for good.",
+    "finding": "How many findings of this kind hold now; tfmemtop help findings explains them.",
+    "run_info": "The run: its user, versions and settings.",
+}
+"""The help texts, by the metric's name without the prefix that all names have."""
+
 
 Place = tuple[str, str]
 """The UUID of a GPU (empty for the CPU), and the name of TensorFlow's logical device."""

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.account import Account
 from tfmemtop.state.breakdown import Breakdown, MemoryPart, Slice, breakdowns
 from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
-from tfmemtop.units import UNKNOWN, format_bytes
-from tfmemtop.words.counting import spoken
-from tfmemtop.words.safe import safe
+from tfmemtop.units import UNKNOWN, format_bytes, spoken
 
 _NAMES = {MemoryPart.TENSORS: "live tensors", MemoryPart.OTHER_IN_USE: "rest in use"}
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import ParamSpec
 
 from tfmemtop import events
+from tfmemtop.failure import describe
 from tfmemtop.findings.callsite import callsite
 from tfmemtop.findings.causes import BESIDE_POOLS
 from tfmemtop.findings.finding import Question
+from tfmemtop.findings.limit_texts import code, kernel_installed, sentences, started
 from tfmemtop.findings.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.findings.questions import (
     AllTaken,
@@ -24,13 +26,10 @@ from tfmemtop.findings.questions import (
     growth_effect,
     reports_less,
 )
+from tfmemtop.findings.requests import call_text
 from tfmemtop.findings.run_review import RunReview
 from tfmemtop.reports.account import counted_kinds, in_use, others_say, parts, why_they_differ
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import counted, sentence, spoken
-from tfmemtop.words.failure import describe
-from tfmemtop.words.limits import code, kernel_installed, sentences, started
-from tfmemtop.words.requests import call_text
+from tfmemtop.units import counted, format_bytes, sentence, spoken
 
 QUESTIONS = {
     Question.ALL_TAKEN: "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?",

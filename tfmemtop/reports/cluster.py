@@ -6,8 +6,8 @@ from msgspec import json, to_builtins
 
 from tfmemtop.cluster.judge import Judged, Wrong
 from tfmemtop.cluster.text import gpu_name, in_short
+from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.safe import safe
 
 _HEADINGS = ["HOST", "GPU", "JOB", "RANK", "USER", "USED", "TOTAL", "TF-USE", "LIMIT", "UTIL", "WRONG"]
 _LEFT = {0, 4, 10}

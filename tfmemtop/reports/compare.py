@@ -3,13 +3,13 @@
 from dataclasses import fields
 from typing import Any
 
+from tfmemtop.findings.who_holds import changed
 from tfmemtop.reports.comparison_text import command, how_it_ended, name, rows, sentences
+from tfmemtop.reports.settings import in_effect
+from tfmemtop.safe import safe
 from tfmemtop.state.common import common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Change, Listed, changes
-from tfmemtop.words.safe import safe
-from tfmemtop.words.settings import in_effect
-from tfmemtop.words.who_holds import changed
 
 Holders = tuple[Listed, Listed]
 _SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")

@@ -4,12 +4,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from tfmemtop.findings import who_holds as words
+from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
 from tfmemtop.units import format_bytes
-from tfmemtop.words import who_holds as words
-from tfmemtop.words.safe import safe
 
 _WIDTH = 96
 _NAME = 52  # characters of a row's name

@@ -6,6 +6,7 @@ from enum import Enum
 from functools import singledispatch
 from typing import Any
 
+from tfmemtop.findings.ending import ending
 from tfmemtop.findings.ranks import (
     Differs,
     Ended,
@@ -21,17 +22,15 @@ from tfmemtop.findings.ranks import (
     differences,
     missing,
 )
+from tfmemtop.reports import settings
 from tfmemtop.reports.comparison_text import how_it_ended
+from tfmemtop.reports.settings import in_effect
 from tfmemtop.reports.why import key
+from tfmemtop.safe import safe
 from tfmemtop.state.in_effect import InEffect
 from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
-from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration, format_rate
-from tfmemtop.words import settings
-from tfmemtop.words.counting import counted, sentence, spoken
-from tfmemtop.words.endings import ending
-from tfmemtop.words.safe import safe
-from tfmemtop.words.settings import in_effect
+from tfmemtop.units import UNKNOWN, counted, format_bytes, format_count, format_duration, format_rate, sentence, spoken
 
 HEADINGS = ("RANK", "HOST", "DURATION", "STEPS", "STEPS/S", "IN USE", "POOL", "PROCESS", "END")
 _MOST = 16

@@ -4,14 +4,13 @@ import shlex
 import time
 from typing import Any
 
+from tfmemtop.filenames import rank_of
+from tfmemtop.findings.ending import RUNNING, ended
 from tfmemtop.placement import Placement
+from tfmemtop.safe import safe
 from tfmemtop.state.outcome import SessionFigures
 from tfmemtop.state.program import program
-from tfmemtop.units import format_bytes, format_duration
-from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import RUNNING, ended
-from tfmemtop.words.ranks import rank_of
-from tfmemtop.words.safe import safe
+from tfmemtop.units import counted, format_bytes, format_duration
 
 _HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
 _OF_RANKS = ("JOB", "RANK", "HOST")  # they stand before the command

@@ -4,21 +4,19 @@ import shlex
 from collections.abc import Iterable
 
 from tfmemtop.events import Event, NoticeKind
-from tfmemtop.findings.ending import RunEnded
+from tfmemtop.findings.ending import UNSEEN, RunEnded, ended, ending
 from tfmemtop.findings.finding import Finding, Severity
 from tfmemtop.findings.memory import crashed_when_full, out_of_memory
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.rules import findings, follow_rule
 from tfmemtop.findings.settings import SETTINGS_RULES
+from tfmemtop.reports import settings
 from tfmemtop.state import State, apply
 from tfmemtop.state.in_effect import in_effect
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import program
 from tfmemtop.state.steps import pace
-from tfmemtop.units import format_bytes, format_duration
-from tfmemtop.words import settings
-from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import UNSEEN, ended, ending
+from tfmemtop.units import counted, format_bytes, format_duration
 
 
 def summary(state: State, readings: int) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any
 from tfmemtop.events import SettingReplayed
 from tfmemtop.reports import whatif_text as whatif
 from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
+from tfmemtop.safe import safe
 from tfmemtop.state.predicted import Predicted, together
 from tfmemtop.units import UNKNOWN
-from tfmemtop.words.safe import safe
 
 Card = tuple[str, int, bool]
 """A card: its name, the bytes that programs can use of it, and whether these were measured."""

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
 from tfmemtop.events.device_names import is_gpu
+from tfmemtop.findings.holder_texts import operation, windowless_text
+from tfmemtop.findings.limit_texts import typed
+from tfmemtop.findings.probe_text import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together
-from tfmemtop.units import GIB, MIB, UNKNOWN, format_bytes, format_count, format_short
-from tfmemtop.words.counting import counted
-from tfmemtop.words.holders import operation, windowless_text
-from tfmemtop.words.limits import typed
-from tfmemtop.words.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
+from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
 
 _TEXTS = {
     Unreplayed.UNBUILT: "the replay could not be built",

@@ -5,8 +5,10 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tfmemtop.findings import who_holds
 from tfmemtop.findings.fitting import suggested_limit
 from tfmemtop.findings.grouping import say_group
+from tfmemtop.findings.holder_texts import windowless_text
 from tfmemtop.findings.questions import arising
 from tfmemtop.findings.run_review import RunReview
 from tfmemtop.findings.verdict import WIDTH, say_verdict, verdict, weighed
@@ -15,11 +17,9 @@ from tfmemtop.reports.answers import answers
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.holders import top_rows
 from tfmemtop.reports.why_text import pasted
+from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
-from tfmemtop.words import who_holds
-from tfmemtop.words.holders import windowless_text
-from tfmemtop.words.safe import safe
 
 ROWS = 3
 """How many rows of the table of holders are shown."""

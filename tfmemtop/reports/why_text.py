@@ -4,21 +4,20 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tfmemtop.filenames import where
+from tfmemtop.findings.ending import ended
 from tfmemtop.findings.grouping import Group, alike, group_text, say_group
+from tfmemtop.findings.limit_texts import amount, options
+from tfmemtop.findings.outside_text import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.findings.places import alike_gpus, gpus
 from tfmemtop.findings.remedy import Action, SaidRemedy, said
 from tfmemtop.findings.run_review import HeldFinding, RunReview
 from tfmemtop.findings.verdict import weighed
 from tfmemtop.placement import Placement
+from tfmemtop.safe import safe
 from tfmemtop.state.program import title
 from tfmemtop.suggested import Basis, SuggestedLimit
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import spoken
-from tfmemtop.words.endings import ended
-from tfmemtop.words.limits import amount, options
-from tfmemtop.words.outside import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
-from tfmemtop.words.ranks import where
-from tfmemtop.words.safe import safe
+from tfmemtop.units import format_bytes, spoken
 
 INDENT = "    "
 

@@ -16,13 +16,16 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop.events import OutOfMemory
+from tfmemtop.findings.ending import ending
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.reports.labels import redrawn
+from tfmemtop.safe import safe
 from tfmemtop.session.news import News
 from tfmemtop.session.session import Session
 from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
+from tfmemtop.ui import refusals
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
@@ -37,9 +40,6 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.units import format_bytes, format_duration
-from tfmemtop.words import refusals
-from tfmemtop.words.endings import ending
-from tfmemtop.words.safe import safe
 
 
 def alert(news: OutOfMemory | RunState) -> str:

@@ -8,8 +8,8 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.text import exactly
-from tfmemtop.words.safe import safe
 
 
 class Gate(LineFilter):

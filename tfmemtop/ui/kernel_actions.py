@@ -7,6 +7,7 @@ from pathlib import Path
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.notebooks.server import Server
 from tfmemtop.options import ScreenOutcome
+from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.session.earlier import run_in
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
@@ -14,7 +15,6 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.dialog import Option, OptionsDialog
-from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
 def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfmemtop.engine.stream.client import connect
+from tfmemtop.failure import no_summary
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.reports.summary import closing
 from tfmemtop.session.replay import ReplaySource
@@ -16,8 +17,7 @@ from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.leaving import signals_end
-from tfmemtop.words.failure import no_summary
-from tfmemtop.words.refusals import not_remembered
+from tfmemtop.ui.refusals import not_remembered
 
 if TYPE_CHECKING:
     from tfmemtop.cluster.watch import Asking

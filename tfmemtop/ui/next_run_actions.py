@@ -3,9 +3,9 @@
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui import kernel_actions as kernels
+from tfmemtop.ui import refusals
 from tfmemtop.ui.kernel_actions import KernelActions
 from tfmemtop.ui.search_keys import SearchKeys
-from tfmemtop.words import refusals
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 

@@ -4,9 +4,9 @@ from textual import on
 
 from tfmemtop import events
 from tfmemtop.session.session import Session
+from tfmemtop.ui import refusals
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.screen_app import ScreenApp
-from tfmemtop.words import refusals
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 

@@ -7,7 +7,7 @@ from textual.screen import ModalScreen
 
 from tfmemtop.fit.largest import places
 from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import SECONDS, TRIES, Sought, parse_sought
+from tfmemtop.fit.plan import SECONDS, TRIES, Sought, not_sought, parse_sought
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.fit.watch import Goal
@@ -15,13 +15,12 @@ from tfmemtop.session.next_run import NextRun
 from tfmemtop.session.session import Session
 from tfmemtop.state.model import RunState
 from tfmemtop.state.steps import pace
+from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.dialog_box import whose_limit
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.screens.fit_text import OVER, suggestions
 from tfmemtop.ui.sturdy import SturdyApp
-from tfmemtop.words import refusals
-from tfmemtop.words.not_sought import not_sought
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.dialog import Suggestion

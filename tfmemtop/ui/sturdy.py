@@ -8,10 +8,10 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
+from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.options import ScreenOutcome
+from tfmemtop.safe import safe
 from tfmemtop.ui.gate import Gate
-from tfmemtop.words.failure import UNKNOWN_ERROR, describe, part_not_drawn
-from tfmemtop.words.safe import safe
 
 _GATE = Gate()
 

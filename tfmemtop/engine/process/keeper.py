@@ -20,9 +20,9 @@ from typing import NoReturn
 
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.process.daemon import detach, rename
+from tfmemtop.engine.process.keeping import farewell
 from tfmemtop.engine.process.kept_output import KeptOutput
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.words.keeping import farewell
 
 _PACE_S = 0.5
 _READ = 16 * 1024

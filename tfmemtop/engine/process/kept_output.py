@@ -13,8 +13,8 @@ import fcntl
 import os
 import time
 
+from tfmemtop.engine.process.keeping import left_out
 from tfmemtop.units import MIB
-from tfmemtop.words.keeping import left_out
 
 HEAD = 16 * MIB
 """Bytes kept of the beginning; whole pages, so that a killed writer does not leave the line after them half written."""

@@ -6,14 +6,14 @@ from typing import NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.findings.requests import settled_on, settled_text
 from tfmemtop.reports.labels import more_allocators
+from tfmemtop.safe import safe
 from tfmemtop.state.views import AllocatorRow
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, LAYER, PEAK, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.requests import settled_on, settled_text
-from tfmemtop.words.safe import safe
 
 
 class _Column(NamedTuple):

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.findings import holder_texts as words
+from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.map_faces import FREE, Lies, kind_of
 from tfmemtop.state.step_slices import ORDER
@@ -17,8 +19,6 @@ from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_short
-from tfmemtop.words import holders as words
-from tfmemtop.words.safe import safe
 
 _FULL = 255
 _BLOCK = Style(reverse=True)

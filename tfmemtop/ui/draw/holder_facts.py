@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from rich.segment import Segment
 
 from tfmemtop import events
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.findings.places import spot
+from tfmemtop.safe import safe
 from tfmemtop.state.holder_views import Happened, HolderRow, Listed
 from tfmemtop.state.holders import Part
 from tfmemtop.ui.draw.chunk_map import clock
@@ -14,8 +16,6 @@ from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_bytes, format_short
-from tfmemtop.words import holders as words
-from tfmemtop.words.safe import safe
 
 _OPERATION_MOST = 60
 _GAP = "   "

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.findings.places import spot
+from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Change, HolderRow, Listed, change_of
 from tfmemtop.state.holders import By, Part
@@ -13,8 +15,6 @@ from tfmemtop.ui.draw.lines import Line, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import format_count, format_short
-from tfmemtop.words import holders as words
-from tfmemtop.words.safe import safe
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
 _BAR_MOST, _BAR_LEAST = 60, 6

@@ -2,6 +2,7 @@
 
 from rich.segment import Segment
 
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.state.holder_views import Listed
 from tfmemtop.state.holders import By
 from tfmemtop.ui.draw.holder_table import bar, kinds_label
@@ -9,7 +10,6 @@ from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import format_short
-from tfmemtop.words import holders as words
 
 LEAST = 3
 """The fewest lines in which holders are shown, title included."""

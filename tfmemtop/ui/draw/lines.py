@@ -14,10 +14,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tfmemtop.charset import to_ascii
+from tfmemtop.failure import not_drawn
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import ASCII, ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
-from tfmemtop.words.failure import not_drawn
-from tfmemtop.words.safe import safe
 
 Line = list[Segment]
 

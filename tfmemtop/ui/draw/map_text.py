@@ -1,12 +1,12 @@
 """The text around the map of a pool: figures, regions, titles. Pure."""
 
 from tfmemtop.events import Mapless, MemoryMap, ProbeState
+from tfmemtop.events.damage import damage_text
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.state import State
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.pool_views import Missing, NoMap, PoolKey
 from tfmemtop.units import format_count, format_short
-from tfmemtop.words.damage import damage_text
-from tfmemtop.words.probe import probe_remedy, probe_text
 
 _LIBRARY = "the probe, which reads pools from inside,"
 

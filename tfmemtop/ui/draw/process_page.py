@@ -6,11 +6,17 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
+from tfmemtop.findings import outside_text as outside_words
+from tfmemtop.findings.injection import offer
+from tfmemtop.findings.injection import sentence as sentence_of_injection
+from tfmemtop.findings.notice_texts import reason_text, remedy_text
 from tfmemtop.findings.places import spot
+from tfmemtop.findings.requests import call_text, settled_text
 from tfmemtop.reports import labels
 from tfmemtop.reports import process_text as process_words
 from tfmemtop.reports.account import heading, in_use, others_say, why_they_differ
 from tfmemtop.reports.devices import shares_missing
+from tfmemtop.safe import safe
 from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import breakdowns
@@ -23,12 +29,6 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
-from tfmemtop.words import outside as outside_words
-from tfmemtop.words.hook_absence import reason_text, remedy_text
-from tfmemtop.words.injection import offer
-from tfmemtop.words.injection import sentence as sentence_of_injection
-from tfmemtop.words.requests import call_text, settled_text
-from tfmemtop.words.safe import safe
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
 """The beginnings of variables that affect TensorFlow. These stand before the rest of an environment."""

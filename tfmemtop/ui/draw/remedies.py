@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from rich.segment import Segment
 
 from tfmemtop.findings.remedy import Remedy, SaidRemedy, offered
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, cut, width_of
 from tfmemtop.ui.draw.palette import DIM, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.words.safe import safe
 
 _BETWEEN = Segment("; ", DIM)
 

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.state.step_slices import ORDER, Slice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
 from tfmemtop.ui.draw.lines import Line
@@ -21,7 +22,6 @@ from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_short
-from tfmemtop.words import holders as words
 
 _CODES = "abcdefghijklmnop"
 _CURSOR, _BLANK = "|", " "

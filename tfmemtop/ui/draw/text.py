@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from tfmemtop.words.safe import safe
+from tfmemtop.safe import safe
 
 LONGEST = 8192
 """The most characters of one text that are shown over several lines. They fill a screen or more."""

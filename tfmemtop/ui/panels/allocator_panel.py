@@ -5,7 +5,9 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.findings.outside_text import FROM_OUTSIDE
 from tfmemtop.findings.places import spot
+from tfmemtop.findings.requests import call_text
 from tfmemtop.reports.labels import SCRIPT_ASKED_FOR
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import age_s
@@ -22,9 +24,7 @@ from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
-from tfmemtop.words.outside import FROM_OUTSIDE
-from tfmemtop.words.requests import call_text
-from tfmemtop.words.waiting import way
+from tfmemtop.ui.waiting import way
 
 _BESIDE_FROM = 116
 """Width of the panel, in cells, from which the holders and the map stand side by side."""

@@ -6,11 +6,11 @@ from rich.segment import Segment
 
 from tfmemtop.cluster import text as words
 from tfmemtop.cluster.watch import Seen
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.cluster_table import ClusterTable
-from tfmemtop.words.safe import safe
 
 
 class ClusterHeader(Panel):

@@ -9,12 +9,12 @@ from rich.style import Style
 
 from tfmemtop.cluster.judge import Judged, Kind, natural
 from tfmemtop.cluster.text import gpu_name, in_short
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, fit, segments
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import GIB, UNKNOWN, format_short
-from tfmemtop.words.safe import safe
 
 MARKS = 2
 _SORTED = Style(bold=True, reverse=True)

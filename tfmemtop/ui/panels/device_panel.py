@@ -12,10 +12,12 @@ from rich.segment import Segment
 from textual import events
 
 from tfmemtop.reports.devices import activity, note, title
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.host_view import host_panel
 from tfmemtop.state.views import DevicePanel, panels
 from tfmemtop.state.waiting import waiting
+from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.graph_labels import run_began
@@ -25,8 +27,6 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import FIRST, SPANS, newest, whole, young
-from tfmemtop.words import waiting as waiting_words
-from tfmemtop.words.safe import safe
 
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells
 _SEPARATOR = " · "

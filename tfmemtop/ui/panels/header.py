@@ -7,19 +7,19 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.filenames import rank_in_short, where
 from tfmemtop.placement import Placement
 from tfmemtop.reports.labels import WAITS
+from tfmemtop.reports.settings import changes, in_effect
+from tfmemtop.safe import safe
 from tfmemtop.session.session import Session
 from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.views import RunPhase, RunStatus, run_status
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.waiting import in_short
 from tfmemtop.units import format_duration, format_rate
-from tfmemtop.words.ranks import rank_in_short, where
-from tfmemtop.words.safe import safe
-from tfmemtop.words.settings import changes, in_effect
-from tfmemtop.words.waiting import in_short
 
 EVERY_PROCESS = "every process on the GPUs"
 """The text in place of a run, where none has been started."""

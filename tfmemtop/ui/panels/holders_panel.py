@@ -7,6 +7,7 @@ from textual import events as textual_events
 from textual.geometry import clamp
 
 from tfmemtop import events
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Happened, Listed, age_s, happened, since_run_s, windows
 from tfmemtop.state.holders import By
@@ -22,7 +23,6 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import end_of, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.full_screen import MovedPanel
-from tfmemtop.words import holders as words
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _BESIDE = 2  # cells between two graphs

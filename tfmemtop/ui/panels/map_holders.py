@@ -3,6 +3,7 @@
 from rich.segment import Segment
 from textual.geometry import clamp
 
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import hooked_at, older_s, since_run_s, windows
 from tfmemtop.state.map_faces import Faces, faces_of
@@ -10,7 +11,6 @@ from tfmemtop.state.pool_views import PoolKey, PoolMap, RegionView
 from tfmemtop.ui.draw import chunk_map, faces
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import DIM, Glyphs
-from tfmemtop.words import holders as words
 
 
 class MapHolders:

@@ -13,7 +13,7 @@ from textual.timer import Timer
 from tfmemtop.reports import labels as panels
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
-from tfmemtop.ui import keys
+from tfmemtop.ui import keys, refusals
 from tfmemtop.ui.draw.lines import Line, Panel, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import Hints
@@ -21,7 +21,6 @@ from tfmemtop.ui.panels.output_search_prompt import SearchPrompt
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 from tfmemtop.units import format_bytes
-from tfmemtop.words import refusals
 
 if TYPE_CHECKING:
     from tfmemtop.ui.terminal.emulator import TerminalScreen

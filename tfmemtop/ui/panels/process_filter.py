@@ -5,10 +5,10 @@ from typing import Protocol
 from textual import events
 from textual.message import Message
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.drawn import Changed
-from tfmemtop.words.safe import safe
 
 
 class View(Protocol):

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.safe import safe
 from tfmemtop.state.process_rows import ProcessRow
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import cut_left, exactly
 from tfmemtop.units import UNKNOWN, format_duration, format_short
-from tfmemtop.words.safe import safe
 
 RowKey = tuple[int, int | None]
 """A row's pid and GPU, by which it is found again in the next frame."""

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from tfmemtop.reports import labels as panels
 from tfmemtop.reports.devices import shares_missing
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.users import UserRow, users
@@ -33,9 +34,8 @@ from tfmemtop.ui.panels.process_rows import (
 )
 from tfmemtop.ui.panels.row_table import TOP, RowTable
 from tfmemtop.ui.panels.user_rows import user_lines
+from tfmemtop.ui.refusals import HAS_ENDED
 from tfmemtop.ui.screens.drawn import Changed
-from tfmemtop.words.refusals import HAS_ENDED
-from tfmemtop.words.safe import safe
 
 _CUT_STEP = 8
 _CUT_MOST = 4096

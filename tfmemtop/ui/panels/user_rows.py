@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from rich.segment import Segment
 
+from tfmemtop.safe import safe
 from tfmemtop.state.users import Sum, UserRow
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, LAYER, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import UNKNOWN, format_short
-from tfmemtop.words.safe import safe
 
 _USER = 12  # cells
 

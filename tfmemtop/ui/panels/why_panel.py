@@ -13,13 +13,13 @@ from tfmemtop.findings.grouping import Group, grouped, say_group
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.rules import findings
 from tfmemtop.reports import labels as panels
+from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, Panel, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.key_bar import KeyBar, press_bracketed
-from tfmemtop.words.safe import safe
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
 _WRAPPED = 200  # texts whose wrapped lines are cached

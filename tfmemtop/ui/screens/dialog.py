@@ -16,11 +16,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, ERROR, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.screens.dialog_box import Dialog, Hint
-from tfmemtop.words.safe import safe
 
 __all__ = ["Dialog", "Hint", "InputDialog", "Option", "OptionsDialog", "Suggestion"]
 

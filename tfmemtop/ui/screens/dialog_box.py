@@ -18,14 +18,14 @@ from textual.geometry import clamp
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from tfmemtop.findings.limit_texts import basis, typed
+from tfmemtop.safe import safe
 from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
 from tfmemtop.ui.draw.palette import DIM, KEY, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import press_hint
 from tfmemtop.ui.screens.drawn import Drawn
 from tfmemtop.units import format_bytes
-from tfmemtop.words.limits import basis, typed
-from tfmemtop.words.safe import safe
 
 COPY_LINES = "copy the lines"
 COPIED = "Copied, if the terminal lets programs set the clipboard."

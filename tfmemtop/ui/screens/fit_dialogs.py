@@ -8,9 +8,11 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
+from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
 from tfmemtop.fit.plan import Sought
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
+from tfmemtop.fit.text import progress
 from tfmemtop.reports import labels
 from tfmemtop.state import State
 from tfmemtop.suggested import SuggestedLimit
@@ -22,8 +24,6 @@ from tfmemtop.ui.screens import fit_text as searching
 from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
 from tfmemtop.ui.screens.dialog_box import COPIED, COPY_LINES
 from tfmemtop.units import format_bytes
-from tfmemtop.words.fit import progress
-from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
 
 
 class AfterSearch(Enum):

@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Sequence
 
+from tfmemtop.fit import largest_text as fit_largest
+from tfmemtop.fit import text as fit
 from tfmemtop.fit.session import SessionFit, SessionTries
 from tfmemtop.fit.session_largest import SessionLargest
 from tfmemtop.units import format_bytes
-from tfmemtop.words import fit, fit_largest
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"
 RESULT = "The smallest memory limit that works"

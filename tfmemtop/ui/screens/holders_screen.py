@@ -5,16 +5,16 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
+from tfmemtop.findings import holder_texts as words
 from tfmemtop.reports import labels
 from tfmemtop.session.session import Session
 from tfmemtop.state.holder_views import pools_with_holders, windows
 from tfmemtop.state.pool_views import PoolKey, can_be_read
+from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen
-from tfmemtop.words import holders as words
-from tfmemtop.words import refusals
 
 
 class HoldersScreen(FullScreen[HoldersPanel]):

@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop import events
+from tfmemtop.findings.holder_texts import NO_FACES
 from tfmemtop.reports import labels
 from tfmemtop.reports.labels import EMPTY_POOL, NO_POOL
 from tfmemtop.session.session import Session
@@ -32,8 +33,7 @@ from tfmemtop.ui.map_wishes import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
-from tfmemtop.words.counting import sentence
-from tfmemtop.words.holders import NO_FACES
+from tfmemtop.units import sentence
 
 _SIDE, _SIDE_FROM = 46, 112  # cells of the tables beside the map; width from which they stand there
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from tfmemtop.findings.fitting import suggested_limits
+from tfmemtop.findings.limit_texts import typed
+from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.session.next_run import NextRun, whole_memory
 from tfmemtop.session.not_chosen import NoChoice, NotChosen
@@ -12,8 +14,6 @@ from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import InputDialog
-from tfmemtop.words.limits import typed
-from tfmemtop.words.unusable import unusable
 
 _TEXTS = {
     NoChoice.NO_LIST: "{text!r} is not a list of GPUs; give one such as 0,2, or none",

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from tfmemtop.events.commands import GRACE_S
+from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.session.next_run import NextRun
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
@@ -11,7 +12,6 @@ from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.kernel_actions import server_ends
 from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import Option, OptionsDialog
-from tfmemtop.words.settings import SCRIPTS_OWN, chosen
 
 
 class Leaving(Enum):

@@ -6,12 +6,12 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
+from tfmemtop.exit_codes import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 from tfmemtop.reports import labels
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, UNICODE, Glyphs
 from tfmemtop.ui.screens.dialog import Hint, Option, OptionsDialog
-from tfmemtop.words.safe import safe
-from tfmemtop.words.signals import EFFECTS, TITLE, UNKNOWN_COMMAND, recipients, send
 
 _NAMED = 6
 """The most processes that are listed one by one. If there are more, their pids follow in one paragraph."""

@@ -4,19 +4,19 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tfmemtop.failure import describe
+from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.whatif_text import unanswered
 from tfmemtop.session.session import Session
 from tfmemtop.session.whatif import Unanswered, replay, still_traced, traced
 from tfmemtop.state.predicted import predicted
+from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels import whatif_panel as whatif_screen
 from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.screens.full_screen import FullScreen
 from tfmemtop.units import format_bytes
-from tfmemtop.words import refusals
-from tfmemtop.words.failure import describe
-from tfmemtop.words.unusable import unusable
 
 
 class WhatIfScreen(FullScreen[WhatIfPanel]):

@@ -22,13 +22,13 @@ from tfmemtop.events import (
     Windowless,
     decode_event,
 )
+from tfmemtop.findings.holder_texts import why_windowless
+from tfmemtop.findings.notice_texts import say
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.reports.process_text import unseen_tensors
 from tfmemtop.reports.whatif_text import unreplayed_text
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.map_text import refusal_text
-from tfmemtop.words.holders import why_windowless
-from tfmemtop.words.notices import say
-from tfmemtop.words.probe import probe_remedy, probe_text
 
 
 @pytest.mark.parametrize("note", ProbeNote)

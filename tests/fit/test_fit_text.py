@@ -5,10 +5,10 @@ import msgspec
 from tfmemtop.ending import Ending, Way
 from tfmemtop.fit.plan import Plan, make_plan
 from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
+from tfmemtop.fit.text import advice, finding, result, table
 from tfmemtop.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB
-from tfmemtop.words.fit import advice, finding, result, table
 
 FAILED = TryOutcome(result=Result.ENDED, ending=Ending(Way.EXIT, 1))
 

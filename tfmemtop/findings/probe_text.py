@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import Distrust, Fault, Probe, ProbeNote, ProbeState, Unbuildable, Unbuilt
+from tfmemtop.exit_codes import signal_name
 from tfmemtop.units import UNKNOWN, format_count
-from tfmemtop.words.signals import signal_name
 
 LAYOUTS = "2.16 to 2.22"
 """The versions of TensorFlow whose layout in memory is known."""

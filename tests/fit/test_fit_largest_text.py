@@ -3,7 +3,7 @@
 import pytest
 
 from tfmemtop.fit.largest import LargestSearch, Prediction, Wanted
-from tfmemtop.words.fit_largest import conclusion
+from tfmemtop.fit.largest_text import conclusion
 
 REPLAYED = (8, 13)
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tfmemtop.charset import json_ascii
-from tfmemtop.words.safe import safe
+from tfmemtop.safe import safe
 
 
 @given(st.text())

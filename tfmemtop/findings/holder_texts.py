@@ -4,15 +4,14 @@ import re
 from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
+from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.places import named_spot
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.state.no_holders import Lacking, NoHolders
 from tfmemtop.state.owners import Guess
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import counted, spoken
-from tfmemtop.words.damage import damage_text
-from tfmemtop.words.probe import probe_remedy, probe_text
+from tfmemtop.units import counted, format_bytes, spoken
 
 _KINDS = {
     Kind.VARIABLES: "variables",

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.holder_texts import holder, kind, nameless, opened
 from tfmemtop.state.anatomy import HoldersAtFailure
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.holders import By, Holder, Standing
 from tfmemtop.state.owners import Guess
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import counted, spoken
-from tfmemtop.words.holders import holder, kind, nameless, opened
+from tfmemtop.units import counted, format_bytes, spoken
 
 HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
 COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"

@@ -3,7 +3,7 @@
 import pytest
 
 from tfmemtop.ending import how_ended
-from tfmemtop.words.endings import ending
+from tfmemtop.findings.ending import ending
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 
 from tfmemtop.events import Damage, Level, Notice, NoticeKind, Outside, OutsideState
+from tfmemtop.events.damage import damage_text
+from tfmemtop.findings.notice_texts import say
+from tfmemtop.findings.outside_text import say_state
 from tfmemtop.help import topic
-from tfmemtop.words.damage import damage_text
-from tfmemtop.words.notices import say
-from tfmemtop.words.outside import say_state
 
 
 @pytest.mark.parametrize("damage", Damage)

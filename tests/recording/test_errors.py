@@ -3,7 +3,7 @@
 import pytest
 
 from tfmemtop.recording import RecordingError, Trouble
-from tfmemtop.words.recording import recording_text
+from tfmemtop.recording.errors import recording_text
 
 
 @pytest.mark.parametrize("trouble", Trouble)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tfmemtop.settings import Growth
 from tfmemtop.suggested import Basis, SuggestedLimit
-from tfmemtop.units import MIB, format_bytes
-from tfmemtop.words.counting import counted
+from tfmemtop.units import MIB, counted, format_bytes
 
 GUESS = "~ a guess"
 """The beginning of a choice if no run is known to have worked under that limit."""

@@ -1,6 +1,6 @@
 """The lines that tfmemtop writes into the script's output. Like the keeper, this module imports little. Pure."""
 
-from tfmemtop.words.signals import signal_name
+from tfmemtop.exit_codes import signal_name
 
 
 def farewell(code: int) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
+from tfmemtop.findings.notice_texts import reason_text
 from tfmemtop.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.fit.stopped import Stopped
-from tfmemtop.units import format_bytes
-from tfmemtop.words.counting import counted
-from tfmemtop.words.fit import outcome, speed_words, stopped_words, unproved
-from tfmemtop.words.hook_absence import reason_text
+from tfmemtop.fit.text import outcome, speed_words, stopped_words, unproved
+from tfmemtop.units import counted, format_bytes
 
 
 def value_words(name: str, value: int) -> str:

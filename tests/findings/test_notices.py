@@ -3,9 +3,9 @@
 import pytest
 
 from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.findings.notice_texts import say
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.remedy import on_screen
-from tfmemtop.words.notices import say
 
 
 def notice(kind: NoticeKind | None, detail: str = "why it is so") -> Notice:

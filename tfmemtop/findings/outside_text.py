@@ -1,8 +1,8 @@
 """The text about a process that is read from outside: how far the reading is, what prevents it, what is not known."""
 
 from tfmemtop.events import Damage, Outside, OutsideState
-from tfmemtop.words.damage import damage_text
-from tfmemtop.words.notices import TextAndRemedy
+from tfmemtop.events.damage import damage_text
+from tfmemtop.findings.notice_texts import TextAndRemedy
 
 S = OutsideState
 

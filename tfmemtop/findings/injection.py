@@ -1,7 +1,7 @@
 """The text about putting the hook into a process that runs already."""
 
 from tfmemtop.events import Injection, InjectionState, Outside
-from tfmemtop.words.notices import TextAndRemedy
+from tfmemtop.findings.notice_texts import TextAndRemedy
 
 S = InjectionState
 

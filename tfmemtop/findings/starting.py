@@ -1,10 +1,48 @@
 """The error texts for a script or an engine that could not be started, or has not ended, in one line. Pure."""
 
 from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.limits import TooMuch, Whole
-from tfmemtop.recording.errors import RecordingError, Trouble
+from tfmemtop.limits import HostOwner, TooLittle, TooMuch, Whole
+from tfmemtop.recording.errors import RecordingError, Trouble, recording_text
 from tfmemtop.settings import NoSuchGpu
-from tfmemtop.words.unusable import unusable
+from tfmemtop.units import NotASize, SizeFault, format_bytes
+
+_SIZES = {
+    SizeFault.NO_SIZE: "{!r} is not a size; give one such as 4G, 3500M or 50%",
+    SizeFault.NO_SHARE: "{!r}: a percentage must be above 0 and at most 100",
+    SizeFault.NO_WHOLE: "{!r}: the size of the whole is not known here; give a size such as 4G",
+    SizeFault.ZERO: "{!r}: a size must be above 0",
+}
+
+
+def unusable(error: Exception) -> str:
+    """Return what is wrong, and what to give instead. For errors of other types, return their own text."""
+    match error:
+        case NotASize():
+            return _SIZES[error.fault].format(error.text)
+        case TooMuch():
+            size = error.text or format_bytes(error.size)
+            return f"{size} is more than {_owner(error.whole)} has, {format_bytes(error.whole.size)}"
+        case TooLittle():
+            return f"{error.text} is less than 1 MiB, the smallest that TensorFlow can be given"
+        case RecordingError():
+            return recording_text(error)
+        case NoSuchGpu(index=None):
+            return "cuda_malloc_async needs a GPU, and this machine has none"
+        case NoSuchGpu():
+            return f"there is no GPU {error.index}: this machine has {error.count or 'none'}"
+    return str(error)
+
+
+def _owner(whole: Whole) -> str:
+    match whole.owner:
+        case None:
+            return "the GPU"
+        case int():
+            return f"GPU {whole.owner}"
+        case HostOwner.CGROUP:
+            return "this control group"
+    return f"this {whole.owner.value}"
+
 
 _TEXTS = {
     Why.NO_COMMAND: "no command to start",

@@ -5,9 +5,9 @@ from msgspec import structs
 from tests import streams as s
 from tests.streams import GIB
 from tfmemtop import events
+from tfmemtop.reports.settings import changes, chosen, in_effect
 from tfmemtop.settings import Settings
 from tfmemtop.state import in_effect as facts
-from tfmemtop.words.settings import changes, chosen, in_effect
 
 
 def said(stream: list[events.Event]) -> list[str]:

@@ -1,10 +1,10 @@
 """The text about what the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
 
 from tfmemtop.events import Notice, NoticeKind
+from tfmemtop.findings.notice_texts import reason_text
+from tfmemtop.findings.outside_text import FROM_OUTSIDE, sentence
 from tfmemtop.state.waiting import Stage, Waiting
-from tfmemtop.words.counting import spoken
-from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.outside import FROM_OUTSIDE, sentence
+from tfmemtop.units import spoken
 
 ASKED = "GPUs"
 """The title of the GPUs' panel until the driver has answered."""

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
+from tfmemtop.findings.ending import ending, still_held
+from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
+from tfmemtop.findings.notice_texts import reason_text, say
 from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
 from tfmemtop.fit.session import Phase, SessionTries
 from tfmemtop.fit.stopped import Stopped, Why
 from tfmemtop.fit.watch import Goal, Progress, Stage
 from tfmemtop.suggested import SuggestedLimit
-from tfmemtop.units import MIB, UNKNOWN, format_bytes
-from tfmemtop.words.counting import counted
-from tfmemtop.words.endings import ending, still_held
-from tfmemtop.words.hook_absence import reason_text
-from tfmemtop.words.limits import IN_THE_SCRIPT, code, command_line
-from tfmemtop.words.notices import say
+from tfmemtop.units import MIB, UNKNOWN, counted, format_bytes
 
 NOTEWORTHY = 0.02
 """Differences in speed below this share do not count: two runs hardly ever have so similar a speed."""
