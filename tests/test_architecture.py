@@ -31,7 +31,7 @@ def test_every_room_is_on_the_map() -> None:
 USE = """
 import io, sys, types, contextlib
 from tests import streams
-from tfmemtop import commands
+from tfmemtop import cli as commands
 
 for code in sys.stdin.read().split("\\0"):
     name = code.split()[1].removesuffix(".py").replace("/", ".")
@@ -39,7 +39,7 @@ for code in sys.stdin.read().split("\\0"):
     exec(compile(code, name, "exec"), module.__dict__)
 
 from tfmemtop import events
-from tfmemtop.commands.parser import parse
+from tfmemtop.cli.parser import parse
 from tfmemtop.events.collected import Collected
 from tfmemtop.findings.host import host_nearly_full
 from tfmemtop.state.collected import LONGEST
@@ -56,9 +56,9 @@ panel.state = state
 assert "".join(segment.text for segment in panel.build(40, 2)[1]) == "in use 62.0 GiB"
 
 commands.NAMES += ("where",)
-import tfmemtop.commands.parser
-tfmemtop.commands.parser.NAMES = commands.NAMES
-tfmemtop.commands.parser._summary = str  # there is no such file to read it from
+import tfmemtop.cli.parser
+tfmemtop.cli.parser.NAMES = commands.NAMES
+tfmemtop.cli.parser._summary = str  # there is no such file to read it from
 call = parse(["where"])
 with contextlib.redirect_stdout(io.StringIO()) as printed:
     assert call.run(call.arguments) == 0

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+STARTED_WITHOUT = ("textual", "rich", "asyncio", "psutil", "pynvml")
+
 PACKAGE = Path(__file__).parents[1] / "tfmemtop"
 
 
@@ -17,12 +19,15 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
 @pytest.mark.parametrize(
     ("program", "forbidden"),
     [
-        ("from tfmemtop.cli import main; main(['--help'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
-        ("from tfmemtop.cli import main; main(['--version'])", ("textual", "rich", "asyncio", "psutil", "pynvml")),
-        ("from tfmemtop.cli import main; main(['--once'])", ("textual", "rich")),
+        ("from tfmemtop.cli.main import main; main(['--help'])", STARTED_WITHOUT),
+        ("from tfmemtop.cli.main import main; main(['--version'])", STARTED_WITHOUT),
+        ("from tfmemtop.cli.main import main; main(['--once'])", ("textual", "rich")),
         # before the script starts
-        ("import tfmemtop.commands.live", ("textual", "rich", "asyncio", "tfmemtop.findings", "tfmemtop.state")),
-        ("import tfmemtop.engine.main, tfmemtop.engine.record", ("textual", "rich", "tensorflow", "tfmemtop.metrics")),
+        ("import tfmemtop.cli.live", ("textual", "rich", "asyncio", "tfmemtop.findings", "tfmemtop.state")),
+        (
+            "import tfmemtop.engine.main, tfmemtop.engine.record",
+            ("textual", "rich", "tensorflow", "tfmemtop.engine.metrics"),
+        ),
         ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (

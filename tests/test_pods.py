@@ -18,8 +18,8 @@ from tests.contained import CHECKPOINT, running, until
 from tests.metrics.scraping import eventually, scrape, value
 from tests.patience import PATIENCE_S
 from tfmemtop.events import RunEnd, Session
+from tfmemtop.events.recording import read
 from tfmemtop.help import topic
-from tfmemtop.recording import read
 
 
 def file(kind: str) -> dict[str, Any]:

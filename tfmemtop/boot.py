@@ -26,7 +26,7 @@ _FIRST = 1  # the process number of the first process of a container
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores these two from its start on
 
-SCREENS = "tfmemtop.cli"
+SCREENS = "tfmemtop.cli.main"
 """The module of the command, which may show a screen."""
 
 ignored: "list[int]" = []

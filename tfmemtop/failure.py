@@ -11,7 +11,7 @@ _LONGEST = 300  # characters of an error's own text
 def facts_of(error: BaseException) -> str:
     """Return the error's type, its text and where in tfmemtop it was raised: ``KeyError: 3 (state/fold.py:90)``.
 
-    The text is as the error has it, without line breaks: it must pass ``words/safe.py`` before it is shown.
+    The text is as the error has it, without line breaks: it must pass ``safe.py`` before it is shown.
     """
     text = " ".join(str(error).splitlines())
     if len(text) > _LONGEST:

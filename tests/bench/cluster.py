@@ -23,8 +23,8 @@ from tests.cluster.exporters import Exporters, Host, Rank, exporting
 from tests.cluster.prometheus import BINARY, prometheus
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.watch import Asking, ClusterWatch
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.state import apply
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.cluster_app import ClusterApp

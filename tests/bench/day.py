@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tfmemtop import events
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 DAY_S = 86_400
 _REAL = Path(__file__).parents[1] / "recordings" / "h200-runs.jsonl"

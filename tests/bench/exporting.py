@@ -28,12 +28,12 @@ from tests.bench.table import Row, has_gpu, spread
 from tests.bench.terminal import private_sessions
 from tests.bench.watching import SCRIPT, cpu_s, memory_mb
 from tests.own_sessions import own_sessions
+from tfmemtop.engine.metrics.page import Page
+from tfmemtop.engine.metrics.watched import Watched
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.events import Allocator, Event
-from tfmemtop.metrics.page import Page
-from tfmemtop.metrics.watched import Watched
 
 BOUND_MS = 5.0
 BOUND_MB = 10.0

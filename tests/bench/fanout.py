@@ -13,7 +13,7 @@ from tests.bench.table import Row, spread
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.recording import Writer
+from tfmemtop.events.recording import Writer
 
 READERS = 3
 _GPUS, _PROCESSES = 8, 100

@@ -18,8 +18,8 @@ from tests.bench.machine import Machine
 from tests.bench.table import Row
 from tests.bench.yardstick import QUIET_S, against, repainted_ms
 from tfmemtop.events import Command, Event
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.state import apply
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel

@@ -16,8 +16,8 @@ from tests.bench.frame import DrawingApp, Feed
 from tests.bench.table import Row
 from tests.bench.yardstick import QUIET_S, against, repaint_ms
 from tfmemtop.events import MemoryMap
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.state import apply
 
 BOUND = 5.0

@@ -18,8 +18,8 @@ from tests.bench.machine import SCRIPT, Machine
 from tests.bench.table import Row
 from tfmemtop import events
 from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.state import State, apply
 
 HOUR_S, DAY_S = 3600, 86_400

@@ -15,8 +15,8 @@ from tests.bench.day import DAY_S, session
 from tests.bench.table import Row, spread
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import encode
-from tfmemtop.recording import Writer
-from tfmemtop.session.replay import ReplaySource
+from tfmemtop.events.recording import Writer
+from tfmemtop.experiments.session.replay import ReplaySource
 
 MOST_MB_A_DAY = 60
 MOST_CORE_PERCENT = 0.3

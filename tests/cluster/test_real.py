@@ -25,10 +25,10 @@ from tfmemtop.cluster.overview import ClusterRow, Silence
 from tfmemtop.cluster.queries import Lane, Queries
 from tfmemtop.cluster.text import in_short
 from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.engine.metrics.files import session_labels
 from tfmemtop.events import RunEnd, Session
+from tfmemtop.events.recording import read
 from tfmemtop.help import topic
-from tfmemtop.metrics.files import session_labels
-from tfmemtop.recording import read
 from tfmemtop.state.fold import apply
 from tfmemtop.state.views import panels
 

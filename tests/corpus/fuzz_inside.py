@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 
 from tests.corpus.shapes import bend, damage, encode, sample
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 from tfmemtop.events import event_types, union_of
+from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.findings.rules import findings
-from tfmemtop.recording import RecordingError, read
 from tfmemtop.state import State, apply
 from tfmemtop.ui.terminal.emulator import TerminalScreen
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.corpus.batched import PLACES, SCRIPTS
-from tfmemtop.fit.largest import CLOSE
+from tfmemtop.experiments.fit.largest import CLOSE
 
 _TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 _RANGE = "batch=1..4096"

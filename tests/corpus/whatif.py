@@ -22,13 +22,13 @@ from pathlib import Path
 
 from tests.corpus.predicted import SCRIPTS
 from tests.whatif.traced import attempt, recorder, trace
+from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.settings import Present
+from tfmemtop.experiments.whatif.table import replayed
+from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Question, ReplayAnswer, run
 from tfmemtop.units import MIB, format_short
-from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.settings import Present
-from tfmemtop.whatif.table import replayed
-from tfmemtop.whatif.waiting import runs_of
 
 _POOL_MIB = 4096
 _BELOW, _ABOVE = 0.03, 0.05

@@ -13,10 +13,10 @@ import pytest
 
 from tests.nvml_tables import TABLES, play
 from tests.patience import PATIENCE_S
-from tfmemtop.doctor import here, inside
-from tfmemtop.doctor.check import Check, Fact, Library, State, missing, ok, run_all
-from tfmemtop.doctor.interpreter import Interpreter, Unclear
-from tfmemtop.doctor.text import say
+from tfmemtop.cli.checks import here, inside
+from tfmemtop.cli.checks.check import Check, Fact, Library, State, missing, ok, run_all
+from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
+from tfmemtop.cli.checks.text import say
 from tfmemtop.engine.sources.driver_answers import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.doctor.check import Check, State
-from tfmemtop.doctor.interpreter import Interpreter, Start, Unclear, ask, resolve
-from tfmemtop.doctor.text import say
+from tfmemtop.cli.checks.check import Check, State
+from tfmemtop.cli.checks.interpreter import Interpreter, Start, Unclear, ask, resolve
+from tfmemtop.cli.checks.text import say
 
 PYTHON = sys.executable
 ENVIRONMENT = dict(os.environ)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tfmemtop.events import Allocator, Hook
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
 

@@ -25,7 +25,7 @@ from tfmemtop.events import (
     Run,
     Traced,
 )
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 from tfmemtop.settings import Settings
 
 

@@ -17,8 +17,8 @@ from tfmemtop.events import (
     Session,
     Stop,
 )
+from tfmemtop.events.recording import read
 from tfmemtop.findings.starting import start_text
-from tfmemtop.recording import read
 
 
 async def test_only_the_user_can_enter(engines: Engines) -> None:

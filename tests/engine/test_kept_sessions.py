@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.engines import READS, Engines
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
-from tfmemtop.recording import Writer, read
+from tfmemtop.events.recording import Writer, read
 
 
 async def test_a_session_is_recorded_of_itself(engines: Engines) -> None:

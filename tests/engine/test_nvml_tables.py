@@ -19,8 +19,8 @@ from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
 from tests.ui.recorded import Recorded
 from tests.ui.test_app import drawn, text_of
 from tfmemtop import events
-from tfmemtop.cli import main
-from tfmemtop.commands import once
+from tfmemtop.cli import once
+from tfmemtop.cli.main import main
 from tfmemtop.engine.sources.foreign import Foreign, tell_apart
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu

@@ -37,7 +37,7 @@ from tfmemtop.events import (
     Run,
     RunEnd,
 )
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 S = OutsideState
 MIB = 1 << 20

@@ -14,7 +14,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.processes import descendants
 from tfmemtop.events import HookEnd, Process, Run, RunEnd, Session
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
 

@@ -28,7 +28,7 @@ from tfmemtop.events.courses import (
     unpack_runs,
     unpack_trace,
 )
-from tfmemtop.whatif.course import course_of
+from tfmemtop.experiments.whatif.course import course_of
 
 
 def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ from tfmemtop.events import (
     Windowless,
     encode,
 )
-from tfmemtop.recording import Writer, read
-from tfmemtop.recording import writer as writing
-from tfmemtop.recording.chunks import chunks
+from tfmemtop.events.recording import Writer, read
+from tfmemtop.events.recording import writer as writing
+from tfmemtop.events.recording.chunks import chunks
 
 
 class Desk:

@@ -17,10 +17,10 @@ from tfmemtop.events import (
     Window,
     encode,
 )
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
+from tfmemtop.experiments.whatif.course import course_of
 from tfmemtop.reports.whatif_text import basis
 from tfmemtop.state.predicted import Predicted
-from tfmemtop.whatif.course import course_of
 
 REAL = Path(__file__).parents[1] / "probe" / "windows"
 

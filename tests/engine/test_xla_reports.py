@@ -17,7 +17,7 @@ from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, Run, XlaCluster, XlaMissing
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 from tfmemtop.state.xla_views import xla_rows
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))

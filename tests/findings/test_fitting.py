@@ -9,8 +9,9 @@ from tests import streams as s
 from tests.findings.situations import asked_limits, begin, effective, limited, reading, steady
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
-from tfmemtop import events, recording
+from tfmemtop import events
 from tfmemtop.agent.apply_settings import shares
+from tfmemtop.events import recording
 from tfmemtop.findings.fitting import suggested_limit, suggested_limits
 from tfmemtop.findings.limit_texts import basis, code, command_line, sentences
 from tfmemtop.settings import Settings

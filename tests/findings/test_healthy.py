@@ -6,7 +6,7 @@ import pytest
 
 from tests.findings.situations import HEALTHY, found
 from tests.ui.recorded import RECORDINGS
-from tfmemtop import recording
+from tfmemtop.events import recording
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.rules import findings

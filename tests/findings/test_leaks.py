@@ -9,7 +9,8 @@ from tests import windows as w
 from tests.findings.situations import actions, begin, effective, found, reading
 from tests.findings.test_exhausted import error
 from tests.streams import GIB, MIB, fold
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.findings.asking import WindowWishes
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.fitting import suggested_limit

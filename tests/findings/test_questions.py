@@ -16,7 +16,8 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.findings.finding import Question
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.run_review import RunReview, review

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop import recording
+from tfmemtop.events import recording
 from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard
 from tfmemtop.findings.ending import RunEnded

@@ -5,12 +5,12 @@ import pytest
 
 from tfmemtop.engine.opening import unstarted as why_unstarted
 from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.events.recording import RecordingError
+from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.findings.notice_texts import say
 from tfmemtop.findings.starting import start_text, unusable
 from tfmemtop.limits import HostOwner, TooMuch, Whole
-from tfmemtop.recording import RecordingError
-from tfmemtop.recording.errors import Trouble
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.units import GIB
 

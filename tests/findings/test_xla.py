@@ -8,10 +8,10 @@ from tests.findings import situations as at
 from tests.streams import MIB
 from tests.windows import Window
 from tfmemtop import events
+from tfmemtop.experiments.session.session import Session
+from tfmemtop.experiments.session.source import Batch
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.xla import Nameless, ReportMissing
-from tfmemtop.session.session import Session
-from tfmemtop.session.source import Batch
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 
 pytestmark = pytest.mark.programs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 
 pytestmark = pytest.mark.programs
 

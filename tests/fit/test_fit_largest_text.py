@@ -2,8 +2,8 @@
 
 import pytest
 
-from tfmemtop.fit.largest import LargestSearch, Prediction, Wanted
-from tfmemtop.fit.largest_text import conclusion
+from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, Wanted
+from tfmemtop.experiments.fit.largest_text import conclusion
 
 REPLAYED = (8, 13)
 

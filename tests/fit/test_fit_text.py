@@ -3,10 +3,10 @@
 import msgspec
 
 from tfmemtop.ending import Ending, Way
-from tfmemtop.fit.plan import Plan, make_plan
-from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.fit.text import advice, finding, result, table
-from tfmemtop.fit.watch import Goal
+from tfmemtop.experiments.fit.plan import Plan, make_plan
+from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
+from tfmemtop.experiments.fit.text import advice, finding, result, table
+from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted, parse_wanted
-from tfmemtop.fit.search import Result, Tried, TryOutcome
+from tfmemtop.experiments.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted, parse_wanted
+from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 

@@ -12,8 +12,8 @@ from math import ceil, inf, log2, sqrt
 
 import pytest
 
-from tfmemtop.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted
-from tfmemtop.fit.search import Result, Tried, TryOutcome
+from tfmemtop.experiments.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted
+from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 Need = Callable[[int], float]

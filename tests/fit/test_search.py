@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.fit.search import CLOSE_BYTES, CLOSE_SHARE, Result, Search, Tried, TryOutcome
+from tfmemtop.experiments.fit.search import CLOSE_BYTES, CLOSE_SHARE, Result, Search, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 GIB = 1024 * MIB

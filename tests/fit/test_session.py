@@ -5,11 +5,11 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import Plan, make_plan, not_sought, parse_goal
-from tfmemtop.fit.session import Phase, SessionFit
-from tfmemtop.fit.text import goal_text, outcome, progress, stopped_words
-from tfmemtop.fit.watch import Goal
+from tfmemtop.experiments.fit.not_sought import NotSought
+from tfmemtop.experiments.fit.plan import Plan, make_plan, not_sought, parse_goal
+from tfmemtop.experiments.fit.session import Phase, SessionFit
+from tfmemtop.experiments.fit.text import goal_text, outcome, progress, stopped_words
+from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 
 MIB, GIB = s.MIB, s.GIB

@@ -5,12 +5,12 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.fit.largest import Prediction, Wanted
-from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import Sought, make_plan, not_sought, parse_sought
-from tfmemtop.fit.session import Phase
-from tfmemtop.fit.session_largest import SessionLargest
-from tfmemtop.fit.watch import Goal
+from tfmemtop.experiments.fit.largest import Prediction, Wanted
+from tfmemtop.experiments.fit.not_sought import NotSought
+from tfmemtop.experiments.fit.plan import Sought, make_plan, not_sought, parse_sought
+from tfmemtop.experiments.fit.session import Phase
+from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.ui.screens.fit_text import conclusion
 

@@ -6,11 +6,11 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.fit.largest import LargestSearch, TriedValue, Wanted
-from tfmemtop.fit.largest_text import conclusion
-from tfmemtop.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.fit.text import finding, outcome, predicted
-from tfmemtop.fit.watch import UNSEEN_S, Goal, TryWatch
+from tfmemtop.experiments.fit.largest import LargestSearch, TriedValue, Wanted
+from tfmemtop.experiments.fit.largest_text import conclusion
+from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
+from tfmemtop.experiments.fit.text import finding, outcome, predicted
+from tfmemtop.experiments.fit.watch import UNSEEN_S, Goal, TryWatch
 
 MIB, GIB = s.MIB, 1024 * s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.leaks import Leak

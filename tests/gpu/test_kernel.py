@@ -12,7 +12,7 @@ from tests.ui.test_app import press
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import place_for
-from tfmemtop.recording import RecordingError, read
+from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.ui.app import TfmemtopApp
 
 __all__ = ["jupyter"]  # the fixture

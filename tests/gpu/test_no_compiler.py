@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from tests.gpu.keep import kept
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.probe.build import build
 from tfmemtop.probe.cache import checksum_of
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.gpu.keep import kept
-from tfmemtop import events, recording
-from tfmemtop.commands.launching import ask_machine
+from tfmemtop import events
+from tfmemtop.cli.launching import ask_machine
+from tfmemtop.events import recording
 from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
 from tfmemtop.probe.build import build

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.gpu.keep import kept
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 
 pytestmark = pytest.mark.usefixtures("built")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.keep import kept
-from tfmemtop import events, recording
-from tfmemtop.commands.launching import ask_machine
+from tfmemtop import events
+from tfmemtop.cli.launching import ask_machine
+from tfmemtop.events import recording
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.run_review import RunReview, review
 

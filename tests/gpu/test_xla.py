@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.keep import kept
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.state.xla_views import XlaPart, saved_by_reuse, xla_rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]

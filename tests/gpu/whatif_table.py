@@ -27,14 +27,13 @@ from typing import Any
 
 from tests.corpus.whatif import Proof, Tried, around, lines
 from tests.gpu.predicted import SCRIPTS
-from tfmemtop import recording
-from tfmemtop.events import Trace
+from tfmemtop.events import Trace, recording
 from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Question, ReplayAnswer, Replayer
 from tfmemtop.units import MIB
-from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.waiting import runs_of
 
 _PROGRAM = [sys.executable, "-m", "tfmemtop"]
 _AT_ONCE = 5  # limits tried at a time

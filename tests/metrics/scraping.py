@@ -15,10 +15,10 @@ from typing import TypeVar
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.patience import PATIENCE_S
+from tfmemtop.engine.metrics.page import Page
+from tfmemtop.engine.metrics.watched import Watched
 from tfmemtop.events import Event
-from tfmemtop.metrics.page import Page
-from tfmemtop.metrics.watched import Watched
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

@@ -10,10 +10,10 @@ from tests.metrics.scraping import RECORDINGS, events_until, parsed, watched
 from tests.streams import GIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
+from tfmemtop.engine.metrics.families import HELP, LABELS, PREFIX, families, key_of, snake, text_of
 from tfmemtop.events import HookEnd, HookEnding
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
-from tfmemtop.metrics.families import HELP, LABELS, PREFIX, families, key_of, snake, text_of
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 

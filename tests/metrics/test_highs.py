@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.metrics.scraping import events_until, scrape, served, value
 from tests.streams import MIB
+from tfmemtop.engine.metrics.watched import READERS, Highs, Lately, Watched
 from tfmemtop.events import Allocator
-from tfmemtop.metrics.watched import READERS, Highs, Lately, Watched
 
 PLACE = ("", "CPU:0")
 

@@ -17,11 +17,11 @@ from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.streams import run
 from tfmemtop.engine.exporter import WAIT_S, Exporter, open_exporter
+from tfmemtop.engine.metrics.watched import Watched
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
 from tfmemtop.events.unstarted import Why
-from tfmemtop.metrics.watched import Watched
 
 pytestmark = pytest.mark.programs
 
@@ -117,7 +117,7 @@ async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_els
     exporting = begun(tmp_path)
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert notice.detail.startswith("ValueError: on purpose (metrics/watched.py:")
+    assert notice.detail.startswith("ValueError: on purpose (engine/metrics/watched.py:")
     with pytest.raises(OSError):
         await asyncio.to_thread(get, address_in(tmp_path / "sd.json"))  # the file stays, so that the target is down
     exporting.stream.notice("other", NoticeKind.INPUT_LOST)
@@ -130,7 +130,7 @@ async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_els
 async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfmemtop.metrics.page.text_of", fails)
+    monkeypatch.setattr("tfmemtop.engine.metrics.page.text_of", fails)
     exporting = begun(tmp_path)
     with suppress(OSError):  # the connection may be closed before the answer
         assert (await asyncio.to_thread(get, address_in(tmp_path / "sd.json")))[0] == 500
@@ -140,11 +140,11 @@ async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
 
 
 async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tfmemtop.metrics.page", None)  # as if a module of Python were missing
+    monkeypatch.setitem(sys.modules, "tfmemtop.engine.metrics.page", None)  # as if a module of Python were missing
     exporting = begun(tmp_path)
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert "tfmemtop.metrics.page" in notice.detail
+    assert "tfmemtop.engine.metrics.page" in notice.detail
     await exporting.exporter.close()
     assert not (tmp_path / "sd.json").exists()
 

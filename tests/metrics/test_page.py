@@ -12,7 +12,7 @@ import pytest
 
 from tests.metrics.scraping import events_until, eventually, get, scrape, served, watched
 from tests.patience import PATIENCE_S
-from tfmemtop.metrics.page import THREADS
+from tfmemtop.engine.metrics.page import THREADS
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_who_says_nothing_or_nonsense_holds_up_nobody(url: str) -> None:
 
 
 def test_who_says_nothing_is_closed_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfmemtop.metrics.page._Handler.timeout", 0.3)
+    monkeypatch.setattr("tfmemtop.engine.metrics.page._Handler.timeout", 0.3)
     with connected(url) as silent:
         assert silent.recv(1) == b""
 

@@ -18,9 +18,9 @@ import pytest
 from tests.metrics.scraping import address_in, events_until, eventually, get, parsed, served, value, watched
 from tests.metrics.test_record import TRAINING, done, ended, recorded
 from tfmemtop import help
-from tfmemtop.commands.parser import parse
-from tfmemtop.metrics.dashboard import queries
-from tfmemtop.metrics.families import POOL_LABELS
+from tfmemtop.cli.parser import parse
+from tfmemtop.engine.metrics.dashboard import queries
+from tfmemtop.engine.metrics.families import POOL_LABELS
 
 PAGE = help.topic("metrics")
 

@@ -19,7 +19,7 @@ from tests import streams
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
 from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 from tfmemtop.engine.exporter import WAIT_S, open_exporter
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
@@ -172,8 +172,8 @@ def test_the_file_for_prometheus_comes_with_the_session(tmp_path: Path) -> None:
 
 def test_an_exporter_that_fails_costs_one_line_and_the_command_nothing(tmp_path: Path) -> None:
     sd = tmp_path / "sd.json"
-    without = "import sys; sys.modules['tfmemtop.metrics.page'] = None"  # as if the file were damaged
-    broken = f"{without}; from tfmemtop.cli import main; sys.exit(main(sys.argv[1:]))"
+    without = "import sys; sys.modules['tfmemtop.engine.metrics.page'] = None"  # as if the file were damaged
+    broken = f"{without}; from tfmemtop.cli.main import main; sys.exit(main(sys.argv[1:]))"
     with recorded(
         tmp_path, "--metrics", "0", "--metrics-sd", str(sd), program=(sys.executable, "-c", broken)
     ) as running:

@@ -12,7 +12,7 @@ from tests.notebook import PROGRAM, until
 from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings, place_for
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 EXECUTE = str(Path(sys.executable).with_name("jupyter-execute"))
 

@@ -12,12 +12,12 @@ import pytest
 
 from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
-from tfmemtop import cli
 from tfmemtop import events as ev
+from tfmemtop.cli import main as cli
 from tfmemtop.engine.sources.processes import find, is_alive
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import place_for
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 
 @pytest.fixture(scope="module")

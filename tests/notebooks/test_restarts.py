@@ -18,14 +18,14 @@ from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import press
 from tfmemtop import events as ev
-from tfmemtop.commands.live import successor
+from tfmemtop.cli.live import successor
 from tfmemtop.engine.sources.processes import read_environment
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
+from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.notebooks.origin import notebook, shared_by_starts
 from tfmemtop.options import UiOptions
-from tfmemtop.recording import RecordingError, read
-from tfmemtop.session.source import LiveSource
 from tfmemtop.settings import Settings
 from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui.app import TfmemtopApp

@@ -20,12 +20,12 @@ from tests import streams
 from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
 from tests.ui.test_app import app, drawn, press, text_of
-from tfmemtop.commands.live import successor
+from tfmemtop.cli.live import successor
 from tfmemtop.engine.sources.processes import read_environment
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui.app import TfmemtopApp
 

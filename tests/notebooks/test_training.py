@@ -8,7 +8,7 @@ import pytest
 
 from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
-from tfmemtop.commands.recorded import fold
+from tfmemtop.cli.recorded import fold
 from tfmemtop.engine.stream.kept_sessions import place_for
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.rules import findings

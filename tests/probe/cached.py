@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.hooked import POOL
 from tests.patience import PATIENCE_S
 from tfmemtop.events import Probe
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 Script = Callable[[str], str]
 

@@ -23,8 +23,8 @@ from tfmemtop.events import (
     RunEnd,
     Stop,
 )
+from tfmemtop.events.recording import read
 from tfmemtop.findings.probe_text import probe_text
-from tfmemtop.recording import read
 
 Script = Callable[[str], str]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 from tfmemtop.events import decode_event
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tfmemtop.recording import RecordingError, Trouble
-from tfmemtop.recording.errors import recording_text
+from tfmemtop.events.recording import RecordingError, Trouble
+from tfmemtop.events.recording.errors import recording_text
 
 
 @pytest.mark.parametrize("trouble", Trouble)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests import streams as s
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import Allocator, DeviceReading, Event
-from tfmemtop.recording import read
-from tfmemtop.recording.outline import outlined
+from tfmemtop.events.recording import read
+from tfmemtop.events.recording.outline import outlined
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import Context
 

@@ -20,11 +20,11 @@ from tests import streams as s
 from tests.recording.test_recording import SESSION, kept
 from tfmemtop import events as ev
 from tfmemtop import help
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 from tfmemtop.engine.stream.backlog import Backlog
-from tfmemtop.recording import RecordingError, Trouble, Writer, read
-from tfmemtop.recording import writer as writing
-from tfmemtop.recording.chunks import chunks
+from tfmemtop.events.recording import RecordingError, Trouble, Writer, read
+from tfmemtop.events.recording import writer as writing
+from tfmemtop.events.recording.chunks import chunks
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
@@ -262,7 +262,7 @@ def test_a_text_that_expands_without_end_takes_little_memory(tmp_path: Path) -> 
     path.write_bytes(bomb)
     program = """
 import resource, sys
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 recording = read(sys.argv[1])
 print(sum(1 for _ in recording.events()), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tfmemtop import events as ev
-from tfmemtop.recording import Recording, RecordingError, Trouble, Writer, read
-from tfmemtop.recording.errors import recording_text
+from tfmemtop.events.recording import Recording, RecordingError, Trouble, Writer, read
+from tfmemtop.events.recording.errors import recording_text
 from tfmemtop.settings import Settings
 
 SESSION = s.session()
@@ -388,7 +388,7 @@ def test_reading_a_large_recording_takes_little_memory(tmp_path: Path) -> None:
         file.write(line)
     program = """
 import resource, sys
-from tfmemtop.recording import read
+from tfmemtop.events.recording import read
 recording = read(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(sum(1 for _ in recording.events()), recording.damaged, recording.duration())

@@ -11,9 +11,9 @@ from tests.findings.situations import POOL_AT_ONCE, begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
-from tfmemtop.cli import main
-from tfmemtop.commands.recorded import fold
-from tfmemtop.recording import Writer
+from tfmemtop.cli.main import main
+from tfmemtop.cli.recorded import fold
+from tfmemtop.events.recording import Writer
 from tfmemtop.reports.comparison_text import rows, sentences, settings
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.lookup import process_total

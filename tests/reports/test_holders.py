@@ -8,7 +8,7 @@ import pytest
 from tests import streams as s
 from tests import windows as w
 from tfmemtop import events
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
 from tfmemtop.events import encode
 
 

@@ -12,9 +12,9 @@ from tests.findings.situations import begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
-from tfmemtop.cli import main
+from tfmemtop.cli.main import main
+from tfmemtop.events.recording import Writer, read
 from tfmemtop.placement import Placement
-from tfmemtop.recording import Writer, read
 
 LOOP = [str(RECORDINGS / "ranks" / f"loop-{rank}.jsonl.gz") for rank in range(4)]
 VERSIONS = [str(RECORDINGS / "ranks" / f"versions-{rank}.jsonl.gz") for rank in range(4)]

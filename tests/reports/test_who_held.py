@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop import recording
-from tfmemtop.events import Closed, Holders, Opened
+from tfmemtop.events import Closed, Holders, Opened, recording
 from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull
 from tfmemtop.findings.run_review import review
 from tfmemtop.reports.holders import table, to_json

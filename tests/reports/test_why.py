@@ -12,9 +12,8 @@ import pytest
 from tests import streams as s
 from tests.patience import PATIENCE_S
 from tests.ui.recorded import RECORDINGS
-from tfmemtop import recording
-from tfmemtop.cli import main
-from tfmemtop.events import Event, RunEnd
+from tfmemtop.cli.main import main
+from tfmemtop.events import Event, RunEnd, recording
 from tfmemtop.findings.run_review import review
 from tfmemtop.findings.verdict import say_verdict, verdict
 from tfmemtop.reports.answers import QUESTIONS

@@ -7,17 +7,17 @@ import pytest
 from tests.fit.test_session_largest import BATCH, passing
 from tests.streams import GIB
 from tfmemtop import events as ev
-from tfmemtop.fit.largest import Prediction
-from tfmemtop.fit.largest_text import conclusion
-from tfmemtop.fit.plan import make_plan
-from tfmemtop.fit.session import Phase
-from tfmemtop.fit.session_largest import SessionLargest
-from tfmemtop.fit.watch import Goal
-from tfmemtop.session import fitting
-from tfmemtop.session.fitting import Fitting
-from tfmemtop.session.next_run import NextRun
+from tfmemtop.experiments.fit.largest import Prediction
+from tfmemtop.experiments.fit.largest_text import conclusion
+from tfmemtop.experiments.fit.plan import make_plan
+from tfmemtop.experiments.fit.session import Phase
+from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.watch import Goal
+from tfmemtop.experiments.session import fitting
+from tfmemtop.experiments.session.fitting import Fitting
+from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.whatif.expected import Expectations, Expected
 from tfmemtop.settings import Settings
-from tfmemtop.whatif.expected import Expectations, Expected
 
 
 def begun() -> tuple[Fitting, SessionLargest, list[ev.Command]]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests import streams as s
 from tests.streams import MIB
-from tfmemtop.session.next_run import NextRun
+from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.settings import Settings
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tfmemtop import events as ev
-from tfmemtop.cli import main
-from tfmemtop.recording import RecordingError, Trouble, Writer
-from tfmemtop.recording import writer as writing
-from tfmemtop.session import replay
-from tfmemtop.session.replay import ReplaySource
-from tfmemtop.session.source import Batch, LiveSource
+from tfmemtop.cli.main import main
+from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import writer as writing
+from tfmemtop.experiments.session import replay
+from tfmemtop.experiments.session.replay import ReplaySource
+from tfmemtop.experiments.session.source import Batch, LiveSource
 from tfmemtop.state import State, apply
 
 SESSION = s.session()

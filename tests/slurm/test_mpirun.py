@@ -12,8 +12,8 @@ from tests.patience import PATIENCE_S
 from tests.slurm.conftest import Slurm
 from tests.slurm.test_srun import until
 from tfmemtop.events import Session
+from tfmemtop.events.recording import read
 from tfmemtop.placement import Placement
-from tfmemtop.recording import read
 
 MPIRUN = "mpirun -n 2 --oversubscribe tfmemtop record -o 'run-%r.jsonl' --"
 AS_ANYBODY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

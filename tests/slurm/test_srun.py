@@ -15,8 +15,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.slurm.conftest import Slurm
 from tfmemtop.events import Session
+from tfmemtop.events.recording import read
 from tfmemtop.help import topic
-from tfmemtop.recording import read
 
 RECORD = ("tfmemtop", "record", "-o", "run-%h-%r.jsonl", "--")
 PROGRAM = 'cat; echo "out $SLURM_PROCID"; echo "err $SLURM_PROCID" >&2; exit $((SLURM_PROCID + 3))'

@@ -7,10 +7,10 @@ import pytest
 from tests import streams as s
 from tests import windows as w
 from tests.state.forged import forged
-from tfmemtop import cli
+from tfmemtop.cli import main as cli
 from tfmemtop.events import Event, Holders, RunEnd
 from tfmemtop.events.courses import MOST_EVENTS
-from tfmemtop.recording import Writer
+from tfmemtop.events.recording import Writer
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_views import at_us, course_slices, happened
 from tfmemtop.state.holders import By, course, standing

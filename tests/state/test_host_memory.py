@@ -5,8 +5,7 @@ from pathlib import Path
 import msgspec
 
 from tests import streams as s
-from tfmemtop import recording
-from tfmemtop.events import Event
+from tfmemtop.events import Event, recording
 from tfmemtop.limits import HostOwner
 from tfmemtop.reports.devices import activity, limited_memory
 from tfmemtop.state import State

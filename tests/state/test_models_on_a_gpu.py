@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.streams import MIB
-from tfmemtop import recording
+from tfmemtop.events import recording
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.fold import apply
 from tfmemtop.state.holder_choice import told

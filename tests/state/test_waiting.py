@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tfmemtop import events, recording
+from tfmemtop import events
+from tfmemtop.events import recording
 from tfmemtop.settings import Settings
 from tfmemtop.state import State
 from tfmemtop.state.waiting import Stage, waiting

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tfmemtop import recording
-from tfmemtop.events import Command, Event
+from tfmemtop.events import Command, Event, recording
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.source import LiveSource
 from tfmemtop.ui.app import TfmemtopApp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.ui.recorded import RECORDINGS
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices

@@ -9,11 +9,11 @@ from tests import streams as s
 from tests.anything import Filling
 from tests.ui.recorded import Recorded
 from tests.ui.tour import SIZES, tour
-from tfmemtop import cli
-from tfmemtop.commands.record import report
+from tfmemtop.cli import main as cli
+from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, Event, RunEnd
+from tfmemtop.events.recording import Writer
 from tfmemtop.options import UiOptions
-from tfmemtop.recording import Writer
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Line, Panel
 

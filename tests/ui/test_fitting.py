@@ -18,11 +18,11 @@ from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.engine.stream.client import connect
-from tfmemtop.fit.session import SessionFit
-from tfmemtop.fit.text import outcome
+from tfmemtop.experiments.fit.session import SessionFit
+from tfmemtop.experiments.fit.text import outcome
+from tfmemtop.experiments.session.replay import ReplaySource
+from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.session.replay import ReplaySource
-from tfmemtop.session.source import LiveSource
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.dialog_box import Dialog

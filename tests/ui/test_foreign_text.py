@@ -14,12 +14,12 @@ import pytest
 from tests.anything import Filling
 from tests.patience import PATIENCE_S
 from tests.ui.tour import SIZES, tour
-from tfmemtop import cli
-from tfmemtop.commands import once
-from tfmemtop.commands.record import report
-from tfmemtop.commands.saying import say
+from tfmemtop.cli import main as cli
+from tfmemtop.cli import once
+from tfmemtop.cli.record import report
+from tfmemtop.cli.saying import say
 from tfmemtop.events import FORMAT, RunEnd
-from tfmemtop.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import RecordingError, Trouble, Writer
 
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 

@@ -19,8 +19,8 @@ from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.holders import By
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.map_figures import duration

@@ -5,8 +5,8 @@ import pytest
 from tests.streams import fold
 from tests.ui.recorded import RECORDINGS, events_until, screen
 from tests.ui.test_app import drawn, text_of
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.views import allocators
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.allocator_table import allocator_table

@@ -17,8 +17,8 @@ from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.map_screen import MapScreen
 

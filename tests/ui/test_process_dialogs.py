@@ -13,7 +13,7 @@ from tests.ui.process_data import seen, small
 from tests.ui.recorded import Recorded
 from tfmemtop import events
 from tfmemtop.events import Absence, HookAbsence
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.process_page import describe

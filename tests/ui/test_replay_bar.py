@@ -8,8 +8,8 @@ from textual.app import App, ComposeResult
 
 from tests import streams as s
 from tfmemtop import events as ev
-from tfmemtop.recording import Writer
-from tfmemtop.session.replay import ReplaySource
+from tfmemtop.events.recording import Writer
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.panels.replay_bar import ReplayBar

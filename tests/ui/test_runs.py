@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 from tests import streams as s
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.test_app import app, drawn, press, text_of
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.state.overlay import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import ASCII, UNICODE

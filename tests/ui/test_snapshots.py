@@ -21,8 +21,8 @@ from textual.pilot import Pilot
 from tests.cluster.recorded import OPENED, cluster_screen, settled
 from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens

@@ -11,8 +11,8 @@ from tests import streams as s
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tfmemtop import events
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens

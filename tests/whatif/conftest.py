@@ -8,8 +8,8 @@ from tests.hooked import tensorflow, tensorflow_folder
 from tests.once import once
 from tests.whatif.traced import EVENTS, Measured, recorder, told, trace
 from tfmemtop.events import Trace
+from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.whatif.course import Course, course_of
 
 __all__ = ["tensorflow", "tensorflow_folder"]
 

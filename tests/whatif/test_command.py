@@ -15,11 +15,11 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session, write
 from tfmemtop import events
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
+from tfmemtop.experiments.whatif.cards import cards
 from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state.predicted import predicted, together
 from tfmemtop.units import MIB
-from tfmemtop.whatif.cards import cards
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

@@ -14,9 +14,9 @@ from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
+from tfmemtop.experiments.session.whatif import ask_later
+from tfmemtop.experiments.session.whatif import traced as traced_in
 from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
-from tfmemtop.session.whatif import ask_later
-from tfmemtop.session.whatif import traced as traced_in
 from tfmemtop.state.predicted import predicted
 
 pytestmark = pytest.mark.tensorflow

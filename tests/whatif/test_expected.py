@@ -7,14 +7,13 @@ import pytest
 
 from tests import streams
 from tests.whatif.traced import parts
-from tfmemtop import recording
-from tfmemtop.events import Replayed, SettingReplayed, Trace
+from tfmemtop.events import Replayed, SettingReplayed, Trace, recording
 from tfmemtop.events import replayed as rp
+from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.expected import Expectations, answered
+from tfmemtop.experiments.whatif.expecting import largest, main
+from tfmemtop.experiments.whatif.scaled import Scaling, Valued, sizes
 from tfmemtop.units import MIB
-from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.expected import Expectations, answered
-from tfmemtop.whatif.expecting import largest, main
-from tfmemtop.whatif.scaled import Scaling, Valued, sizes
 
 WEIGHTS = 6 * MIB
 BATCHES = Path(__file__).parents[1] / "recordings" / "batches"

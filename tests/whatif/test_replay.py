@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.whatif.traced import Measured
-from tfmemtop import recording
-from tfmemtop.events import Replayed, Trace
+from tfmemtop.events import Replayed, Trace, recording
 from tfmemtop.events.damage import Damaged
+from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.settings import Present, at_least
+from tfmemtop.experiments.whatif.table import replayed
+from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run
 from tfmemtop.units import MIB
-from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.settings import Present, at_least
-from tfmemtop.whatif.table import replayed
-from tfmemtop.whatif.waiting import runs_of
 
 pytestmark = pytest.mark.tensorflow
 

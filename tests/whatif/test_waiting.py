@@ -2,9 +2,9 @@
 
 from tests.whatif.traced import parts
 from tfmemtop.events.courses import Call
+from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.replaying import Follows, Runs
-from tfmemtop.whatif.course import Course, course_of
-from tfmemtop.whatif.waiting import runs_of
 
 PYTHON, POOL = 0, 1  # threads
 

@@ -7,8 +7,8 @@
 import gzip
 from pathlib import Path
 
+from tfmemtop.engine.xla.cluster import make_cluster
 from tfmemtop.events import XlaCluster
-from tfmemtop.xla.cluster import make_cluster
 
 FOLDER = Path(__file__).parent
 KERAS, LOOP = "keras", "loop"

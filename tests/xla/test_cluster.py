@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
+from tfmemtop.engine.xla.assignment import Purpose, Unread, read_assignment
+from tfmemtop.engine.xla.cluster import PARTS, function_name, make_cluster
+from tfmemtop.engine.xla.origins import Origins
 from tfmemtop.events import XlaCluster, XlaValue, decode_event, encode
-from tfmemtop.xla.assignment import Purpose, Unread, read_assignment
-from tfmemtop.xla.cluster import PARTS, function_name, make_cluster
-from tfmemtop.xla.origins import Origins
 
 
 def there(of: XlaCluster) -> list[XlaValue]:

@@ -17,14 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from tfmemtop.engine.process.alerts import Failed
-from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.sources.own_thread import OwnThread
-from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
-from tfmemtop.failure import facts_of
-from tfmemtop.metrics.files import (
+from tfmemtop.engine.metrics.files import (
     can_be_replaced,
     draft_of,
     entry,
@@ -34,10 +27,17 @@ from tfmemtop.metrics.files import (
     session_labels,
     withdraw,
 )
+from tfmemtop.engine.process.alerts import Failed
+from tfmemtop.engine.process.launch import Export
+from tfmemtop.engine.sources.own_thread import OwnThread
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.failure import facts_of
 
 if TYPE_CHECKING:
-    from tfmemtop.metrics.page import Page
-    from tfmemtop.metrics.watched import Watched
+    from tfmemtop.engine.metrics.page import Page
+    from tfmemtop.engine.metrics.watched import Watched
 
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
@@ -135,7 +135,7 @@ class Exporter:
             await self._loop.run_in_executor(self._thread, watched.fold)
 
     async def _keep_file(self, watched: "Watched") -> None:
-        from tfmemtop.metrics.watched import WRITE_S
+        from tfmemtop.engine.metrics.watched import WRITE_S
 
         while True:
             late = self._loop.call_later(WAIT_S, self._tell_of_file, _NO_ANSWER)
@@ -205,12 +205,12 @@ class Exporter:
     # These run in threads:
 
     def _load(self) -> "tuple[Watched, Page | None]":
-        from tfmemtop.metrics.watched import Watched  # imported here, as it takes a while
+        from tfmemtop.engine.metrics.watched import Watched  # imported here, as it takes a while
 
         watched = Watched(self._new)
         if self._listener is None:
             return watched, None
-        from tfmemtop.metrics.page import Page
+        from tfmemtop.engine.metrics.page import Page
 
         return watched, Page(self._listener, watched, self._failed)
 
@@ -225,7 +225,7 @@ class Exporter:
             self._loop.call_soon_threadsafe(self._end_by, error)
 
     def _write_now(self, watched: "Watched", last: bool) -> None:
-        from tfmemtop.metrics.families import text_of
+        from tfmemtop.engine.metrics.families import text_of
 
         assert self._textfile is not None
         path, draft = self._textfile

@@ -39,8 +39,8 @@ from tfmemtop.engine.stream.folders import (
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Terminal
+from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
-from tfmemtop.recording import Writer
 
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -13,9 +13,9 @@ from tfmemtop.engine.stream.recorder import session_unrecorded
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
+from tfmemtop.events.recording import RecordingError, Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.limits import HostOwner, TooMuch
-from tfmemtop.recording import RecordingError, Writer
 from tfmemtop.settings import NoSuchGpu
 
 REFUSALS = (StartError, ValueError, RecordingError, OSError)

@@ -20,7 +20,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import open_watch
 from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
-from tfmemtop.recording import RecordingError, Writer
+from tfmemtop.events.recording import RecordingError, Writer
 
 _OURS = {
     # Signals that concern this process or its terminal, or that cannot be caught. They are not passed on.

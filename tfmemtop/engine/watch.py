@@ -37,9 +37,9 @@ from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import PutDown, Window
+from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.limits import Machine, needs_gpus
-from tfmemtop.recording import Writer
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:

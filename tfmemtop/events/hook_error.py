@@ -1,4 +1,4 @@
-"""Errors of a hook. ``words/hook_parts.py`` has the texts for them."""
+"""Errors of a hook, and their texts."""
 
 from enum import Enum
 

@@ -19,7 +19,7 @@ class Level(Enum):
 
 
 class NoticeKind(Enum):
-    """What a notice is about. Its text, and what helps, are in ``words/notices.py``."""
+    """What a notice is about. Its text, and what helps, are in ``findings/notice_texts.py``."""
 
     NO_DRIVER = "no_driver"
     NO_GPU = "no_gpu"  # the driver lists none

@@ -1,4 +1,4 @@
-"""Why a script or its engine could not be started, as values; ``words/starting.py`` has the texts for users."""
+"""Why a script or its engine could not be started, as values; ``findings/starting.py`` has the texts for users."""
 
 from enum import Enum
 
@@ -58,7 +58,7 @@ class Unstarted(msgspec.Struct, frozen=True):
 
     ``output_path`` is where the command's output is kept, if the command may run nevertheless. The other fields are as
     in :class:`tfmemtop.limits.TooMuch`, :class:`tfmemtop.settings.NoSuchGpu` and
-    :class:`tfmemtop.recording.errors.RecordingError`, whose ``trouble`` is in ``of``.
+    :class:`tfmemtop.events.recording.errors.RecordingError`, whose ``trouble`` is in ``of``.
     """
 
     why: Why

@@ -1,4 +1,4 @@
-"""The remedy of a finding, as a value. Its key on the screen and its option are in words/remedies.py."""
+"""The remedy of a finding, as a value. Its text names its key on the screen and its option."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

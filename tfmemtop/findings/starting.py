@@ -1,8 +1,8 @@
 """The error texts for a script or an engine that could not be started, or has not ended, in one line. Pure."""
 
+from tfmemtop.events.recording.errors import RecordingError, Trouble, recording_text
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.limits import HostOwner, TooLittle, TooMuch, Whole
-from tfmemtop.recording.errors import RecordingError, Trouble, recording_text
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.units import NotASize, SizeFault, format_bytes
 

@@ -80,7 +80,7 @@ def write(folder: Path, name: str, display_name: str, python: Python, options: S
         raise NotOurs(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
     argv = python.kernel["argv"]
     spec = python.kernel | {
-        "argv": [_ENV, *boot.command("tfmemtop.cli", "kernel", "start", *options, "--"), *argv],
+        "argv": [_ENV, *boot.command("tfmemtop.cli.main", "kernel", "start", *options, "--"), *argv],
         "display_name": display_name,
         "metadata": python.kernel.get("metadata", {})
         | {_MARK: {"version": __version__, "python": argv[0]}, "interpreter": {"path": argv[0]}},

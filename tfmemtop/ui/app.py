@@ -16,13 +16,13 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop.events import OutOfMemory
+from tfmemtop.experiments.session.news import News
+from tfmemtop.experiments.session.session import Session
+from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings.ending import ending
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.reports.labels import redrawn
 from tfmemtop.safe import safe
-from tfmemtop.session.news import News
-from tfmemtop.session.session import Session
-from tfmemtop.session.source import Batch, Source
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.ui import refusals

@@ -104,7 +104,7 @@ class TerminalDriver(LinuxDriver):
     def alert(self, title: str, text: str) -> None:
         """Ring the bell, and notify by OSC 9, or by OSC 777 if the terminal is known to have only that.
 
-        *title* and *text* must be safe (see ``words/safe.py``): both sequences end at a control character. OSC 777
+        *title* and *text* must be safe (see ``safe.py``): both sequences end at a control character. OSC 777
         separates its fields by semicolons, so each semicolon becomes a comma.
         """
         parts = title.replace(";", ","), text.replace(";", ",")

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tfmemtop.experiments.session.earlier import run_in
+from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.notebooks.origin import starts_are_told_apart
 from tfmemtop.notebooks.server import Server
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
-from tfmemtop.session.earlier import run_in
-from tfmemtop.session.next_run import NextRun
-from tfmemtop.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp

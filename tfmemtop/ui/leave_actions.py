@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from tfmemtop import events
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.options import ScreenOutcome
-from tfmemtop.session.session import Session
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen
 

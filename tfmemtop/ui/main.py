@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfmemtop.engine.stream.client import connect
+from tfmemtop.experiments.session.replay import ReplaySource
+from tfmemtop.experiments.session.source import LiveSource, Source
 from tfmemtop.failure import no_summary
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.reports.summary import closing
-from tfmemtop.session.replay import ReplaySource
-from tfmemtop.session.source import LiveSource, Source
 from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices

@@ -1,7 +1,7 @@
 """The actions of the keys that choose the settings of the next run, search for a limit, and start the run."""
 
+from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.notebooks.origin import starts_are_told_apart
-from tfmemtop.session.next_run import NextRun
 from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui import refusals
 from tfmemtop.ui.kernel_actions import KernelActions

@@ -3,8 +3,8 @@
 from textual.app import App
 from textual.screen import Screen
 
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.options import ScreenOutcome
-from tfmemtop.session.session import Session
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 

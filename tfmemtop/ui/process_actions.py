@@ -3,7 +3,7 @@
 from textual import on
 
 from tfmemtop import events
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.ui import refusals
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.screen_app import ScreenApp

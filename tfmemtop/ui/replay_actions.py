@@ -1,6 +1,6 @@
 """The actions of a replay's keys. They have no effect in a live session."""
 
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 
 
 class ReplayActions:

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from tfmemtop.fit.largest import places
-from tfmemtop.fit.not_sought import NotSought
-from tfmemtop.fit.plan import SECONDS, TRIES, Sought, not_sought, parse_sought
-from tfmemtop.fit.session import SessionFit, SessionTries
-from tfmemtop.fit.session_largest import SessionLargest
-from tfmemtop.fit.watch import Goal
-from tfmemtop.session.next_run import NextRun
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.fit.largest import places
+from tfmemtop.experiments.fit.not_sought import NotSought
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, Sought, not_sought, parse_sought
+from tfmemtop.experiments.fit.session import SessionFit, SessionTries
+from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.watch import Goal
+from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.state.model import RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.ui import refusals

@@ -24,8 +24,8 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.whatif.asking import request
-from tfmemtop.whatif.settings import Asked, present
+from tfmemtop.experiments.whatif.asking import request
+from tfmemtop.experiments.whatif.settings import Asked, present
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run; also ended processes of which something is kept
@@ -183,7 +183,7 @@ def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replay
     with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
         file.write(asked)
         file.seek(0)
-        return HelperProcess(loop, boot.command("tfmemtop.whatif.worker"), _LONGEST_S, answered, file)
+        return HelperProcess(loop, boot.command("tfmemtop.experiments.whatif.worker"), _LONGEST_S, answered, file)
 
 
 def _parse(output: bytes) -> Replayed | _Failed:

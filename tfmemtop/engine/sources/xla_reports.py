@@ -181,7 +181,7 @@ class XlaReports:
         return sorted(found, key=lambda file: file.changed)
 
     def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
-        from tfmemtop.xla.assignment import Unread  # imported here, as few sessions have reports
+        from tfmemtop.engine.xla.assignment import Unread  # imported here, as few sessions have reports
 
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())
@@ -216,7 +216,7 @@ class XlaReports:
             Unread: the form of the file is not known.
             _TooLong: reading takes too long.
         """
-        from tfmemtop.xla.cluster import make_cluster
+        from tfmemtop.engine.xla.cluster import make_cluster
 
         number, name = _module(file.path.name)
         process.modules.add(file.path.name)
@@ -235,7 +235,7 @@ class XlaReports:
         )
 
     def _without(self, file: _File, why: XlaMissing, detail: str) -> XlaCluster:
-        from tfmemtop.xla.cluster import function_name
+        from tfmemtop.engine.xla.cluster import function_name
 
         number, name = _module(file.path.name)
         t = self._stream.now()

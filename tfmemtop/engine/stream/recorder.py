@@ -6,7 +6,7 @@ import shutil
 from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import Event, Level, NoticeKind
-from tfmemtop.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import RecordingError, Trouble, Writer
 from tfmemtop.units import MIB
 
 LEAST_FREE = 128 * MIB

@@ -7,12 +7,12 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.filenames import rank_in_short, where
 from tfmemtop.placement import Placement
 from tfmemtop.reports.labels import WAITS
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
-from tfmemtop.session.session import Session
 from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.views import RunPhase, RunStatus, run_status
 from tfmemtop.state.waiting import waiting

@@ -2,8 +2,8 @@
 
 from textual import events
 
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.reports.labels import AT_END, damaged
-from tfmemtop.session.replay import ReplaySource
 from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.keys import on_the_key, play_word

@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs

@@ -8,11 +8,11 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
+from tfmemtop.experiments.fit.plan import Sought
+from tfmemtop.experiments.fit.session import SessionFit, SessionTries
+from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.text import progress
 from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
-from tfmemtop.fit.plan import Sought
-from tfmemtop.fit.session import SessionFit, SessionTries
-from tfmemtop.fit.session_largest import SessionLargest
-from tfmemtop.fit.text import progress
 from tfmemtop.reports import labels
 from tfmemtop.state import State
 from tfmemtop.suggested import SuggestedLimit

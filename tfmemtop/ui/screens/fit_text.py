@@ -3,10 +3,10 @@
 import shlex
 from collections.abc import Sequence
 
-from tfmemtop.fit import largest_text as fit_largest
-from tfmemtop.fit import text as fit
-from tfmemtop.fit.session import SessionFit, SessionTries
-from tfmemtop.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit import largest_text as fit_largest
+from tfmemtop.experiments.fit import text as fit
+from tfmemtop.experiments.fit.session import SessionFit, SessionTries
+from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.units import format_bytes
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"

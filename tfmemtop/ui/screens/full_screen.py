@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.panels.header import Header

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tfmemtop import events
-from tfmemtop.session.session import Session
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, can_be_read, choose
 from tfmemtop.state.process_rows import processes

@@ -8,10 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop import events
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.holder_texts import NO_FACES
 from tfmemtop.reports import labels
 from tfmemtop.reports.labels import EMPTY_POOL, NO_POOL
-from tfmemtop.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import (
     PoolKey,

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from tfmemtop.experiments.session.next_run import NextRun, whole_memory
+from tfmemtop.experiments.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.findings.fitting import suggested_limits
 from tfmemtop.findings.limit_texts import typed
 from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.devices import limited_memory
-from tfmemtop.session.next_run import NextRun, whole_memory
-from tfmemtop.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
 from tfmemtop.suggested import Basis, SuggestedLimit

@@ -3,8 +3,8 @@
 from enum import Enum
 
 from tfmemtop.events.commands import GRACE_S
+from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
-from tfmemtop.session.next_run import NextRun
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import kernels, processes

@@ -8,9 +8,9 @@ from textual import events as textual_events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.reports import labels as panels
 from tfmemtop.reports.comparison_text import name, sentences
-from tfmemtop.session.session import Session
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
 from tfmemtop.state.overlay import Measure, measures, overlay

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tfmemtop.experiments.session.session import Session
+from tfmemtop.experiments.session.whatif import Unanswered, replay, still_traced, traced
 from tfmemtop.failure import describe
 from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.whatif_text import unanswered
-from tfmemtop.session.session import Session
-from tfmemtop.session.whatif import Unanswered, replay, still_traced, traced
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs

@@ -1,0 +1,251 @@
+"""The command line as typed: how it is parsed, and the error message if it is not valid."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfmemtop.cli import NAMES, Refusal, fit
+from tfmemtop.cli.limits import bounds, resolve
+from tfmemtop.cli.parser import parse, parsers
+from tfmemtop.limits import Machine
+
+GIB = 1 << 30
+TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
+NO_GPU = Machine(uuids=[], totals=[], host_memory=16 * GIB)
+
+
+def arguments(line: str) -> Any:
+    """Return the parsed arguments of *line*. Each command has a class of its own for them."""
+    return parse(line.split()).arguments
+
+
+def command(line: str) -> str:
+    """Return the name of the command in *line*."""
+    return parse(line.split()).run.__module__.removeprefix("tfmemtop.cli.")
+
+
+def test_everything_after_the_dashes_is_the_command() -> None:
+    line = "--growth on -- python -u train.py --growth off -- -V --help"
+    assert command(line) == "live"
+    assert arguments(line).command == ("python", "-u", "train.py", "--growth", "off", "--", "-V", "--help")
+    assert arguments(line).settings.growth == "on"
+
+
+@pytest.mark.parametrize("name", ["tfmemtop", *NAMES])
+def test_every_command_has_a_help_of_its_own_with_an_example_that_is_valid(name: str) -> None:
+    parser = parsers()[name].load()
+    program, *words = shlex.split(parser.example)
+    assert program == "tfmemtop"
+    assert parse(words).run.__module__ == f"tfmemtop.cli.{'live' if name == 'tfmemtop' else name}"
+    shown = parser.format_help()
+    assert f"example: {parser.example}" in shown and shown.startswith("usage: tfmemtop ")
+    summary = (parser.description or "").partition("\n")[0]
+    assert summary in shown and len(summary) < 90 and summary.endswith(".")
+
+
+def test_the_help_lists_every_command_with_its_summary() -> None:
+    known = parsers()
+    shown = " ".join(known["tfmemtop"].load().format_help().split())
+    for name in NAMES:
+        assert f"{name} {(known[name].load().description or '').partition(chr(10))[0]}" in shown
+
+
+def test_once_is_a_reading_without_a_screen() -> None:
+    found = arguments("--once --json --loop 2")
+    assert (found.once, found.json, found.loop) == (True, True, 2.0)
+
+
+def test_nothing_at_all_watches_only() -> None:
+    assert command("") == "live"
+    assert arguments("").command == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "record -o run.jsonl --growth off -- x",
+        "record -orun.jsonl --growth off -- x",
+        "--growth off record -o run.jsonl -- x",
+    ],
+)
+def test_options_stand_before_or_after_the_subcommand(line: str) -> None:
+    found = arguments(line)
+    assert (command(line), found.output, found.settings.growth) == ("record", Path("run.jsonl"), "off")
+
+
+def test_an_options_value_is_not_taken_for_a_subcommand() -> None:
+    assert (command("record -o fit -- x"), arguments("record -o fit -- x").output) == ("record", Path("fit"))
+    assert (command("--record fit -- x"), arguments("--record fit -- x").record) == ("live", Path("fit"))
+
+
+def test_files_to_compare_and_to_explain() -> None:
+    for line in ("compare a.jsonl b.jsonl --json", "compare --json a.jsonl b.jsonl"):
+        assert command(line) == "compare"
+        found = arguments(line)
+        assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
+    assert arguments("compare a b c d").more == ["c", "d"]
+    assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
+    found = arguments("holders --by op a.jsonl --device GPU:1")
+    assert (found.file, found.by, found.device, found.json) == ("a.jsonl", "op", "GPU:1", False)
+    assert arguments("holders").by == "layer"
+    assert (command("why a.jsonl"), arguments("why a.jsonl").file) == ("why", "a.jsonl")
+
+
+def limits(line: str, machine: Machine) -> tuple[int | None, ...]:
+    found = arguments(line)
+    assert isinstance(found, fit.Arguments)
+    return bounds(found.settings, found.smallest, found.largest, machine)
+
+
+def test_what_fit_is_to_find() -> None:
+    line = "fit --seconds 2.5 --from 1G --to 50% --tries 5 --growth off --json -- python train.py"
+    found = arguments(line)
+    assert (command(line), found.command, found.json) == ("fit", ("python", "train.py"), True)
+    assert (found.goal, found.tries) == ((2.5, None), 5)
+    assert limits(line, TWO_GPUS) == (GIB, 20 * GIB, 40 * GIB)
+    assert limits(line, NO_GPU) == (GIB, 8 * GIB, 16 * GIB)
+    assert limits("fit --gpus none -- x", TWO_GPUS) == (None, None, 64 * GIB)
+    assert (arguments("fit -- x").goal, arguments("fit -- x").tries) == ((30.0, None), 8)
+    assert arguments("fit --steps 100 -- x").goal == (None, 100)
+
+
+def test_every_option_arrives() -> None:
+    found = arguments(
+        "--growth script --memory-limit 4G --allocator cuda_malloc_async --gpus 1,0 --cpu-pool 50% "
+        "--interval 0.5 --record r --readonly --ascii -- x"
+    )
+    assert found.settings.growth is None
+    assert found.settings.allocator == "cuda_malloc_async"
+    assert found.settings.gpus == (1, 0)
+    assert (found.memory_limit, found.cpu_pool, found.interval) == ("4G", "50%", 0.5)
+    assert (found.record, found.readonly, found.ascii) == (Path("r"), True, True)
+    options = found.ui_options({"NO_COLOR": "1"})
+    assert (options.ascii, options.readonly, options.color) == (True, True, False)
+    assert arguments("--gpus none -- x").settings.gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("python train.py --lr 3 -V", "put -- before the command: tfmemtop -- python train.py --lr 3 -V"),
+        ("--gpus 0 --ascii python -m x", "put -- before the command: tfmemtop --gpus 0 --ascii -- python -m x"),
+        ("record -o f python", "record does not understand 'python'; put -- before the command"),
+        ("python -- x", "'python' before -- is not a command of tfmemtop"),
+        ("--", "there is no command after --"),
+        ("record -o f --", "there is no command after --"),
+        ("record -o f", "record needs a command"),
+        ("replay a b", "replay does not understand 'b'"),
+        ("why a b", "why does not understand 'b'"),
+        ("replay a --json", "replay has no option --json"),
+        ("fit", "fit needs a command; for example: tfmemtop fit -- python train.py"),
+        ("fit python train.py", "fit does not understand 'python'; put -- before the command"),
+        ("fit --seconds 5 --steps 5 -- x", "give --seconds or --steps, not both"),
+        ("fit --seconds 0 -- x", "--seconds: '0' is not a number of seconds from 1 to 86400"),
+        ("fit --steps 1.5 -- x", "--steps: '1.5' is not a whole number from 1 to"),
+        ("fit --tries 51 -- x", "--tries: '51' is not a whole number from 1 to 50"),
+        ("fit --memory-limit 1G -- x", "fit has no option --memory-limit"),
+        ("--from 1G -- x", "no option --from"),
+        ("--seconds 5 fit", "no option --seconds"),
+        ("record -o f --tries 3 -- x", "record has no option --tries"),
+        ("convert a", "convert needs OUT; for example: tfmemtop convert run.jsonl.gz run.jsonl"),
+        ("compare a b -- x", "compare takes no command"),
+        ("attach -- x", "attach takes no command"),
+        ("demo -- x", "demo takes no command"),
+        ("--once -- x", "--once takes no command"),
+        ("--once attach", "attach has no option --once"),
+        ("--once --readonly", "--readonly has no effect with --once"),
+        ("--json", "use tfmemtop --once --json"),
+        ("--json -- x", "use tfmemtop --once --json"),
+        ("-o f -- x", "no option -o"),
+        ("--record f record -o g -- x", "record has no option --record"),
+        ("attach --growth on", "attach has no option --growth"),
+        ("--growth on attach", "attach has no option --growth"),
+        ("--growth on", "--growth needs a command"),
+        ("--growth maybe -- x", "--growth: invalid choice: 'maybe'"),
+        ("--grow on -- x", "no option --grow; did you mean --growth?"),
+        ("fit --grow on -- x", "no option --grow; did you mean --growth?"),
+        ("demo --foo", "no option --foo; see tfmemtop demo --help"),
+        ("--wrong on -- x", "no option --wrong; see tfmemtop --help"),
+        ("reply run.jsonl", "there is no command 'reply'; did you mean replay? To run a program of that name: tfm"),
+        ("--gpus", "--gpus: expected one argument"),
+        ("--gpus 0,0 -- x", "--gpus: '0,0' names a GPU twice"),
+        ("--gpus -1 -- x", "--gpus"),
+        ("--gpus a -- x", "give numbers as nvidia-smi shows them"),
+        ("--interval 0.01 -- x", "is not a number of seconds from 0.02 to 60"),
+        ("--interval nan -- x", "is not a number of seconds from 0.02 to 60"),
+        ("--interval soon -- x", "--interval: 'soon' is not a number of seconds from 0.02 to 60"),
+    ],
+)
+def test_what_is_not_valid_is_refused_in_one_line(line: str, said: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        parse(line.split())
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(Refusal, match="the command after -- is empty"):
+        parse(["--", ""])
+
+
+@pytest.mark.parametrize(
+    ("line", "machine", "limit", "pool"),
+    [
+        ("--memory-limit 4G -- x", TWO_GPUS, 4 * GIB, None),
+        ("--memory-limit 50% -- x", TWO_GPUS, 20 * GIB, None),
+        ("--memory-limit 50% --gpus 0 -- x", TWO_GPUS, 40 * GIB, None),
+        ("--memory-limit 50% -- x", NO_GPU, 8 * GIB, None),
+        ("--cpu-pool 25% -- x", TWO_GPUS, None, 16 * GIB),
+        ("--memory-limit 4G --cpu-pool 1G -- x", TWO_GPUS, 4 * GIB, GIB),
+    ],
+)
+def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
+    line: str, machine: Machine, limit: int | None, pool: int | None
+) -> None:
+    settings = resolve(arguments(line), machine)
+    assert (settings.memory_limit, settings.cpu_pool) == (limit, pool)
+
+
+@pytest.mark.parametrize(
+    ("line", "machine", "said"),
+    [
+        ("--memory-limit 60G -- x", TWO_GPUS, "--memory-limit: 60G is more than GPU 1 has, 40.0 GiB"),
+        ("--memory-limit 20G -- x", NO_GPU, "--memory-limit: 20G is more than this machine has, 16.0 GiB"),
+        ("--cpu-pool 1T -- x", TWO_GPUS, "--cpu-pool: 1T is more than this machine has, 64.0 GiB"),
+        (
+            "--cpu-pool 1G --memory-limit 2G -- x",
+            NO_GPU,
+            "without a GPU, --memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both",
+        ),
+        ("--memory-limit lots -- x", TWO_GPUS, "--memory-limit: 'lots' is not a size; give one such as 4G"),
+        ("--memory-limit 4 -- x", TWO_GPUS, "less than 1 MiB"),
+        ("fit --to 60G -- x", TWO_GPUS, "--to: 60G is more than GPU 1 has, 40.0 GiB"),
+        ("fit --from 2G --to 1G -- x", NO_GPU, "--from 2G is more than --to 1G"),
+        ("--gpus 2 -- x", TWO_GPUS, "there is no GPU 2: this machine has 2"),
+        ("--gpus 0 -- x", NO_GPU, "there is no GPU 0: this machine has none"),
+        ("--allocator cuda_malloc_async -- x", NO_GPU, "cuda_malloc_async needs a GPU"),
+        (
+            "--memory-limit 50% -- x",
+            Machine(uuids=["GPU-a"], totals=[None], host_memory=GIB),
+            "the size of the whole is not known here",
+        ),
+        (
+            "--gpus 0 -- x",
+            Machine(uuids=[], totals=[], host_memory=GIB, trouble="the driver's library does not fit"),
+            "this machine has none (the driver's library does not fit)",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_said_in_one_line(line: str, machine: Machine, said: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        limits(line, machine) if line.startswith("fit") else resolve(arguments(line), machine)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_file_with_a_command_is_named() -> None:
+    folder = Path(__file__).parents[2] / "tfmemtop" / "cli"
+    assert {path.stem for path in folder.glob("*.py") if "\ndef declare(" in path.read_text()} == {"live", *NAMES}

@@ -1,0 +1,179 @@
+"""Completion scripts, run by the shells themselves: bash, and zsh and fish where they are installed."""
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S, end
+from tests.starting import PROGRAM, Start, ended
+from tfmemtop.cli import NAMES
+from tfmemtop.cli.parser import parsers
+from tfmemtop.help import topics
+
+pytestmark = pytest.mark.programs
+
+COMMANDS = set(NAMES)
+
+
+@cache
+def script_for(shell: str) -> str:
+    """Return the script that the program prints for *shell*."""
+    return subprocess.run([PROGRAM, "completion", shell], capture_output=True, text=True, check=True).stdout
+
+
+def in_bash(line: str, folder: Path) -> set[str]:
+    """Return what bash offers for the last word of *line*, in *folder*."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    asked = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _tfmemtop; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    program = "compopt() { :; }\n" + script_for("bash") + asked
+    done = subprocess.run(["bash", "--norc", "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return set(done.stdout.splitlines()) - {""}
+
+
+SHELLS = pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tfmemtop ", COMMANDS),
+        ("tfmemtop co", {"compare", "completion", "convert"}),
+        ("tfmemtop --growth o", {"on", "off"}),
+        ("tfmemtop --allocator ", {"bfc", "cuda_malloc_async", "script"}),
+        ("tfmemtop --readonly att", {"attach"}),
+        ("tfmemtop --record my", {"my run.jsonl"}),
+        ("tfmemtop record -o ", {"my run.jsonl"}),
+        ("tfmemtop --memory-limit ", set()),
+        ("tfmemtop record --allo", {"--allocator"}),
+        ("tfmemtop fit --t", {"--to", "--trace", "--tries"}),
+        ("tfmemtop replay ", {"my run.jsonl"}),
+        ("tfmemtop replay run.jsonl ", set()),
+        ("tfmemtop compare run.jsonl ", {"my run.jsonl"}),
+        ("tfmemtop holders --by ", {"layer", "op", "kind", "shape", "line"}),
+        ("tfmemtop help out-", {"out-of-memory"}),
+        ("tfmemtop completion ", {"bash", "zsh", "fish", "tcsh"}),
+        ("tfmemtop -- python train.py --gr", set()),
+    ],
+)
+
+
+@SHELLS
+def test_bash_offers_what_the_command_line_takes(line: str, offered: set[str], tmp_path: Path) -> None:
+    (tmp_path / "my run.jsonl").touch()
+    assert in_bash(line, tmp_path) == offered
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_bash_offers_every_option_of_a_command_and_no_other(name: str, tmp_path: Path) -> None:
+    assert in_bash(f"tfmemtop {name} -", tmp_path) == set(parsers()[name].load().flags())
+
+
+def test_the_pages_of_the_manual_are_offered(tmp_path: Path) -> None:
+    assert set(topics()) <= in_bash("tfmemtop help ", tmp_path)
+
+
+def test_a_program_is_offered_after_the_dashes(tmp_path: Path) -> None:
+    assert "printf" in in_bash("tfmemtop --growth on -- print", tmp_path)
+
+
+def test_attach_is_offered_the_sessions_that_run(start: Start, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(PROGRAM).parent}:{os.environ['PATH']}")
+    over = start("--", "true")
+    over.expect("ended with exit code 0")
+    over.send("q")
+    ended(over)
+    going = start("--", "sh", "-c", "echo up; read answer")
+    going.expect("up")
+    (session,) = own_sessions()
+    offered = in_bash("tfmemtop attach ", home)
+    listed = subprocess.run(["tfmemtop", "ls"], capture_output=True, text=True, check=True).stdout
+    going.send("q")
+    going.expect("The script is still running")
+    going.send("s")
+    ended(going)
+    (past,) = [line.split()[0] for line in listed.splitlines() if " true " in line]
+    assert session.id in offered and past not in offered
+
+
+def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected: str) -> None:
+    """Type *line* and a Tab into a real *shell*, and wait until it shows *expected*."""
+    environment = {**os.environ, "TERM": "vt100", "HOME": str(script.parent), "PS1": "$ "}
+    child = pexpect.spawn(
+        shell[0],
+        shell[1:],
+        env=environment,
+        dimensions=(24, 400),  # so wide that nothing is wrapped
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        cwd=script.parent,
+    )
+    child.sendline(f"{begin}; echo rea''dy")  # the shell's echo of this line does not contain "ready"
+    child.expect("ready")
+    child.send(line + "\t")
+    child.expect(re.escape(expected))
+    end(child)
+
+
+def test_tab_in_a_real_bash_completes(tmp_path: Path) -> None:
+    script = tmp_path / "made"
+    script.write_text(script_for("bash"))
+    (tmp_path / "my run.jsonl").write_text("")
+    source = f"bind 'set enable-bracketed-paste off'; source {script}"
+    pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop rec", "tfmemtop record ")
+    pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop replay my", "tfmemtop replay my\\ run.jsonl ")
+    pressed_tab(["bash", "--norc", "-i"], script, source, "tfmemtop -- cat my", "cat my\\ run.jsonl ")
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+def test_tab_in_a_real_zsh_completes(tmp_path: Path) -> None:
+    script = tmp_path / "made"
+    script.write_text(script_for("zsh"))
+    (tmp_path / "my run.jsonl").write_text("")
+    source = f"autoload -U compinit; compinit -u; source {script}"
+    for line, expected in {
+        "tfmemtop rec": "tfmemtop record",
+        "tfmemtop --allocator cu": "--allocator cuda_malloc_async",
+        "tfmemtop fit --tri": "fit --tries",
+        "tfmemtop help out-": "help out-of-memory",
+        "tfmemtop replay my": "replay my\\ run.jsonl",
+        "tfmemtop -- cat my": "cat my\\ run.jsonl",
+    }.items():
+        pressed_tab(["zsh", "-f", "-i"], script, source, line, expected)
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tfmemtop co", {"compare", "completion", "convert"}),
+        ("tfmemtop --allocator cu", {"cuda_malloc_async"}),
+        ("tfmemtop fit --tri", {"--tries"}),
+        ("tfmemtop record -o my", {"my run.jsonl"}),
+        ("tfmemtop replay my", {"my run.jsonl"}),
+        ("tfmemtop help out-", {"out-of-memory"}),
+        ("tfmemtop -- cat my", {"my run.jsonl"}),
+    ],
+)
+def test_a_real_fish_completes(line: str, offered: set[str], tmp_path: Path) -> None:
+    script = tmp_path / "made"
+    script.write_text(script_for("fish"))
+    (tmp_path / "my run.jsonl").write_text("")
+    program = f"source {script}; complete -C '{line}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert {entry.partition("\t")[0] for entry in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.skipif(not shutil.which("tcsh"), reason="tcsh is not installed")
+def test_a_real_tcsh_completes(tmp_path: Path) -> None:
+    script = tmp_path / "made"
+    script.write_text(script_for("tcsh"))
+    pressed_tab(["tcsh", "-f"], script, f"set autolist; source {script}", "tfmemtop rec", "tfmemtop record")

@@ -1,0 +1,173 @@
+"""tfmemtop as the first process of a container: it passes signals on, collects orphans, and ends with the script."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import psutil
+import pytest
+
+from tests.contained import CHECKPOINT, USER, contained, first_process, running, until
+from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM
+from tfmemtop.events import Run, RunEnd
+from tfmemtop.events.recording import read
+
+pytestmark = pytest.mark.programs
+
+INITS = ("tini", "dumb-init", "catatonit")
+"""What ``docker run --init`` and ``podman run --init`` put before the command; dumb-init is in many images."""
+
+ORPHANS = """
+import os, sys
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            sys.stdin.close()
+            os._exit(0)
+        os._exit(0)
+    os.wait()
+print("up", flush=True)
+input()
+sys.exit(5)
+"""
+
+
+def zombies(first: psutil.Process) -> list[psutil.Process]:
+    return [one for one in first.children(recursive=True) if one.status() == psutil.STATUS_ZOMBIE]
+
+
+def on_read_only(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    """Run *command* where only *folder* can be written to, and no variable names the user's home or another folder."""
+    named = ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    return subprocess.run(
+        contained(*command, writable=folder),
+        env={name: value for name, value in os.environ.items() if name not in named},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+def test_an_unknown_user_without_a_home_on_a_read_only_system_can_record(tmp_path: Path) -> None:
+    """A pod with ``runAsUser`` and ``readOnlyRootFilesystem``. Sockets have to be in another place than ``/tmp``."""
+    done = on_read_only(tmp_path, PROGRAM, "record", "-o", "run.jsonl", "--", "sh", "-c", "id -u; echo ${HOME-none}")
+    assert (done.returncode, done.stdout) == (0, f"{USER}\nnone\n"), done.stderr
+    assert done.stderr.endswith("tfmemtop: recorded in run.jsonl\n")
+    assert [event.exit_code for event in read(tmp_path / "run.jsonl").events() if isinstance(event, RunEnd)] == [0]
+
+
+def test_where_recordings_cannot_be_kept_one_line_says_so(tmp_path: Path) -> None:
+    done = on_read_only(tmp_path, PROGRAM, "record", "--", "echo", "started")
+    assert done.returncode > 0 and done.stdout == ""
+    assert "/.local" in done.stderr and done.stderr.endswith(": Read-only file system\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_sigterm_reaches_the_script_and_its_exit_code_is_the_containers(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with running(PROGRAM, "record", "-o", str(path), "--", sys.executable, "-c", CHECKPOINT) as (process, first):
+        assert process.stdout and process.stdout.readline() == "up\n"
+        first.send_signal(signal.SIGTERM)
+        printed, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, printed) == (9, "checkpoint\n")
+    assert "ended with exit code 9" in said
+    assert [event.exit_code for event in read(path).events() if isinstance(event, RunEnd)] == [9]
+
+
+def test_a_script_that_does_not_handle_sigterm_ends_by_it(tmp_path: Path) -> None:
+    """As the first process of a container it would ignore the signal, and be killed at the end of the grace period."""
+    command = ("sh", "-c", "echo up; exec sleep 300")
+    with running(PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", *command) as (process, first):
+        assert process.stdout and process.stdout.readline() == "up\n"
+        first.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "ended by SIGTERM" in said
+
+
+def test_what_is_killed_leaves_a_recording_that_reads(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    with running(PROGRAM, "record", "-o", str(path), "--", "sh", "-c", "echo up; read line") as (process, first):
+        assert process.stdout and process.stdout.readline() == "up\n"
+        until(lambda: path.exists() and path.stat().st_size > 0)
+        until(lambda: any(isinstance(event, Run) for event in read(path).events()))
+        children = first.children()
+        first.kill()
+        process.wait(PATIENCE_S)
+    assert read(path).damaged == 0
+    psutil.wait_procs(children, PATIENCE_S)
+    assert not any(child.is_running() for child in children)
+
+
+def test_sigterm_at_the_very_start_ends_it(tmp_path: Path) -> None:
+    """First in the shell script, then in Python: each stands still, in a program or a file that is a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    slow = tmp_path / "readlink"
+    slow.write_text(f'#!/bin/sh\nread line < {pipe}\nexec /usr/bin/readlink "$@"\n')
+    slow.chmod(0o755)
+    configuration = tmp_path / "tfmemtop"
+    configuration.mkdir()
+    os.mkfifo(configuration / "config.toml")
+    command = (PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", "echo", "started")
+    for at, variables in (
+        (pipe, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}),
+        (configuration / "config.toml", {"XDG_CONFIG_HOME": str(tmp_path)}),
+    ):
+        with running(*command, variables=variables) as (process, first):
+            with at.open("w"):  # waits until the other end is opened
+                first.send_signal(signal.SIGTERM)
+            printed, said = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, printed, said) == (128 + signal.SIGTERM, "", ""), at
+
+
+def test_orphans_are_collected(tmp_path: Path) -> None:
+    with running(PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", sys.executable, "-c", ORPHANS) as (
+        process,
+        first,
+    ):
+        assert process.stdout and process.stdout.readline() == "up\n"
+        until(lambda: not zombies(first))
+        process.communicate("\n", timeout=PATIENCE_S)
+    assert process.returncode == 5
+
+
+@pytest.mark.parametrize("init", ["", *INITS])
+def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(tmp_path: Path, init: str) -> None:
+    """The container ends with its first process, or with the program that this process, an init, has started.
+
+    A script that was left running would be killed.
+    """
+    if init and not shutil.which(init):
+        pytest.skip(f"{init} is not installed")
+    stop = tmp_path / "stop"
+    orphans = ORPHANS.replace("input()", f"import time\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.1)")
+    command, *arguments = contained(*([init, "--"] if init else []), PROGRAM, "--", sys.executable, "-c", orphans)
+    variables = {"XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+    with pexpect.spawn(
+        command,
+        arguments,
+        env=os.environ | variables,
+        timeout=PATIENCE_S,
+        encoding="utf-8",
+        dimensions=(30, 100),
+    ) as screen:
+        screen.expect("up")
+        first = first_process(screen.pid)
+        until(lambda: not zombies(first))
+        screen.send("q")
+        screen.expect("leave it running")
+        screen.send("l")
+        screen.expect("this command waits for it")
+        assert first.is_running()
+        stop.touch()
+        screen.expect("recorded in")
+        screen.expect(pexpect.EOF)
+        screen.close()
+        assert screen.exitstatus == 5

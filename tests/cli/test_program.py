@@ -1,0 +1,189 @@
+"""The installed program, as a shell starts it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tfmemtop import __version__
+from tfmemtop.cli.main import main
+from tfmemtop.events import Session, decode_event
+
+pytestmark = pytest.mark.programs
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+def tfmemtop(
+    *arguments: str, stdout: int | None = subprocess.PIPE, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+        env=os.environ | (environment or {}),
+    )
+
+
+def test_help_and_version() -> None:
+    version = tfmemtop("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, f"tfmemtop {__version__}\n", "")
+    shown = tfmemtop("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for word in ("attach [RUN]", "replay [FILE]", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code", "--seconds N"):
+        assert word in shown.stdout
+
+
+def test_python_m_is_the_same_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "tfmemtop", "-V"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tfmemtop {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["python", "train.py"], "put -- before the command: tfmemtop -- python train.py"),
+        (["--"], "there is no command after --"),
+        (["replay", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
+        (["replay", "/etc/passwd"], "/etc/passwd is no tfmemtop recording"),
+        (["replay", "two\nlines"], "cannot read two lines: No such file or directory"),
+        (["--", "true"], "standard input is not a terminal: use tfmemtop record"),
+        ([], "standard input is not a terminal: use tfmemtop record"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path(os.devnull).open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        code = main(arguments)
+    printed, told = capfd.readouterr()
+    assert (code, printed) == (2, "")
+    assert told.startswith("tfmemtop: " + said)
+    assert told.count("\n") == 1
+
+
+def test_attach_with_nothing_to_attach_to_says_so(tmp_path: Path) -> None:
+    done = tfmemtop("attach", "nobody", environment={"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert done.returncode == 2
+    assert "tfmemtop: no session is " in done.stderr  # then "running", or "called …" where other sessions run
+
+
+def test_one_reading_needs_no_terminal() -> None:
+    done = tfmemtop("--once")
+    assert done.returncode == 0
+    assert "GPU" in done.stdout and "COMMAND" in done.stdout
+
+
+def test_one_reading_as_events() -> None:
+    done = tfmemtop("--once", "--json")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert isinstance(decode_event(lines[0].encode()), Session)
+    assert {"session", "process_readings"} <= {json.loads(line)["type"] for line in lines}
+    assert all(decode_event(line.encode()) for line in lines)
+
+
+def test_one_reading_that_nobody_reads_ends_quietly() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} --once --json | true"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert not [line for line in done.stderr.splitlines() if not line.startswith("tfmemtop: no NVIDIA driver")]
+
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PRINTING = {
+    "table": "--once",
+    "events": "--once --json",
+    "help": "--help",
+    "version": "--version",
+    "why": f"why {RECORDINGS / 'cpu-oom.jsonl'}",
+    "compare": f"compare {RECORDINGS / 'h200-runs.jsonl'}",
+    "compare as JSON": f"compare --json {RECORDINGS / 'h200-runs.jsonl'}",
+    "record": "record -o /dev/null -- sh -c 'exit 3'",
+    "refused": "replay /no/such/file",
+}
+
+
+def in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", f"{PROGRAM} {line}"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "stdout", "said"),
+    [
+        *((each, ">&-", "standard output is closed") for each in ("table", "events", "help", "why", "compare as JSON")),
+        *(
+            (each, ">/dev/full", "standard output: No space left on device")
+            for each in ("version", "compare", "events")
+        ),
+    ],
+)
+def test_what_cannot_be_printed_is_said_in_one_line(what: str, stdout: str, said: str) -> None:
+    done = in_shell(f"{PRINTING[what]} {stdout}")
+    assert done.returncode == 1
+    told = [line for line in done.stderr.splitlines() if "driver" not in line]
+    assert told == [f"tfmemtop: {said}"]
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "0>&- 2>&-"])
+def test_where_nothing_can_be_said_the_exit_code_still_tells(stderr: str) -> None:
+    assert in_shell(f"{PRINTING['record']} {stderr}").returncode == 3
+    assert in_shell(f"{PRINTING['refused']} {stderr}").returncode == 2
+    shown = in_shell(f"{PRINTING['why']} {stderr}")
+    assert shown.returncode == 0 and shown.stdout.startswith("Out of memory")
+    assert in_shell(f"{PRINTING['why']} >/dev/full {stderr}").returncode == 1
+
+
+def test_a_locale_without_our_characters_is_no_error() -> None:
+    done = tfmemtop("why", str(RECORDINGS / "cpu-oom.jsonl"), environment={"PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_during_a_reading_is_130_without_a_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Opening a pipe to which no process writes blocks until a signal interrupts it.
+    program = f"""
+import os, sys
+from tfmemtop.engine.sources.nvml import Nvml
+def read(self):
+    print("waiting", flush=True)
+    open({str(pipe)!r})
+Nvml.read = read
+from tfmemtop.cli.main import main
+sys.exit(main(["--once"]))
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "waiting\n"
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, complaint) == (130, "")
+
+
+def test_in_a_loop_each_reading_begins_with_its_time() -> None:
+    """The test reads through a pipe, and closes it when it has read enough."""
+    running = subprocess.Popen([PROGRAM, "--once", "--json", "--loop", "0.1"], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    started: list[float] = []
+    while len(started) < 3:
+        event = json.loads(running.stdout.readline())
+        if event["type"] == "session":
+            started.append(event["started"])
+    running.stdout.close()
+    assert running.wait(PATIENCE_S) == 128 + signal.SIGPIPE
+    assert started == sorted(started) and started[2] - started[0] >= 0.2 - 0.01

@@ -1,0 +1,106 @@
+"""Ranks of one job, each recorded by a tfmemtop of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tfmemtop.cli.main import main
+from tfmemtop.events import Session
+from tfmemtop.events.recording import read
+
+pytestmark = pytest.mark.programs
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+def step(rank: int, ranks: int = 2) -> dict[str, str]:
+    """Return the variables that Slurm sets for a task of a step."""
+    return {
+        "SLURM_JOB_ID": "812",
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": str(rank),
+        "SLURM_NTASKS": str(ranks),
+        "SLURMD_NODENAME": f"node{rank}",
+    }
+
+
+def start(name: str, folder: Path, place: dict[str, str], *command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [PROGRAM, "record", "-o", name, "--", *command],
+        cwd=folder,
+        env={**os.environ, **place},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_ranks_at_once_and_one_after_the_other_have_files_of_their_own(tmp_path: Path) -> None:
+    """All ranks receive the same file name, as in a script that was written for one process."""
+    at_once = [start("run.jsonl", tmp_path, step(rank, 3), "cat") for rank in (0, 1)]
+    told = [rank.communicate("through", timeout=PATIENCE_S) for rank in at_once]
+    late = start("run.jsonl", tmp_path, step(2, 3), "true")
+    late.communicate(timeout=PATIENCE_S)
+    assert [rank.returncode for rank in (*at_once, late)] == [0, 0, 0]
+    assert [output for output, _ in told] == ["through", "through"]
+    assert "-rank1 was added to the file's name, so that no file is overwritten: run-rank1.jsonl" in told[1][1]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["run-rank0.jsonl", "run-rank1.jsonl", "run-rank2.jsonl"]
+    for rank, name in enumerate(names):
+        first = next(read(tmp_path / name).events())
+        assert isinstance(first, Session) and first.placement is not None
+        assert (first.placement.rank, first.placement.ranks, first.placement.host) == (rank, 3, f"node{rank}")
+
+
+def test_job_host_and_rank_stand_in_the_name_and_in_a_folder_that_is_made(tmp_path: Path) -> None:
+    done = start("%j/run-%h-%2r.jsonl.gz", tmp_path, step(1), "true")
+    _, said = done.communicate(timeout=PATIENCE_S)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")] == ["812/run-node1-01.jsonl.gz"]
+    assert said.rstrip().endswith("; recorded in 812/run-node1-01.jsonl.gz")
+
+
+def test_without_a_scheduler_the_name_is_still_one_and_a_line_says_so(tmp_path: Path) -> None:
+    bare = dict.fromkeys(("SLURM_JOB_ID", "SLURM_PROCID", "RANK", "TF_CONFIG"), "")
+    done = start("run-%j-%r.jsonl", tmp_path, bare, "true")
+    _, said = done.communicate(timeout=PATIENCE_S)
+    (made,) = tmp_path.iterdir()
+    assert made.name == f"run-nojob-p{done.pid}.jsonl"
+    assert "tfmemtop: no job is known here: %j in the file's name became nojob\n" in said
+    assert f"tfmemtop: the rank is not known here: %r in the file's name became p{done.pid}" in said
+
+
+def test_a_device_is_the_same_for_all_ranks(tmp_path: Path) -> None:
+    done = start("/dev/null", tmp_path, step(1), "true")
+    _, said = done.communicate(timeout=PATIENCE_S)
+    assert done.returncode == 0
+    assert said.endswith("; recorded in /dev/null\n")
+
+
+def test_a_field_that_means_nothing_is_refused_before_the_start(tmp_path: Path) -> None:
+    done = start("run-%q.jsonl", tmp_path, step(1), "touch", "started")
+    _, said = done.communicate(timeout=PATIENCE_S)
+    assert done.returncode == 2
+    assert "%q in a file's name means nothing; known are %j (the job), %h (the host), %r (the rank)" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("home")
+def test_the_list_and_why_say_which_rank_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in (step(0, 1), step(3, 4)):
+        done = start("run-%r.jsonl", tmp_path, place, "true")
+        _, said = done.communicate(timeout=PATIENCE_S)
+        ranks = place["SLURM_NTASKS"] != "1"
+        # All ranks print to the same place, so each prints only one line.
+        assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:00:0" in said) == ranks
+        path = tmp_path / f"run-{place['SLURM_PROCID']}.jsonl"
+        capsys.readouterr()
+        assert main(["why", str(path)]) == 0
+        assert ("It was rank 3 of 4, job 812, on node3." in capsys.readouterr().out) == ranks
+        assert main(["ls", "--all"]) == 0
+        heads, *lines = capsys.readouterr().out.splitlines()
+        assert ("JOB  RANK    HOST" in heads, any("812  3 of 4  node3" in line for line in lines)) == (ranks, ranks)

@@ -1,0 +1,164 @@
+"""``tfmemtop record``: the script runs as without it, its events are in a file, and a summary is printed at its end."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.patience import PATIENCE_S
+from tfmemtop import events as ev
+from tfmemtop.events.recording import read
+
+pytestmark = pytest.mark.programs
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+
+
+def record(
+    path: Path, *command: str, options: tuple[str, ...] = (), stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, "record", "-o", str(path), *options, "--", *command],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+def test_stdin_stdout_and_exit_code_are_the_scripts_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    done = record(path, "sh", "-c", "cat; echo to stderr >&2; exit 5", stdin="from stdin\n")
+    assert (done.returncode, done.stdout) == (5, "from stdin\n")
+    first, *summary = done.stderr.splitlines()
+    assert first == "to stderr"
+    assert summary[0].endswith("ended with exit code 5")
+    assert summary[-1] == f"tfmemtop: recorded in {path}"
+    assert all(line.startswith("tfmemtop: ") for line in summary)
+    kinds = [event.__struct_config__.tag for event in read(path).events()]
+    assert kinds[0] == "session"
+    assert kinds.count("run") == kinds.count("run_end") == 1
+
+
+def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
+    done = record(tmp_path / "run.jsonl", "sh", "-c", "kill -USR1 $$")
+    assert done.returncode == 128 + signal.SIGUSR1
+    assert "ended by SIGUSR1" in done.stderr
+
+
+def test_with_stderr_closed_the_scripts_stdout_is_its_own(tmp_path: Path) -> None:
+    line = f"{PROGRAM} record -o {tmp_path / 'run.jsonl'} -- echo hi 2>&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+
+
+def test_a_long_tmpdir_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    done = record(tmp_path / "run.jsonl", "sh", "-c", "echo $TMPDIR")
+    assert (done.returncode, done.stdout) == (0, f"{folder}\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("no-such-command", 127, "tfmemtop: no-such-command: command not found\n"),
+        ("/etc/passwd", 126, "tfmemtop: /etc/passwd: not executable\n"),
+    ],
+)
+def test_a_command_that_cannot_be_started_costs_no_recording(
+    tmp_path: Path, command: str, code: int, said: str
+) -> None:
+    path = tmp_path / "run.jsonl"
+    record(path, "true")
+    before = path.read_bytes()
+    done = record(path, command)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_costs_the_recording_not_the_run() -> None:
+    done = record(Path("/dev/full"), "sh", "-c", "echo all is well")
+    assert (done.returncode, done.stdout) == (0, "all is well\n")
+    assert "the recording is not complete: recording to /dev/full has stopped: No space left on device" in done.stderr
+
+
+def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    # bash handles a signal between two commands. If a signal came just before a read without a time limit, bash would
+    # handle it only after that read.
+    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do read -t 0.1 line; done"
+    child = pexpect.spawn(
+        PROGRAM, ["record", "-o", str(path), "--", "bash", "-c", script], encoding="utf-8", timeout=PATIENCE_S
+    )
+    child.expect("ready")
+    child.sendintr()
+    child.expect("caught")
+    child.expect(f"tfmemtop: recorded in {path}")
+    child.expect(pexpect.EOF)
+    assert "caught" not in (child.before or "")
+    child.close()
+    assert child.exitstatus == 9
+
+
+def test_a_killed_recorder_leaves_a_recording_that_reads(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    running = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", "cat"], stdin=subprocess.PIPE)
+    assert running.stdin
+    deadline = time.monotonic() + 30
+    while not (path.exists() and b'"process_readings"' in path.read_bytes()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    running.stdin.close()
+    recording = read(path)
+    assert any(isinstance(event, ev.Run) for event in recording.events())
+    assert recording.damaged == 0
+
+
+@pytest.mark.tensorflow
+def test_a_real_tensorflow_on_the_cpus_pool(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    script = """
+import time
+import tensorflow as tf
+held = tf.zeros([16 << 20], tf.float32)
+until = time.monotonic() + 0.5  # a few readings long
+while time.monotonic() < until:
+    tf.reduce_sum(tf.zeros([1 << 20]))
+"""
+    done = record(path, sys.executable, "-c", script, options=("--cpu-pool", "512M", "--interval", "0.05"))
+    assert done.returncode == 0, done.stderr
+    summary = [line for line in done.stderr.splitlines() if line.startswith("tfmemtop: ")]
+    assert any(line.startswith("tfmemtop: CPU:0: peak in use ") and line.endswith(" MiB") for line in summary)
+    readings = [event for event in read(path).events() if isinstance(event, ev.Allocator)]
+    assert max(reading.in_use or 0 for reading in readings) >= 64 << 20
+    assert readings[-1].allocator
+
+
+def test_a_recorder_that_is_killed_leaves_what_happened_up_to_then(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    command = [PROGRAM, "record", "-o", str(path), "--", "sh", "-c", "read line"]
+    recorder = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + 120
+    try:
+        # The readings of the first three seconds are in the file while it is still being written.
+        while not path.exists() or path.stat().st_size == 0 or read(path).duration() < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        recorder.kill()
+        recorder.communicate()  # this closes the script's input, so the script ends
+    recording = read(path)
+    found = list(recording.events())
+    assert [event.t for event in found] == sorted(event.t for event in found)
+    assert any(isinstance(event, ev.Run) for event in found)
+    assert sum(isinstance(event, ev.ProcessReadings) for event in found) >= 3
+    assert recording.damaged == 0

@@ -1,0 +1,149 @@
+"""The texts that are printed without a screen: the table of --once, the list of attach, the summary of a recording."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tfmemtop import events as ev
+from tfmemtop.cli import Refusal
+from tfmemtop.cli.attach import choose
+from tfmemtop.cli.once import table
+from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.reports.summary import summarise
+from tfmemtop.settings import Settings
+
+GIB = 1 << 30
+HOOK = ev.Hook(t=1, pid=10, ppid=1, argv=["python"], python="3.12.0", executable="/bin/python")
+H200 = ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA H200", total=140 * GIB, reserved=GIB)
+
+
+def reading(*processes: ev.DeviceProcess, missing: ev.SharesMissing | None = None, t: float = 0) -> ev.DeviceReading:
+    return ev.DeviceReading(
+        t=t,
+        index=0,
+        used=3 * GIB,
+        free=137 * GIB,
+        utilisation=45,
+        bandwidth=None,
+        power_w=269.4,
+        temperature_c=42,
+        processes=list(processes),
+        processes_missing=missing,
+    )
+
+
+def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
+    return ev.Process(t=0, pid=pid, ppid=1, user="ana", command=command, started=1.7e9, run=run)
+
+
+def test_the_table_aligns_and_leaves_no_gap_for_what_is_unknown() -> None:
+    lines = list(
+        table(
+            [
+                H200,
+                reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None)),
+                process(4242, ["python", "my train.py"]),
+                ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
+            ]
+        )
+    )
+    assert lines == [
+        "GPU  NAME         USED    FREE   TOTAL  UTIL  MEM-BW  POWER  TEMP",
+        "  0  NVIDIA H200  3.0G  137.0G  140.0G   45%       —   269W  42°C",
+        "",
+        "GPU   PID  USER  GPU-MEM  %SM  %GMBW  %CPU  HOST-MEM  COMMAND",
+        "  0  4242  ana      3.0G   44      —   101      1.0G  python 'my train.py'",
+        "  0     7  —           —    —      —     —         —  —",
+    ]
+
+
+def test_a_processs_name_cannot_steer_the_terminal() -> None:
+    lines = list(table([H200, reading(ev.DeviceProcess(7, 1)), process(7, ["\x1b]0;gotcha\x07"])]))
+    assert not any(character in line for line in lines for character in "\x1b\x07")
+
+
+def test_the_table_says_why_processes_are_missing() -> None:
+    lines = list(table([H200, reading(missing=ev.SharesMissing.DRIVER_TOO_OLD)]))
+    assert lines[-1] == "GPU 0: this driver is too old to report memory per process"
+
+
+@pytest.fixture
+def engine() -> Iterator[int]:
+    """A process without children, like the engine of a script that has ended."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process.pid
+
+
+def session(id: str, *command: str, engine: int | None = None) -> SessionInfo:
+    return SessionInfo(
+        id=id, pid=engine or os.getpid(), started=1.7e9, command=list(command), socket="/s", output_path=None
+    )
+
+
+@pytest.mark.programs
+def test_attach_takes_the_newest_that_runs_or_the_one_that_is_meant(engine: int) -> None:
+    one, two = session("abc12", "python", "train.py"), session("abd34", engine=engine)
+    assert choose([one], None) is one
+    assert choose([two, one], None) is one
+    assert choose([one, two], None) is one, "the script of the newest does not run"
+    assert choose([two, session("ccc56", "sh", engine=engine)], None).id == "ccc56"
+    assert choose([one, two], "abd34") is two
+    assert choose([one, two], "abc") is one
+
+
+@pytest.mark.programs
+def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [session("abc12", "python", "my train.py", engine=engine), session("abd34", engine=engine)]
+    with pytest.raises(Refusal, match="several sessions that begin with 'ab'; choose one: tfmemtop attach abc12"):
+        choose(found, "ab")
+    listed = capsys.readouterr().err.splitlines()
+    assert len(listed) == 2
+    assert re.fullmatch(r"  abc12  ended     started .+ ago  python 'my train.py'", listed[0])
+    assert re.fullmatch(r"  abd34  watching  started .+ ago  \(watching only\)", listed[1])
+    with pytest.raises(Refusal, match="no session is called 'x'; choose one: tfmemtop attach ccc56"):
+        choose([*found, session("ccc56", "python", "train.py")], "x")  # the one that still runs
+    with pytest.raises(Refusal, match="no session is running"):
+        choose([], None)
+
+
+def allocator(t: float, in_use: int, peak: int) -> ev.Allocator:
+    return ev.Allocator(
+        t=t, pid=10, device="GPU:0", allocator="GPU_0_bfc", in_use=in_use, peak=peak, pool=None, limit=None
+    )
+
+
+def test_the_summary_tells_how_it_went() -> None:
+    events: list[ev.Event] = [
+        H200,
+        ev.Run(t=1, run=1, pid=10, argv=["python"], cwd="/", settings=Settings()),
+        process(10, ["python"], run=1),
+        process(11, ["worker"], run=1),
+        HOOK,
+        process(99, ["other"]),
+        reading(ev.DeviceProcess(10, GIB), ev.DeviceProcess(11, GIB), ev.DeviceProcess(99, 9 * GIB), t=2),
+        reading(ev.DeviceProcess(10, GIB), ev.DeviceProcess(99, 99 * GIB), t=3),
+        allocator(2, 100 << 20, 300 << 20),
+        allocator(3, 200 << 20, 300 << 20),
+        ev.OutOfMemory(t=4, pid=10, message="no room"),
+        ev.HookEnd(t=5, pid=10, reason=ev.HookEnding.EXIT, dropped=3),
+        ev.RunEnd(t=64, run=1, exit_code=1, signal=None),
+        ev.Notice(t=99, key="late", level=ev.Level.INFO, kind=None),
+    ]
+    figures, found = summarise(events, 4)[:-1], summarise(events, 4)[-1:]
+    assert figures == [
+        "00:01:03, ended with exit code 1",
+        "GPU:0: peak in use 300.0 MiB",
+        "GPU 0 NVIDIA H200: peak process total 2.0 GiB",
+        "1 out-of-memory error",
+        "4 readings, 3 dropped",
+    ]
+    assert [line[:13] for line in found] == ["Out of memory"]
+
+
+def test_a_recording_cut_short_has_no_end_to_tell() -> None:
+    run = ev.Run(t=1, run=1, pid=10, argv=[], cwd="/", settings=Settings())
+    lines = summarise([run, HOOK, allocator(9, 1, 1)], 1)
+    assert lines[:2] == ["00:00:08, how it ended is unknown", "GPU:0: peak in use 1 B"]

@@ -1,0 +1,191 @@
+"""The installed program on a real terminal: what it refuses, its exit codes, what it leaves running."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import termios
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests import streams as s
+from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
+from tests.starting import Start, ended
+from tfmemtop import events as ev
+from tfmemtop.events.recording import Writer, read
+
+PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
+ALTERNATE_SCREEN = "\x1b[?1049h"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--", "no-such-command"], 127, "no-such-command: command not found"),
+        (["--", "./not-executable"], 126, "./not-executable: not executable"),
+        (["--", "/tmp"], 126, "/tmp: is a directory"),
+        (["--memory-limit", "900T", "--", "true"], 2, "--memory-limit: 900T is more than"),
+        (["--memory-limit", "much", "--", "true"], 2, "--memory-limit: 'much' is not a size"),
+        (["--gpus", "99", "--", "true"], 2, "there is no GPU 99: this machine has"),
+        (["--record", "not-executable", "--", "true"], 2, "the file exists and is no tfmemtop recording"),
+        (["replay", "not-executable"], 2, "not-executable is no tfmemtop recording"),
+    ],
+)
+def test_what_cannot_be_started_leaves_the_terminal_as_it_was(
+    start: Start, home: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (home / "not-executable").write_text("years of work")
+    found, printed = ended(start(*arguments))
+    assert found == code
+    assert said in printed
+    assert printed.startswith("tfmemtop: ") and printed.count("\n") == 1
+    assert ALTERNATE_SCREEN not in printed
+    assert (home / "not-executable").read_text() == "years of work"
+
+
+def test_a_terminal_that_cannot_be_drawn_on_is_refused(start: Start) -> None:
+    code, printed = ended(start("--", "true", size=(39, 30)))
+    assert (code, "the terminal has 39×30 cells; the screen needs 40×12" in printed) == (2, True)
+    code, printed = ended(start("--", "true", size=(80, 11)))
+    assert (code, "the terminal has 80×11 cells" in printed) == (2, True)
+    code, printed = ended(start("--", "true", TERM="dumb"))
+    assert (code, "TERM is dumb or not set" in printed) == (2, True)
+
+
+def test_the_exit_code_is_the_scripts_own(start: Start) -> None:
+    child = start("--", "sh", "-c", "echo out of the script; exit 3")
+    child.expect(re.escape(ALTERNATE_SCREEN))
+    child.expect("ended with exit code 3")
+    child.send("q")
+    code, printed = ended(child)
+    assert code == 3
+    said = printed.rpartition("\x1b[?1049l")[2]
+    assert "tfmemtop: run 1 of sh -c 'echo out of the script; exit 3': 00:00:" in said
+    assert ", ended with exit code 3\r\n" in said and "\r\ntfmemtop: output in " in said
+    assert re.search(
+        r"\r\ntfmemtop: recorded in \S+/(\w+)\.jsonl\.gz\r\ntfmemtop: tfmemtop why \1 explains it\r\n", said
+    )
+    assert "\x1b[?1049l" in printed, "the terminal is given back"
+    assert own_sessions() == []
+
+
+def test_a_script_ended_by_a_signal_is_128_and_its_number(start: Start) -> None:
+    child = start("--", "sh", "-c", "kill -SEGV $$")
+    child.expect("SIGSEGV")
+    child.send("q")
+    assert ended(child)[0] == 128 + signal.SIGSEGV
+
+
+def test_left_running_it_says_where_and_attach_brings_it_back(start: Start, home: Path) -> None:
+    child = start("--record", "run.jsonl", "--", "sh", "-c", "echo first words; read answer; echo got $answer; exit 7")
+    child.expect("first words")
+    child.send("q")
+    child.expect("The script is still running")
+    child.send("l")
+    child.expect(r"tfmemtop: still running as (\w+); output in (\S+); tfmemtop attach \1 brings the screen back\r\n")
+    assert isinstance(child.match, re.Match)
+    name, output = child.match.groups()
+    assert "has ended unexpectedly" not in (child.before or "")
+    assert ended(child)[0] == 0
+    assert "first words" in Path(output).read_text()
+
+    again = start("attach", name)
+    again.expect("first words")
+    again.send("q")
+    again.expect("The script is still running")
+    again.send("s")
+    code, _ = ended(again)
+    assert code == 128 + signal.SIGTERM
+    recording = read(home / "run.jsonl")
+    assert recording.session.id == name
+    ends = [event for event in recording.events() if isinstance(event, ev.RunEnd)]
+    assert [end.signal for end in ends] == [signal.SIGTERM]
+    assert recording.damaged == 0
+
+
+def test_a_killed_monitor_leaves_the_script_alone(start: Start, home: Path) -> None:
+    goes_on = home / "pipe"
+    os.mkfifo(goes_on)
+    child = start("--", "sh", "-c", f"echo started; cat {goes_on} > went-on; exit 0")
+    child.expect("started")
+    child.kill(signal.SIGKILL)
+    child.expect(pexpect.EOF)
+    goes_on.write_text("still here")
+    (session,) = own_sessions()
+    again = start("attach", session.id)
+    again.expect("ended with exit code 0")
+    assert (home / "went-on").read_text() == "still here"
+    again.send("q")
+    assert ended(again)[0] == 0
+
+
+def _stop(child: pexpect.spawn[str]) -> None:
+    assert child.pid is not None
+    child.kill(signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+
+
+def _threads(child: pexpect.spawn[str]) -> int:
+    return len(list(Path(f"/proc/{child.pid}/task").iterdir()))
+
+
+def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Start) -> None:
+    child = start()
+    before = termios.tcgetattr(child.child_fd)
+    child.expect("Processes")
+    threads = _threads(child)
+    for _ in range(3):
+        _stop(child)
+        child.kill(signal.SIGCONT)
+    child.send("h")  # the answer comes after the signals were handled
+    child.expect("The screen")
+    assert _threads(child) == threads
+    # A shell that takes the terminal back at a stop sets its own modes.
+    _stop(child)
+    termios.tcsetattr(child.child_fd, termios.TCSANOW, before)
+    child.kill(signal.SIGCONT)
+    child.expect(re.escape(ALTERNATE_SCREEN))
+    child.expect("The screen")
+    assert _threads(child) == threads
+    child.send("\x03q")
+    child.expect(re.escape("\x1b[?1049l"))
+    assert child.wait() == 0
+    assert termios.tcgetattr(child.child_fd) == before
+
+
+def test_watching_only_ends_with_0(start: Start) -> None:
+    child = start()
+    child.expect("Processes")
+    child.send("q")
+    assert ended(child)[0] == 0
+
+
+def test_a_replay_shows_what_was_recorded(start: Start, home: Path) -> None:
+    writer = Writer(home / "run.jsonl")
+    writer.write(s.session(["python", "recorded.py"]))
+    writer.write(ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA Recorded", total=80 << 30, reserved=0))
+    writer.write(ev.Terminal(t=9, columns=80, rows=24))
+    writer.close()
+    child = start("replay", "run.jsonl")
+    child.expect("NVIDIA Recorded")
+    child.send("q")
+    assert ended(child)[0] == 0
+
+
+def test_the_demo_without_tensorflow_names_the_remedy(home: Path) -> None:
+    # If the search for TensorFlow finds nothing, the program behaves as in a Python without TensorFlow.
+    program = """
+import importlib.util, sys
+from tfmemtop.cli import demo
+demo.find_spec = lambda name: None
+from tfmemtop.cli.main import main
+sys.exit(main(["demo"]))
+"""
+    child = pexpect.spawn(sys.executable, ["-c", program], env=dict(os.environ), encoding="utf-8", timeout=PATIENCE_S)
+    code, printed = ended(child)
+    assert (code, printed) == (2, "tfmemtop: the demo needs TensorFlow: pip install 'tfmemtop[demo]'\r\n")

@@ -1,0 +1,205 @@
+"""A session that only watches is one process: its engine runs in the screen's process, and ends with the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.engine.reporting import Reporting
+from tests.engines import Screen
+from tests.own_sessions import own_sessions
+from tests.starting import Start, ended, on_pty
+from tfmemtop.engine.sources.processes import all_pids, carries, is_alive
+from tfmemtop.engine.stream.client import connect
+from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.events import Attach, Notice, NoticeKind, Relaunch
+from tfmemtop.settings import Settings
+
+DRAWN = "Processes"
+
+
+def the_session() -> SessionInfo:
+    (session,) = own_sessions()
+    return session
+
+
+def folder_of(session: SessionInfo) -> Path:
+    return Path(session.socket).parent
+
+
+def ours() -> set[int]:
+    """Return the processes whose sessions are in this test's folder."""
+    mark = f"XDG_RUNTIME_DIR={os.environ['XDG_RUNTIME_DIR']}".encode()
+    return {pid for pid in all_pids() if pid != os.getpid() and carries(pid, mark)}
+
+
+def test_it_is_one_process(start: Start) -> None:
+    child = start()
+    child.expect(DRAWN)
+    session = the_session()
+    assert session.pid == child.pid
+    assert ours() == {child.pid}
+    child.send("q")
+    assert ended(child)[0] == 0
+    assert not folder_of(session).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_who_ends_it_ends_its_session(start: Start, number: signal.Signals) -> None:
+    child = start()
+    child.expect(DRAWN)
+    session = the_session()
+    child.kill(number)
+    _, said = ended(child)
+    assert "still running" not in said and "Traceback" not in said
+    assert number is signal.SIGKILL or (child.exitstatus == 128 + number and not folder_of(session).exists())
+    assert own_sessions() == []
+    assert not folder_of(session).exists()
+
+
+def test_another_screen_is_told_when_the_first_has_gone(start: Start) -> None:
+    first = start()
+    first.expect(DRAWN)
+    session = the_session()
+    other = start("attach", session.id)
+    other.expect(DRAWN)
+    first.kill(signal.SIGTERM)
+    assert ended(first)[0] == 128 + signal.SIGTERM
+    other.expect("engine has ended")
+    other.send("q")
+    assert ended(other)[0] == 0
+
+
+def test_another_screen_that_is_left_does_not_end_the_first(start: Start) -> None:
+    first = start()
+    first.expect(DRAWN)
+    other = start("attach", the_session().id)
+    other.expect(DRAWN)
+    other.send("q")
+    code, said = ended(other)
+    assert code == 0 and "engine" not in said
+    again = start("attach", the_session().id)
+    again.expect(DRAWN)
+    first.send("q")
+    code, said = ended(first)
+    assert code == 0 and "engine has ended" not in said
+    again.expect("engine has ended")
+    again.send("q")
+    assert ended(again)[0] == 0
+
+
+def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
+    """Start a screen that only watches, after the code *how* has spoiled a part of its engine."""
+    program = f"import ctypes, sys, time\n{how}\nfrom tfmemtop.cli.main import main\nsys.exit(main([]))"
+    return on_pty(program, home)
+
+
+HANGS = """
+from tfmemtop.engine.sources.nvml import Nvml
+def hang(*_):
+    while True:
+        ctypes.CDLL(None).pause()
+Nvml.read = hang
+"""
+
+
+@pytest.mark.parametrize("how", ["q", "TERM"])
+def test_a_driver_that_hangs_holds_up_neither_the_keys_nor_the_end(home: Path, how: str) -> None:
+    child = spoiled(home, HANGS)
+    child.expect(DRAWN)
+    child.send("Z")
+    child.expect("FROZEN")
+    session = the_session()
+    if how == "q":
+        child.send("q")
+    else:
+        child.kill(signal.SIGTERM)
+    assert ended(child)[0] == (0 if how == "q" else 128 + signal.SIGTERM)
+    assert not folder_of(session).exists()
+
+
+KEPT_BY_THE_KERNEL = """
+from tfmemtop.engine.sources.nvml import Nvml
+def keep(*_):
+    # posix_spawn waits, where no signal comes through, until its child has opened the pipe and become the program.
+    library, actions = ctypes.CDLL(None), ctypes.create_string_buffer(512)
+    library.posix_spawn_file_actions_init(actions)
+    library.posix_spawn_file_actions_addopen(actions, 0, b"pipe", 0, 0)
+    words = (ctypes.c_char_p * 2)(b"true", None)
+    library.posix_spawn(ctypes.byref(ctypes.c_int()), b"/bin/true", actions, None, words, words)
+Nvml.read = keep
+"""
+
+
+def test_a_process_that_the_kernel_keeps_in_the_driver_says_so(home: Path) -> None:
+    os.mkfifo(home / "pipe")
+    child = spoiled(home, KEPT_BY_THE_KERNEL)
+    child.expect(DRAWN)
+    child.send("q")
+    child.expect("the kernel cannot end this process before it answers")
+    with (home / "pipe").open("w"):
+        assert ended(child)[0] == 0
+    assert own_sessions() == []
+
+
+FAILS = """
+from tfmemtop.engine.sources.host import Host
+def fail(*_):
+    raise ValueError("unforeseen")
+Host.sweep = fail
+"""
+
+
+def test_what_fails_in_the_engine_is_written_to_its_log_and_not_onto_the_screen(home: Path) -> None:
+    child = spoiled(home, FAILS)
+    child.expect("ValueError: unforeseen")  # the notice
+    log = (folder_of(the_session()) / "engine.log").read_text()
+    assert "Traceback" in log and log.rstrip().endswith("ValueError: unforeseen")
+    child.send("q")
+    code, said = ended(child)
+    assert (code, "Traceback" in said) == (0, False)
+
+
+async def test_no_command_is_started_in_the_screens_process(start: Start, home: Path) -> None:
+    child = start()
+    child.expect(DRAWN)
+    screen = Screen(await connect(Path(the_session().socket)))
+    await screen.client.send(Relaunch(argv=["touch", str(home / "started")], settings=Settings()))
+    await screen.until(Notice, lambda notice: notice.kind is NoticeKind.NOT_RELAUNCHED)
+    await screen.client.close()
+    child.send("q")
+    assert ended(child)[0] == 0
+    assert not (home / "started").exists()
+
+
+@pytest.mark.tensorflow
+async def test_a_process_is_read_from_outside_recorded_and_left_as_it_was(start: Start, home: Path) -> None:
+    training = Reporting(128)
+    try:
+        training.do("import")
+        training.do("take 5000000")
+        before = training.do("figures")
+        child = start(size=(140, 40))
+        child.expect(DRAWN)
+        session = the_session()
+        client = await connect(Path(session.socket))
+        await client.send(Attach(pid=training.pid))
+        child.expect("FROM OUTSIDE")
+        child.expect(f"{before['in_use'] / 2**20:.1f}M")
+        assert ours() == {child.pid, training.pid}
+        await client.close()
+        child.send("q")
+        code, said = ended(child)
+        assert code == 0 and "it goes on" in said and f"tfmemtop why {session.id}" in said
+        assert is_alive(training.pid) and training.do("figures") == before
+        assert not folder_of(session).exists()
+        child = start("ls", "--all", "--json")
+        # Sessions of other tests that run at the same time can be listed too.
+        assert session.id in {each["name"] for each in json.loads(child.read())}
+    finally:
+        training.close()

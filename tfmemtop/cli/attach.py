@@ -1,0 +1,191 @@
+"""Show the screen for a run, or for a process that tfmemtop did not start.
+
+usage: tfmemtop attach [RUN] [OPTIONS]
+usage: tfmemtop attach PID [--inject] [OPTIONS]
+example: tfmemtop attach
+example: tfmemtop attach 4242
+
+RUN is the name of a session, or the beginning of the name; tfmemtop ls lists them. Without RUN it is the newest
+session whose command still runs. If there is none, it is the newest session.
+
+PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
+is not stopped. It goes on when you leave. With --inject, and Python 3.14 or newer in the process, the hook is put into
+it while it runs. See also: tfmemtop help outside.
+"""
+
+import os
+import shlex
+import time
+from pathlib import Path
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
+from tfmemtop.cli.known_sessions import going
+from tfmemtop.cli.launching import file_for, working_folder
+from tfmemtop.cli.live import show
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.saying import note, say
+from tfmemtop.cli.screen import script_terminal_size, terminal_size
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.sources.outside.injection import Unfit, unfit
+from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
+from tfmemtop.engine.start import start
+from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.events import InjectionState, OutsideState
+from tfmemtop.findings.injection import refusal
+from tfmemtop.findings.outside_text import say_outside
+from tfmemtop.settings import INTERVAL_S
+
+
+class Arguments(ScreenArguments):
+    """``session`` is the beginning of a session's name, or a process id."""
+
+    session: str | None = None
+    inject: bool = False
+    record: Path | None = None
+    no_record: bool = False
+    interval: float = INTERVAL_S
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, if ``session`` is a number; else ``None``. A session's name begins with a letter."""
+        return int(self.session) if self.session and self.session.isdecimal() else None
+
+    def check(self) -> None:
+        given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
+        given["--interval"] = self.interval != type(self).interval
+        if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
+            raise Refusal(usage.needs_process(flag))
+
+
+def declare(parser: Parser) -> None:
+    """Declare the session or process, and the options of the screen."""
+    parser.add_argument(
+        "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
+    )
+    process = parser.add_argument_group("for a process that tfmemtop did not start")
+    process.add_argument(
+        "--inject", action="store_true", help="put the hook into the process, whose Python must be 3.14 or newer"
+    )
+    process.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=seconds(0.05, 60),
+        help=f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
+    )
+    add_record_option(parser)
+    add_screen_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Show the named session or process, or the newest session that runs; return the exit code of its screen.
+
+    Raises:
+        Refusal: there is no such session or process, the names of several sessions begin alike, the process cannot be
+            read, or there is no terminal for the screen.
+    """
+    if arguments.pid is not None:
+        return _process(arguments.pid, arguments)
+    chosen = choose(going(), arguments.session)
+    terminal_size()
+    launched = Launched(id=chosen.id, socket=chosen.socket, output_path=chosen.output_path)
+    return show(lambda: launched, arguments, outside=chosen.reads is not None)
+
+
+def _process(pid: int, arguments: Arguments) -> int:
+    if (known := _session_of(pid, injects=arguments.inject)) is not None:
+        terminal_size()
+        launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
+        return show(lambda: launched, arguments, outside=known.reads is not None)
+    look = Look(pid)
+    about = look.refresh()
+    look.close()
+    # If the process itself may change what is missing, the screen waits for that. Otherwise refuse at once.
+    if about.state is OutsideState.GONE:
+        raise Refusal(usage.no_process(pid), 1)
+    if not about.state.may_change:
+        said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
+        raise Refusal(usage.process_unread(pid, said.line), 1)
+    if arguments.inject and (found := _unfit(pid)) is not None:
+        raise Refusal(refusal(pid, *found), 1)
+    columns, rows = script_terminal_size()
+    cwd = working_folder()
+    arguments.record, remarks = file_for(arguments.record, pid)
+    launch = Launch(
+        argv=[],
+        cwd=cwd,
+        environment=dict(os.environ),
+        interval_s=arguments.interval,
+        record=str(Path(cwd, arguments.record)) if arguments.record else None,
+        keep=not arguments.no_record,
+        columns=columns,
+        rows=rows,
+        attach=pid,
+        inject=arguments.inject,
+    )
+    code = show(lambda: start(launch), arguments, outside=True)
+    for line in remarks:
+        say(line)
+    return code
+
+
+def _unfit(pid: int) -> Unfit | None:
+    try:
+        return unfit(pid)
+    except OSError as error:
+        return Unfit(InjectionState.FAILED, error.strerror or str(error))
+
+
+def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
+    """Return the session that started process *pid* and still goes on; ``None`` if there is none.
+
+    With *injects*, a session that has put the hook into the process counts, too.
+    """
+    if injects and (known := next((one for one in going() if one.reads == pid and one.injects), None)):
+        return known
+    try:
+        socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
+    except OSError:
+        return None
+    name = Path(socket).parent.name
+    return next((session for session in going() if session.id == name and session.reads is None), None)
+
+
+def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
+    """Return the session whose name is *name* or begins with it.
+
+    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *found* has
+    the oldest first.
+
+    Raises:
+        Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
+    """
+    if not found:
+        raise Refusal(usage.NO_SESSION)
+    if name is None:
+        return next(filter(_is_running, reversed(found)), found[-1])
+    exact = [session for session in found if session.id == name]
+    fitting = exact or [session for session in found if name and session.id.startswith(name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = fitting or found
+    _list(shown)
+    example = next(filter(_is_running, shown), shown[0])
+    raise Refusal(usage.choose_session(name, example.id, several=bool(fitting)))
+
+
+def _is_running(session: SessionInfo) -> bool:
+    """Return whether the session's script still runs. An engine goes on for a while after its script has ended."""
+    if session.reads is not None:
+        return is_alive(session.reads)
+    if session.kernel is not None:
+        return is_alive(session.kernel)
+    return bool(session.command) and bool(descendants(session.pid))
+
+
+def _list(found: list[SessionInfo]) -> None:
+    now = time.time()
+    for session in found:
+        command = shlex.join(session.command)
+        note(usage.session_to_choose(session.id, command, now - session.started, running=_is_running(session)))

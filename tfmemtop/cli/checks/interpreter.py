@@ -1,0 +1,254 @@
+"""Finds the Python that a command would start, and starts that Python to examine it. The command is never run."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfmemtop.cli.checks.check import Fact
+from tfmemtop.engine.process.environment import path_with_hook
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
+_KEPT = "IESsP"  # Python's options that change which modules it finds at its start
+_WITH_ARGUMENT = "WX"
+_UV_WITH_VALUE = (
+    *("-p", "--python", "--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
+    *("--no-group", "--env-file", "--directory", "--project", "--package", "--index", "--index-url", "-C"),
+)
+_ENV_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
+_DEEPEST = 8  # how many interpreters may follow one another: a script may be the interpreter of another script
+_FIRST_LINE = 4096  # bytes
+_ANSWERS_S = 10.0
+_MARK = "tfmemtop doctor: "
+
+_DISTRIBUTIONS = (
+    *("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu"),
+    *("tensorflow-intel", "intel-tensorflow", "tensorflow-rocm", "tensorflow-aarch64"),
+)
+
+# This code runs in the user's interpreter, of any version. It imports nothing from the working folder.
+_ASK = f"""
+import sys
+sys.path[:] = [part for part in sys.path if part]
+found = {{"version": sys.version.split()[0], "executable": sys.executable,
+          "hook": "_Arrival" in [type(finder).__name__ for finder in sys.meta_path]}}
+try:
+    from importlib.util import find_spec
+    spec = find_spec("tensorflow")
+    found["folder"] = list(spec.submodule_search_locations or [])[0] if spec else None
+    from importlib import metadata
+    for name in {_DISTRIBUTIONS!r}:
+        try:
+            found["tensorflow"] = metadata.version(name)
+            break
+        except metadata.PackageNotFoundError:
+            pass
+except Exception as error:
+    found["error"] = "%s: %s" % (type(error).__name__, error)
+import json
+print("\\n{_MARK}" + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a command's Python is started: the *words* of the command line before the program, and the *environment*."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """The reason why nothing is known about a command's Python, with the values of the fact.
+
+    ``missing``: the command cannot start anything, or its Python does not work.
+    """
+
+    fact: Fact
+    values: Mapping[str, Any] = field(default_factory=dict)
+    missing: bool = False
+
+
+def _unclear(fact: Fact, missing: bool = False, **values: Any) -> Unclear:
+    return Unclear(fact, values, missing)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What a Python reports about itself.
+
+    ``hook``: it has loaded the hook. ``tensorflow`` is the version of its TensorFlow, and ``folder`` is TensorFlow's
+    folder. ``flags`` are the options with which the Python was started.
+    """
+
+    version: str
+    executable: str
+    hook: bool
+    tensorflow: str | None
+    folder: str | None
+    flags: tuple[str, ...] = ()
+    error: str = ""
+
+
+def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, depth: int = 0) -> Start | Unclear:
+    """Return the Python that *command* starts, or the reason why it cannot be found.
+
+    *command* is resolved as a shell and the kernel do it: ``PATH``, then ``#!`` lines; also ``env`` and ``uv run``.
+    *depth* counts the interpreters up to here.
+    """
+    name = command[0]
+    path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
+    if path is None or not Path(path).exists():
+        return _unclear(Fact.COMMAND_NOT_FOUND, missing=True, name=name)
+    if not os.access(path, os.X_OK) or Path(path).is_dir():
+        return _unclear(Fact.NOT_EXECUTABLE, missing=True, name=name)
+    base = Path(name).name
+    rest = list(command[1:])
+    if _PYTHON.fullmatch(base):
+        return Start((path, *_flags(rest)), environment)
+    if depth >= _DEEPEST:
+        return _unclear(Fact.INTERPRETER_LOOP, name=name)
+    if base == "env":
+        return _of_env(path, rest, environment, cwd, depth)
+    if base == "uv" and rest[:1] == ["run"]:
+        return _of_uv(path, rest[1:], environment)
+    line = _first_line(Path(path))
+    if line is None:
+        return _unclear(Fact.NOT_PYTHON, name=name)
+    interpreter, _, argument = line.partition(" ")
+    words = [interpreter, *([argument.strip()] if argument.strip() else []), path, *rest]
+    if Path(interpreter).name == "env" and argument.strip().startswith("-S"):
+        words = [interpreter, *argument.strip()[2:].split(), path, *rest]
+    found = resolve(words, environment, cwd, depth + 1)
+    if isinstance(found, Unclear) and not found.missing:
+        return _unclear(Fact.RUN_BY_OTHER, name=name, interpreter=interpreter)
+    return found
+
+
+def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | Unclear:
+    """Start the Python with the hook on its path; return what it reports about itself, or why it reports nothing."""
+    environment = dict(start.environment)
+    if environment.pop(_CLEANED, None) is None:
+        environment["PYTHONPATH"] = path_with_hook(environment.get("PYTHONPATH", ""))
+        environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # no process listens there, and nothing is sent
+    try:
+        process = subprocess.Popen(
+            [*start.words, "-c", _ASK],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return _unclear(Fact.CANNOT_START, True, name=start.words[0], error=error.strerror or error)
+    try:
+        told, complaint = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return _unclear(Fact.NO_ANSWER, True, name=start.words[0], seconds=timeout_s)
+    answer = told.decode(errors="replace").rpartition(_MARK)[2]
+    try:
+        found: Any = json.JSONDecoder().raw_decode(answer)[0]
+        flags = tuple(word for word in start.words if word.startswith("-") and set(word[1:]) <= set(_KEPT))
+        return Interpreter(
+            version=str(found["version"]),
+            executable=str(found["executable"]),
+            hook=found["hook"] is True,
+            tensorflow=_as_in_tensorflow(found.get("tensorflow")),
+            folder=found.get("folder"),
+            flags=flags,
+            error=str(found.get("error", "")),
+        )
+    except (ValueError, TypeError, KeyError):
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [""]
+        return _unclear(Fact.PYTHON_ENDED, True, name=start.words[0], code=process.returncode, line=last[0])
+
+
+def _as_in_tensorflow(version: str | None) -> str | None:
+    """Return the *version* of a package as TensorFlow itself names it: ``2.22.0rc0`` as ``2.22.0-rc0``."""
+    return version and re.sub(r"\.?(rc|dev)", r"-\1", version)
+
+
+_CLEANED = "\0cleaned"
+"""A key in an environment that ``env -i`` has emptied, also of the variables that load the hook.
+
+It cannot be the name of a variable.
+"""
+
+
+def _flags(rest: list[str]) -> list[str]:
+    """Return the options in ``_KEPT`` that stand before the script, ``-c`` or ``-m``. *rest* follows ``python``."""
+    kept: list[str] = []
+    words = iter(rest)
+    for word in words:
+        if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
+            break
+        for position, letter in enumerate(word[1:], 1):
+            if letter in "cm":
+                return kept
+            if letter in _WITH_ARGUMENT:
+                if position == len(word) - 1:
+                    next(words, None)
+                break
+            if letter in _KEPT:
+                kept.append(f"-{letter}")
+    return kept
+
+
+def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Path, depth: int) -> Start | Unclear:
+    changed = dict(environment)
+    while rest and (rest[0].startswith("-") or "=" in rest[0]):
+        word = rest.pop(0)
+        if word in ("-i", "-", "--ignore-environment"):
+            changed = {_CLEANED: ""}
+        elif word in _ENV_WITH_VALUE and rest:
+            value = rest.pop(0)
+            if word in ("-u", "--unset"):
+                changed.pop(value, None)
+        elif word.startswith("-"):
+            return _unclear(Fact.ENV_OPTION, word=word)
+        else:
+            name, _, value = word.partition("=")
+            changed[name] = value
+    if not rest:
+        return _unclear(Fact.ENV_EMPTY)
+    # The command is searched in the PATH of the new environment, or in the PATH of the old one if the new has none.
+    return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
+
+
+def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start | Unclear:
+    options: list[str] = []
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word in ("-m", "--module", "-s", "--script", "--gui-script"):
+            rest = rest or ["-"]
+            return Start((path, "run", "--no-sync", *options, "python"), environment)
+        options.append(word)
+        if word in _UV_WITH_VALUE and rest:
+            options.append(rest.pop(0))
+    if rest and (rest[0].endswith(".py") or _PYTHON.fullmatch(Path(rest[0]).name)):
+        python = "python" if rest[0].endswith(".py") else rest[0]
+        flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
+        # --no-sync uses the environment as it is: a check must not install anything.
+        return Start((path, "run", "--no-sync", *options, python, *flags), environment)
+    return _unclear(Fact.UV_COMMAND, word=" ".join(rest[:1]))
+
+
+def _first_line(path: Path) -> str | None:
+    """Return the text after ``#!`` in a script's first line; ``None`` if the file has none or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            line = file.read(_FIRST_LINE).partition(b"\n")[0]
+    except OSError:
+        return None
+    return line[2:].decode(errors="surrogateescape").strip() if line.startswith(b"#!") else None

@@ -1,0 +1,151 @@
+"""Show the GPUs of many machines, read from a Prometheus server.
+
+usage: tfmemtop cluster --prometheus URL [--job J] [OPTIONS]
+usage: tfmemtop cluster --prometheus URL --once [--json]
+example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
+
+Prometheus must read programs that were started with --metrics; see tfmemtop help many-machines. One row is a rank or
+a GPU. Rows with a problem come first. Enter opens the GPU with its history. No program is changed.
+
+Give a password in a file. In the URL (http://USER:PASSWORD@HOST) other users can see it in the list of processes.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.cli.screen import terminal_size
+from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
+from tfmemtop.cluster.watch import Asking, Seen
+from tfmemtop.reports.cluster import as_json, table
+
+_LARGEST_SECRET = 16_384
+
+
+class Arguments(ScreenArguments):
+    """The server, the job, and how they are shown."""
+
+    prometheus: str = ""
+    job: str | None = None
+    token_file: Path | None = None
+    login_file: Path | None = None
+    refresh: float = 5.0
+    once: bool = False
+    json: bool = False
+
+    def check(self) -> None:
+        if self.json and not self.once:
+            raise Refusal(usage.JSON_NEEDS_ONCE)
+        if self.token_file and self.login_file:
+            raise Refusal(usage.TOKEN_AND_LOGIN)
+
+
+def declare(parser: Parser) -> None:
+    """Declare the server, and the options of the screen."""
+    server = parser.add_argument_group("for the server")
+    server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
+    server.add_argument(
+        "--job", metavar="J", help="show only this job: the scheduler's number, or the name in Prometheus"
+    )
+    server.add_argument(
+        "--token-file", metavar="FILE", type=file_name, help="a file with the bearer token that the server wants"
+    )
+    server.add_argument(
+        "--login-file", metavar="FILE", type=file_name, help="a file with USER:PASSWORD that the server wants"
+    )
+    server.add_argument(
+        "--refresh",
+        metavar="SECONDS",
+        type=seconds(1, 3600),
+        help="time between two refreshes, 1 to 3600 (default 5); longer if the answers take long",
+    )
+    screen = parser.add_argument_group("for the screen")
+    screen.add_argument(
+        "--ascii", action="store_true", help="draw with ASCII characters only; the default if the locale is not UTF-8"
+    )
+    output = parser.add_argument_group("for the output")
+    output.add_argument("--once", action="store_true", help="print the table once, without a screen")
+    output.add_argument("--json", action="store_true", help="print JSON, one row a line")
+
+
+def run(arguments: Arguments) -> int:
+    """Show the screen, or print the table once; return the exit code, which is 1 if Prometheus did not answer.
+
+    Raises:
+        Refusal: the address or a file is not valid, or there is no terminal.
+    """
+    client = Client(_address(arguments))
+    if arguments.once:
+        return _once(client, arguments)
+    terminal_size(usage.INSTEAD_OF_CLUSTER)
+    asking = Asking(client, arguments.job)
+    asking.begin()  # before the import that takes longest, so that the answer comes meanwhile
+    from tfmemtop.ui.main import run_cluster
+
+    options = arguments.ui_options(dict(os.environ))
+    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
+    if outcome.trouble:
+        say(usage.screen_failed(outcome.trouble))
+    return outcome.exit_code
+
+
+def _address(arguments: Arguments) -> Address:
+    token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
+    if login and ":" not in login:
+        raise Refusal(usage.no_login(str(arguments.login_file)))
+    try:
+        return Address.of(arguments.prometheus, token=token, login=login)
+    except ValueError:
+        # The address may contain a password, so the message does not repeat it.
+        raise Refusal(usage.NO_SERVER) from None
+
+
+def _secret(path: Path) -> str:
+    """Return the first line of the file *path*.
+
+    Raises:
+        Refusal: the file cannot be read, is not text, or its first line is empty.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_SECRET).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else usage.NO_TEXT
+        raise Refusal(usage.unreadable(str(path), reason)) from None
+    line = text.partition("\n")[0].strip()
+    if not line:
+        raise Refusal(usage.empty(str(path)))
+    return line
+
+
+def _once(client: Client, arguments: Arguments) -> int:
+    seen = _complete(Asking(client, arguments.job))
+    if seen.trouble is not None:
+        say(no_answer(client.address.url, seen.trouble))
+        return 1
+    found = seen.overview
+    if arguments.json:
+        for line in map(as_json, found.rows):
+            tell_json(line)
+    elif found.rows:
+        tell([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
+    if not found.rows:
+        say(nothing_of(arguments.job))
+    if seen.apart_s is not None:
+        say(clocks_apart(seen.apart_s))
+    return 0
+
+
+def _complete(asking: Asking) -> Seen:
+    """Send queries until each has been answered, or one fails; return what is known then."""
+
+    def answers() -> Iterator[Seen]:
+        while True:
+            yield from asking.refresh()
+
+    return next(seen for seen in answers() if seen.trouble is not None or seen.complete)

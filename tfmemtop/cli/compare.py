@@ -1,0 +1,190 @@
+"""Compare two runs, or the ranks of a job, and show how they differ.
+
+usage: tfmemtop compare [A [B]] [--json]
+usage: tfmemtop compare RANK RANK RANK… [--json]
+example: tfmemtop compare before.jsonl after.jsonl
+
+A and B are recordings, or names of sessions, see tfmemtop ls. A:2 means run 2 of A. Without B, the last two runs
+of A are compared. Without A, it is the last two runs of the last session; if that has one run, the last two sessions.
+Three or more recordings, or two ranks of one job, are compared as ranks: the report shows which rank differs, and how.
+A Jupyter kernel's run is compared with the one before its restart, which is a session of its own.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.known_sessions import alive, recorded
+from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.recorded import fold, no_run, numbered
+from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.reports.compare import table, to_json
+from tfmemtop.reports.ranks import table as ranks_table
+from tfmemtop.reports.ranks import to_json as ranks_to_json
+from tfmemtop.state import State
+from tfmemtop.state.figures import RunFigures, figures
+from tfmemtop.state.holder_choice import chosen
+from tfmemtop.state.holder_views import Listed, listed
+from tfmemtop.state.holders import By
+from tfmemtop.state.model import RunState
+from tfmemtop.state.ranks import Rank
+
+
+class Arguments(BaseArguments):
+    """``first``, ``second`` and ``more`` are recordings, as ``FILE`` or ``FILE:N``."""
+
+    first: str | None = None
+    second: str | None = None
+    more: Sequence[str] = ()
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """Declare the recordings."""
+    parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
+    parser.add_argument(
+        "second",
+        metavar="B",
+        nargs="?",
+        help="a recording or a session; without it, the last two runs of A are compared",
+    )
+    parser.add_argument("more", metavar="RANK", nargs="*", help="further ranks of a job")
+    add_json_option(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Print the comparison, as a table or as JSON; return 0.
+
+    Raises:
+        Refusal: a file cannot be read, there is no second run to compare with, or there are too few ranks.
+    """
+    one, other = arguments.first, arguments.second
+    if ranks := _ranks([name for name in (one, other, *arguments.more) if name is not None]):
+        if arguments.json:
+            tell_json(msgspec.json.format(msgspec.json.encode(ranks_to_json(ranks))))
+        else:
+            tell(ranks_table(ranks))
+        return 0
+    if other is None and not (one and numbered(one)[1]):
+        first, second = _last_two(one)
+    else:
+        first, second = _run_of(one), _run_of(other or one)
+    holders = (first.holders, second.holders) if first.holders and second.holders else None
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(first.figures, second.figures, holders))))
+    else:
+        tell(table(first.figures, second.figures, holders))
+    return 0
+
+
+def _ranks(names: Sequence[str]) -> list[Rank]:
+    """Return the ranks that *names* mean; empty if they mean only two runs, or fewer.
+
+    Raises:
+        Refusal: three or more names are given, and fewer than two of them can be read; or one of two cannot be read.
+    """
+    if len(names) < 2:
+        return []
+    ranks = [rank for name in names if (rank := _rank(name, needed=len(names) == 2))]
+    if len(names) == 2:
+        one, other = (rank.placement for rank in ranks)
+        same_job = one is not None and other is not None and one.job == other.job
+        return ranks if same_job and ranks[0].number != ranks[1].number else []
+    if len(ranks) < 2:
+        raise Refusal(usage.TOO_FEW_RANKS)
+    return _newest(ranks)
+
+
+def _rank(name: str, *, needed: bool) -> Rank | None:
+    """Return the rank that *name* means. If it cannot be read and is not *needed*, print why and return ``None``.
+
+    Raises:
+        Refusal: the rank is *needed* and cannot be read.
+    """
+    path, number = numbered(name)
+    try:
+        state = fold(path, number)
+        found = [run for run in state.runs if number in (None, run.run)]
+        if not found:
+            raise no_run(path, number)
+    except Refusal as refusal:
+        if needed:
+            raise
+        say(usage.left_out(str(refusal)))
+        return None
+    session = state.session
+    hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
+    placement = session.placement if session else None
+    return Rank(
+        name=Path(name).name,
+        placement=placement,
+        host=placement.host if placement else session.host if session else "",
+        started=(session.started if session else 0.0) + found[-1].started,
+        tensorflow=next(iter(filter(None, hooked)), None),
+        figures=_figures(found[-1], state, path, Path(name).name),
+    )
+
+
+def _newest(ranks: list[Rank]) -> list[Rank]:
+    """Return *ranks* sorted by number. If a job was started again, only the newest start of each rank is kept."""
+    newest: dict[tuple[object, ...], Rank] = {}
+    for place, rank in enumerate(ranks):
+        job = rank.placement.job if rank.placement else None
+        key = (place,) if rank.number is None else (job, rank.number)
+        before = newest.get(key)
+        if before is not None:
+            older, rank = sorted((before, rank), key=lambda each: each.started)
+            say(usage.older_start(older.name, rank.name))
+        newest[key] = rank
+    return sorted(newest.values(), key=lambda rank: (rank.number is None, rank.number or 0))
+
+
+class _Run(NamedTuple):
+    """A run, and the holders of its memory at the peak of a step, by layer; ``None`` if no window was recorded."""
+
+    figures: RunFigures
+    holders: Listed | None
+
+
+def _last_two(name: str | None) -> tuple[_Run, _Run]:
+    path = numbered(name)[0]
+    state = fold(path)
+    if len(state.runs) > 1:
+        before, last = state.runs[-2:]
+        held = _holders(state)
+        # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
+        held_before = _holders(fold(path, before.run)) if held else None
+        return _Run(_figures(before, state, path), held_before), _Run(_figures(last, state, path), held)
+    run = state.run
+    started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
+    if started_before:
+        return _run_of(str(started_before[-1])), _run_of(path)
+    other = next((other.path for _, other in recorded()[1:]), None) if name is None else None
+    if other is None:
+        raise Refusal(usage.too_few_runs(path, len(state.runs)))
+    return _run_of(str(other)), _run_of(path)
+
+
+def _run_of(name: str | None) -> _Run:
+    path, number = numbered(name)
+    state = fold(path, number)
+    found = [run for run in state.runs if number in (None, run.run)]
+    if not found:
+        raise no_run(path, number)
+    called = Path(path).name + ("" if number is None else f" run {number}")
+    return _Run(_figures(found[-1], state, path, called), _holders(state))
+
+
+def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
+    going = state.session is not None and alive(Path(path), state.session.id)
+    return figures(run, state.now, name, alive=going)
+
+
+def _holders(state: State) -> Listed | None:
+    found = chosen(state)
+    return listed(found[0].window, found[0].hooked, By.LAYER) if found else None

@@ -1,0 +1,85 @@
+"""Write a recording to another file: compressed, or as plain JSON lines.
+
+usage: tfmemtop convert FILE OUT
+example: tfmemtop convert run.jsonl.gz run.jsonl
+
+A name that ends in .jsonl makes plain JSON lines, any other name a compressed recording. The name - prints
+JSON lines on stdout. See also: tfmemtop help formats.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import file_name
+from tfmemtop.cli.known_sessions import recording_of
+from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.saying import say, tell_json
+from tfmemtop.engine.stream.backlog import Backlog
+from tfmemtop.events import Event, encode
+from tfmemtop.events.recording import RecordingError, Writer, read
+from tfmemtop.events.recording.errors import lines_left_out, recording_text
+
+STDOUT = Path("-")
+
+_PRINT_AT = 1 << 16  # bytes
+
+
+class Arguments(BaseArguments):
+    """``file`` is the recording; ``output`` is the file to write, or :data:`STDOUT`."""
+
+    file: str
+    output: Path
+
+
+def declare(parser: Parser) -> None:
+    """Declare the two files."""
+    parser.add_argument("file", metavar="FILE", help="a recording or a session")
+    parser.add_argument("output", metavar="OUT", type=file_name, help="the file to write, or -")
+
+
+def run(arguments: Arguments) -> int:
+    """Write the file; return 0.
+
+    Raises:
+        Refusal: the recording cannot be read, the file cannot be written, or both are the same file.
+        OSError: stdout cannot be written to.
+    """
+    path = recording_of(arguments.file)
+    with suppress(OSError):
+        if path.samefile(arguments.output):
+            raise Refusal(usage.written_while_read(str(path)))
+    try:
+        recording = read(path)
+        if arguments.output == STDOUT:
+            _print(recording.events())
+        else:
+            with closing(Writer(arguments.output)) as writer:
+                _write(recording.events(), writer)
+    except RecordingError as error:
+        raise Refusal(recording_text(error)) from error
+    if recording.damaged or recording.unknown:
+        say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
+    return 0
+
+
+def _write(events: Iterator[Event], writer: Writer) -> None:
+    backlog = Backlog()
+    writer.so_far = backlog.events
+    for event in events:
+        backlog.add(event)
+        writer.write(event)
+
+
+def _print(events: Iterator[Event]) -> None:
+    lines: list[bytes] = []
+    size = 0
+    for event in events:
+        lines.append(encode(event))
+        size += len(lines[-1])
+        if size >= _PRINT_AT:
+            tell_json(b"\n".join(lines))
+            lines, size = [], 0
+    if lines:
+        tell_json(b"\n".join(lines))

@@ -1,0 +1,83 @@
+"""Watch a built-in Keras training, which takes about a minute.
+
+usage: tfmemtop demo [OPTIONS]
+example: tfmemtop demo --growth on
+
+It trains on the GPU if there is one. Otherwise it trains on the CPU, and TensorFlow's GPU allocator (BFC) manages
+the CPU's memory.
+"""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import (
+    add_alert_options,
+    add_export_options,
+    add_record_option,
+    add_run_options,
+    add_screen_options,
+)
+from tfmemtop.cli.launching import ask_machine, file_for, make_launch
+from tfmemtop.cli.limits import resolve
+from tfmemtop.cli.live import Arguments as LiveArguments
+from tfmemtop.cli.live import show
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.saying import say
+from tfmemtop.cli.screen import script_terminal_size
+from tfmemtop.engine.start import start
+from tfmemtop.settings import Settings
+from tfmemtop.units import GIB
+
+_SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
+_POOL = 2 * GIB  # bytes: about three times what the training needs, so that a smaller limit can be tried
+
+
+class Arguments(LiveArguments):
+    """The options of any run. The command is the demo's own, and all its allocations are recorded for a replay."""
+
+    trace: bool = True
+
+    def check(self) -> None:
+        """Accept all options: each of them has an effect here."""
+
+
+def declare(parser: Parser) -> None:
+    """Declare the options of a run on the screen."""
+    add_run_options(parser)
+    add_alert_options(parser)
+    add_export_options(parser)
+    add_record_option(parser)
+    add_screen_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Start the demo, show the screen, and return the exit code with which the user left it.
+
+    Raises:
+        Refusal: TensorFlow is not installed, or there is no screen to show it on.
+    """
+    if find_spec("tensorflow") is None:
+        raise Refusal(usage.NO_TENSORFLOW)
+    size = script_terminal_size()
+    arguments.record, remarks = file_for(arguments.record)
+    launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)
+    code = show(lambda: start(launch), arguments, starts=True)
+    for line in remarks:
+        say(line)
+    return code
+
+
+def _settings(arguments: Arguments) -> Settings:
+    machine = ask_machine()
+    settings = resolve(arguments, machine)
+    on_gpu = bool(machine.uuids) and settings.gpus != ()
+    if on_gpu:
+        # By default TensorFlow would take the whole GPU at once, and there would be little to watch.
+        return msgspec.structs.replace(settings, growth="on") if arguments.growth is None else settings
+    if settings.cpu_pool is None and settings.memory_limit is None:
+        settings = msgspec.structs.replace(settings, cpu_pool=min(_POOL, machine.host_memory or _POOL))
+    return settings

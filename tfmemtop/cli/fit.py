@@ -1,0 +1,232 @@
+"""Find the smallest memory limit under which a command still works, by trying.
+
+usage: tfmemtop fit [--seconds N] [OPTIONS] -- COMMAND…
+example: tfmemtop fit -- python train.py
+
+tfmemtop starts the command several times, each time with another limit. It stops a try that has run long enough. At
+the end it prints a table of the tries and the setting to use. With --largest it finds the largest number that
+works in the command, such as a batch size, instead of a limit. More: tfmemtop help fit.
+exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effect, 130 if the search was interrupted.
+"""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
+from tfmemtop.cli.building import build_for
+from tfmemtop.cli.fit_largest import FitLargest, tell_largest
+from tfmemtop.cli.fit_tries import Trying, tell_blocks
+from tfmemtop.cli.launching import ask_machine, make_launch
+from tfmemtop.cli.limits import bounds, resolve
+from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.saying import tell_json
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.stream.folders import output_folder
+from tfmemtop.engine.tries import open_tries
+from tfmemtop.events.unstarted import StartError
+from tfmemtop.exit_codes import INTERRUPTED
+from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
+from tfmemtop.experiments.fit.not_sought import NotSought
+from tfmemtop.experiments.fit.plan import (
+    SECONDS,
+    SECONDS_MOST,
+    STEPS_MOST,
+    TRIES,
+    TRIES_MOST,
+    Plan,
+    check,
+    make_plan,
+    not_sought,
+)
+from tfmemtop.experiments.fit.search import Tried
+from tfmemtop.experiments.fit.stopped import Stopped, Why
+from tfmemtop.experiments.fit.text import advice, conclusion, limit_words, outcome, stopped_words, table
+from tfmemtop.experiments.fit.watch import Goal
+from tfmemtop.findings.starting import start_text, unusable
+
+_NO_EFFECT = 3
+
+
+class Arguments(RunArguments):
+    """The options of the search: how far a try has to get, the range of limits or of a value, the number of tries."""
+
+    seconds: float | None = None
+    steps: int | None = None
+    smallest: str | None = None
+    largest: str | None = None
+    value: str | None = None
+    tries: int = TRIES
+    json: bool = False
+
+    def check(self) -> None:
+        if self.seconds is not None and self.steps is not None:
+            raise Refusal(usage.SECONDS_AND_STEPS)
+        if self.value is not None and self.smallest is not None:
+            raise Refusal(usage.FROM_AND_LARGEST)
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """The number and the range of ``--largest``; ``None`` if it is not given.
+
+        Raises:
+            Refusal: its value is not a range, or the command has no place for the value.
+        """
+        if self.value is None:
+            return None
+        if (wanted := parse_wanted(self.value)) is None:
+            raise Refusal(usage.no_range(self.value))
+        if not wanted.is_in(self.command):
+            raise Refusal(usage.no_place(self.value, wanted.name))
+        return wanted
+
+    @property
+    def goal(self) -> Goal:
+        """How far a try has to get."""
+        return Goal(SECONDS if self.seconds is None and self.steps is None else self.seconds, self.steps)
+
+
+def declare(parser: Parser) -> None:
+    """Declare the options of a run except for the limit itself, and those of the search."""
+    parser.trailing = Trailing.NEEDED
+    fit = parser.add_argument_group("for the search")
+    fit.add_argument(
+        "--seconds",
+        metavar="N",
+        type=seconds(1, SECONDS_MOST),
+        help=f"how many seconds a try must run, 1 to {SECONDS_MOST} (default {SECONDS:g})",
+    )
+    fit.add_argument(
+        "--steps",
+        metavar="N",
+        type=whole_number(STEPS_MOST),
+        help="how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
+    )
+    fit.add_argument(
+        "--largest",
+        dest="value",
+        metavar="NAME=LOW..HIGH",
+        help="find the largest number that works in place of {NAME} in COMMAND, under the limit of --to",
+    )
+    fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
+    fit.add_argument(
+        "--to", dest="largest", metavar="SIZE", help="the largest limit to try (default: no limit in the first try)"
+    )
+    fit.add_argument(
+        "--tries",
+        metavar="N",
+        type=whole_number(TRIES_MOST),
+        help=f"the largest number of tries, 1 to {TRIES_MOST} (default {TRIES})",
+    )
+    add_run_options(parser, sizes=False)
+    add_json_option(parser)
+
+
+class _Fit(Trying):
+    """The search for the smallest limit: which try comes next."""
+
+    def __init__(self, plan: Plan, launch: Launch) -> None:
+        super().__init__(plan, launch)
+        self.search = plan.search()
+
+    @property
+    def found(self) -> bool:
+        """Whether a limit was found."""
+        return self.search.limit is not None
+
+    async def run(self, output: int) -> None:
+        """Make the tries. The script's output goes to the file descriptor *output*."""
+        async with open_tries(self.launch, output) as tries:
+            while self.search.has_next() and not self.stopped:
+                limit, done = self.search.next(), self.search.tried
+                watch = self.plan.watch(done[0] if done else None)
+                name = self.heading(len(done), limit_words(limit))
+                tried = await self.attempt(tries, output, name, limit, watch, watch.take)
+                if tried is not None:
+                    self.search.tell(tried)
+
+
+def run(arguments: Arguments) -> int:
+    """Make the tries, with a line for each on stderr, and print the result.
+
+    Returns 0 if a limit was found, 1 if not, 3 if a limit had no effect, 130 if the search was interrupted.
+
+    Raises:
+        Refusal: the script cannot be started, or a setting is not valid.
+    """
+    wanted = arguments.wanted
+    machine = ask_machine()
+    try:
+        check(arguments.settings)
+    except NotSought as error:
+        raise Refusal(not_sought(error)) from error
+    launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
+    smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
+    plan = make_plan(
+        launch.argv,
+        launch.settings,
+        has_gpus=bool(machine.uuids),
+        host_memory=machine.host_memory or 0,
+        goal=arguments.goal,
+        tries=arguments.tries,
+        smallest=smallest,
+        largest=largest,
+        ceiling=ceiling,
+    )
+    if plan.on_gpu or arguments.largest is not None or wanted is None:
+        search: FitLargest | _Fit = _Fit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
+    else:
+        raise Refusal(usage.LARGEST_NEEDS_TO)
+    build_for(launch)
+    path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
+    output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        asyncio.run(search.run(output))
+    except StartError as error:
+        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
+    except ValueError as error:
+        raise Refusal(unusable(error)) from error
+    finally:
+        os.close(output)
+    if isinstance(search, FitLargest):
+        tell_largest(search, path, arguments.json)
+    else:
+        _print(search, path, arguments)
+    if search.stopped == Stopped(Why.INTERRUPTED):
+        return INTERRUPTED
+    if search.search.unproved is not None:
+        return _NO_EFFECT
+    return 0 if search.found else 1
+
+
+def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
+    search = fit.search
+    said = conclusion(search, fit.stopped, fit.hint)
+    if arguments.json:
+        told = {
+            "found": search.limit is not None,
+            "limit": search.limit,
+            "failed_below": search.failed_below,
+            "advice": search.advice,
+            "settled": bool(search.tried) and search.settled,
+            "no_effect": search.unproved is not None,
+            "stopped": stopped_words(fit.stopped) if fit.stopped else None,
+            "sentences": said,
+            "tries": [_to_json(tried) for tried in search.tried],
+            "output": str(path),
+        }
+        tell_json(msgspec.json.format(msgspec.json.encode(told)))
+        return
+    kept = [usage.printed_in(str(path))]
+    suggested = advice(fit.plan.suggested(search), arguments.command)
+    tell_blocks(table(search.tried) if search.tried else [], said, suggested, kept)
+
+
+def _to_json(tried: Tried) -> dict[str, Any]:
+    how = {"passed": tried.passed, "result": tried.how.result, "how": outcome(tried.how)}
+    return msgspec.structs.asdict(tried) | how

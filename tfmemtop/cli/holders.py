@@ -1,0 +1,76 @@
+"""Show who held the memory of a recorded run at the peak of a step.
+
+usage: tfmemtop holders [FILE] [--by WHAT] [--device NAME] [--json]
+example: tfmemtop holders run.jsonl --by layer
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
+may still go on.
+
+The rows add up to what TensorFlow's allocator had in use. One row holds the memory whose holder is not known; the
+reason is below the table.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop.cli import Refusal
+from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.recorded import fold, no_run, numbered
+from tfmemtop.cli.saying import tell, tell_json
+from tfmemtop.findings.holder_texts import windowless_text
+from tfmemtop.findings.probe_text import why_unused
+from tfmemtop.findings.who_holds import no_device, no_window
+from tfmemtop.reports.holders import table, to_json
+from tfmemtop.state.holder_choice import chosen, missing
+from tfmemtop.state.holders import By
+from tfmemtop.state.no_holders import only_asked, unused_probe
+
+
+class Arguments(BaseArguments):
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` is what each row stands for."""
+
+    file: str | None = None
+    by: str = By.LAYER.value
+    device: str | None = None
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """Declare the recording, the pool, the grouping and the form of the report."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    output = add_json_option(parser)
+    output.add_argument(
+        "--by", choices=tuple(by.value for by in By), help="layer (default), op, kind, shape, or line of the script"
+    )
+    output.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
+    )
+
+
+def run(arguments: Arguments) -> int:
+    """Print the holders at the peak, as a table or as JSON; return 0.
+
+    Raises:
+        Refusal: the file cannot be read, or it has no such run, or no window of that run or device.
+    """
+    path, number = numbered(arguments.file)
+    state = fold(path, number)
+    if state.run is None or number not in (None, state.run.run):
+        raise no_run(path, number)
+    found = chosen(state)
+    if not found:
+        why = windowless_text(missing(state)) or why_unused(unused_probe(state))
+        raise Refusal(no_window(Path(path).name, why or None, only_asked=only_asked(state)))
+    wanted = [one for one in found if arguments.device in (None, one.device)]
+    if not wanted:
+        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in found})))
+    by = By(arguments.by)
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(wanted[0], by))))
+    else:
+        tell(table(wanted[0], by, sorted({one.device for one in found} - {wanted[0].device})))
+    return 0

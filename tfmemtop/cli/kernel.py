@@ -1,0 +1,188 @@
+"""Have Jupyter start its kernels as sessions of tfmemtop.
+
+usage: tfmemtop kernel install [OPTIONS]
+usage: tfmemtop kernel list
+usage: tfmemtop kernel remove [--name NAME]
+example: tfmemtop kernel install
+
+install adds the kernel "Python (tfmemtop)" to what Jupyter and VS Code offer. It runs the Python that --python names,
+by default python (or python3) on PATH. ipykernel must be installed there. Options for the run, such as
+--memory-limit 4G, apply to all its kernels.
+
+Each start of such a kernel is a session with its own recording: tfmemtop ls lists it, tfmemtop attach shows it.
+Jupyter itself calls "kernel start -- COMMAND". See also: tfmemtop help notebooks.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop import boot
+from tfmemtop.cli import Refusal
+from tfmemtop.cli.arguments import RunArguments, add_run_options, file_name
+from tfmemtop.cli.launching import make_launch, with_sizes
+from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.saying import note, say, tell
+from tfmemtop.engine.process.launch import Kernel
+from tfmemtop.engine.sources.processes import read_command, start_ticks
+from tfmemtop.engine.start import start_apart
+from tfmemtop.engine.stream.kernel_starts import chosen
+from tfmemtop.failure import describe
+from tfmemtop.findings.starting import start_text
+from tfmemtop.notebooks import kernelspec, origin, python
+from tfmemtop.notebooks import text as words
+
+_NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
+_NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
+
+
+class Arguments(RunArguments):
+    """``do`` is the action; ``python`` and the others are for a kernelspec."""
+
+    do: str
+    python: Path | None = None
+    user: bool = False
+    prefix: Path | None = None
+    name: str = ""
+    display_name: str = ""
+
+    def check(self) -> None:
+        if (self.do == "start") != bool(self.command):
+            raise Refusal(words.START_NEEDS_COMMAND if self.do == "start" else words.no_command(self.do))
+        if self.name and not kernelspec.is_name(self.name):
+            raise Refusal(words.bad_name(self.name))
+        if self.user and self.prefix:
+            raise Refusal(words.USER_OR_PREFIX)
+
+
+def declare(parser: Parser) -> None:
+    """Declare the action, the kernelspec, and the options of a run."""
+    parser.trailing = Trailing.ALLOWED
+    parser.add_argument(
+        "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
+    )
+    spec = parser.add_argument_group("for the kernelspec")
+    spec.add_argument("--python", metavar="FILE", type=Path, help="the Python that the kernels run in")
+    spec.add_argument("--user", action="store_true", help="install the kernel for this user (default)")
+    spec.add_argument("--prefix", metavar="FOLDER", type=file_name, help="install the kernel into this environment")
+    spec.add_argument("--name", metavar="NAME", help=f"the kernel's name (default {_NAME})")
+    spec.add_argument("--display-name", metavar="TEXT", help=f"the name that Jupyter shows (default {_TITLE})")
+    add_run_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Carry out the action; return 0. With ``start`` this process becomes the kernel.
+
+    Raises:
+        Refusal: the action cannot be carried out.
+    """
+    match arguments.do:
+        case "install":
+            _install(arguments)
+        case "list":
+            _list()
+        case "remove":
+            _remove(arguments.name or _NAME)
+        case _:
+            return _start(arguments)
+    return 0
+
+
+def _install(arguments: Arguments) -> None:
+    with_sizes(arguments)  # raises Refusal if a size does not fit this machine
+    try:
+        found = python.look_at(arguments.python)
+    except python.Unfit as unfit:
+        raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
+    folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
+    name, title = arguments.name or _NAME, arguments.display_name or _TITLE
+    try:
+        path = kernelspec.write(folder, name, title, found, _options(arguments))
+    except kernelspec.NotOurs as error:
+        raise Refusal(words.not_ours(error.filename), 1) from None
+    tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
+    if kernelspec.hidden_by_vs_code(name, title):
+        say(words.hidden_by_vs_code(name, title))
+
+
+def _list() -> None:
+    found = list(kernelspec.installed())
+    width = max((len(spec.name) for spec in found), default=0)
+    tell(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
+    if not found:
+        note(words.NONE_INSTALLED)
+
+
+def _remove(name: str) -> None:
+    found = next((spec for spec in kernelspec.installed() if spec.name == name), None)
+    if found is None:
+        raise Refusal(words.not_installed(name), 1)
+    kernelspec.remove(found)
+    tell([words.removed(str(found.folder))])
+
+
+def _options(arguments: Arguments) -> list[str]:
+    """Return the options of a run that differ from the defaults, as words of a command line."""
+    gpus = arguments.gpus
+    typed = {
+        "--growth": arguments.growth,
+        "--memory-limit": arguments.memory_limit,
+        "--allocator": arguments.allocator,
+        "--gpus": None if gpus is None else ",".join(map(str, gpus)) or "none",
+        "--cpu-pool": arguments.cpu_pool,
+        "--interval": _if_other(arguments.interval, RunArguments.interval),
+        "--holders-interval": _if_other(arguments.holders_interval, RunArguments.holders_interval),
+    }
+    flags = {"--xla-report": arguments.xla_report, "--trace": arguments.trace, "--no-probe": arguments.no_probe}
+    given = [f"{flag}={value}" for flag, value in typed.items() if value is not None]
+    return given + [flag for flag, is_set in flags.items() if is_set]
+
+
+def _if_other(value: float, usual: float) -> str | None:
+    return None if value == usual else f"{value:g}"
+
+
+def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:
+    """Return what is known of the kernel that this process will become."""
+    given = kernelspec.connection_file(command)
+    connection = str(Path(folder, given)) if given else ""
+    parent = os.getppid()
+    return Kernel(
+        pid=os.getpid(),
+        connection=connection,
+        shared=origin.shared_by_starts(connection, command, folder, (parent, start_ticks(parent))),
+        notebook=origin.notebook(environment, read_command(parent)),
+    )
+
+
+def _start(arguments: Arguments) -> int:
+    """Replace this process by the kernel. If tfmemtop fails, the kernel starts without it, and a line has the reason.
+
+    Return an exit code only if the kernel cannot be started.
+    """
+    command, environment = list(arguments.command), dict(os.environ)
+    try:
+        launch = make_launch(arguments, command, with_sizes(arguments))
+        kernel = _kernel(command, launch.cwd, environment)
+        settings = chosen(kernel.shared) or launch.settings
+        launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
+        if launched.error is not None:
+            raise Refusal(start_text(launched.error))
+        environment = launched.environment or environment
+    except Refusal as refusal:
+        say(words.kernel_alone(str(refusal)))
+    except Exception as error:
+        say(words.kernel_alone(describe(error)))
+    for number in signal.valid_signals():
+        with suppress(OSError):  # the handlers of KILL and STOP cannot be set
+            signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, boot.blocked)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        say(words.no_kernel(command[0], error.strerror or str(error)))
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED

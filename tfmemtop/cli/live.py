@@ -1,0 +1,352 @@
+"""Watch and control the GPU memory of a TensorFlow program while it runs.
+
+usage: tfmemtop [OPTIONS] -- COMMAND…
+usage: tfmemtop [OPTIONS]
+usage: tfmemtop --once [--json] [--loop SECONDS]
+usage: tfmemtop COMMAND [OPTIONS]
+example: tfmemtop --growth on -- python train.py
+
+Without a command after --, watch the GPUs and the processes on them.
+
+SIZE is a number with K, M, G or T (powers of 1024; 4G, 3500M), or a share of the memory such as 50%.
+Without a GPU, the memory limit and the allocator apply to TensorFlow's memory pool for the CPU.
+
+exit code: the program's own; 128+n if signal n ended it; 2 if the command line is not valid;
+126 if the program cannot be started; 127 if it does not exist. More: tfmemtop help exit-codes
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import (
+    RunArguments,
+    ScreenArguments,
+    add_alert_options,
+    add_export_options,
+    add_record_option,
+    add_run_options,
+    add_screen_options,
+    seconds,
+)
+from tfmemtop.cli.launching import file_for, is_task, make_launch, with_sizes
+from tfmemtop.cli.logout import ends_at_logout
+from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.saying import say, say_last
+from tfmemtop.cli.screen import script_terminal_size
+from tfmemtop.crash import at_crash
+from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.start import start
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.engine.stream.kernel_starts import after
+from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.filenames import waits_for_script
+from tfmemtop.findings.starting import HELD_BY_DRIVER, crashed, start_text
+from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from tfmemtop.engine.process.group_signal import StepListener
+    from tfmemtop.engine.stream.folders import SessionInfo
+
+
+class Arguments(RunArguments, ScreenArguments):
+    """The options of a run, of a session that only watches, or of readings without a screen (``once``)."""
+
+    once: bool = False
+    json: bool = False
+    loop: float | None = None
+
+    def check(self) -> None:
+        if self.once and self.command:
+            raise Refusal("--once takes no command after --")
+        for name in vars(self).keys() - {"command"}:
+            flag = "--" + name.replace("_", "-")
+            if self.once and name not in _OF_ONCE:
+                raise Refusal(f"{flag} has no effect with --once")
+            if not self.once and name in _OF_ONCE:
+                raise Refusal(f"{flag} needs --once: use tfmemtop --once {flag}")
+            if not self.command and name in _NEED_COMMAND:
+                raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
+
+
+_ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
+"""Seconds that the command waits for the engine to end, and seconds between two checks.
+
+The engine may not end, because another screen may still be connected to it.
+"""
+
+_STARTS_EARLY_S = 10.0
+"""Seconds by which a kernel's next start may come before its end: VS Code starts it first, and then ends the other."""
+
+_OF_ONCE = ("once", "json", "loop")
+_NEED_COMMAND = (
+    *("growth", "memory_limit", "allocator", "gpus", "cpu_pool", "xla_report", "no_probe"),
+    *("on_end", "on_oom"),
+)
+"""Options that have no effect if no command is started. ``--record`` and ``--interval`` have an effect even then."""
+
+
+def declare(parser: Parser) -> None:
+    """Declare the options of a run on the screen."""
+    parser.trailing = Trailing.ALLOWED
+    add_run_options(parser)
+    add_alert_options(parser)
+    add_export_options(parser)
+    add_record_option(parser)
+    add_screen_options(parser)
+    once = parser.add_argument_group("without a screen")
+    once.add_argument(
+        "--once", action="store_true", help="print one reading of the GPUs, their processes and TensorFlow's pools"
+    )
+    once.add_argument("--json", action="store_true", help="print the reading as JSON")
+    once.add_argument(
+        "--loop",
+        metavar="SECONDS",
+        type=seconds(0.1, 86400),
+        help="print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
+    )
+
+
+def run(arguments: Arguments) -> int:
+    """Start the engine, show the screen, and return the exit code with which the user left it. Or print readings.
+
+    Raises:
+        Refusal: the command cannot be started, or there is no screen to show it on.
+    """
+    if arguments.once:
+        from tfmemtop.cli import once
+
+        return once.run(arguments.json, arguments.loop)
+    size = script_terminal_size()
+    arguments.record, remarks = file_for(arguments.record)
+    launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
+    if launch.ends_with_screen:
+        code = _watch(launch, arguments)
+    else:
+        code = show(lambda: start(launch), arguments, starts=bool(launch.argv))
+    for line in remarks:
+        say(line)
+    return code
+
+
+def _watch(launch: Launch, arguments: ScreenArguments) -> int:
+    """Show the screen of a session that ends with its screen. So the engine runs in this process."""
+    # The engine is imported before the screen, because two imports at once would only take turns. The engine's first
+    # figures come while the screen is imported.
+    with uncollected():
+        from tfmemtop.engine.inside import EngineInside
+
+    engine = EngineInside(launch)
+
+    def crashes(number: int) -> None:
+        engine.stderr.give_back()
+        say_last(crashed(signal.Signals(number).name))
+
+    try:
+        with at_crash(crashes):
+            return show(engine.start, arguments, end=engine.end)
+    finally:
+        if engine.held():
+            say(HELD_BY_DRIVER)
+
+
+def show(
+    answer: Callable[[], Launched],
+    arguments: ScreenArguments,
+    *,
+    outside: bool = False,
+    starts: bool = False,
+    end: Callable[[], None] | None = None,
+) -> int:
+    """Show the screen of the session that *answer* starts or finds; return its exit code.
+
+    *outside*: the session reads a process that tfmemtop did not start. *starts*: the session starts a script; if this
+    command is the task of a Slurm step or leads a container, the script cannot run longer than this command. *end*: the
+    function that ends the session when its screen has ended.
+
+    Raises:
+        Refusal: the session could not be started, or its engine has gone.
+    """
+    step = _listen_to_step() if starts and is_task() else None  # before there are threads
+    with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
+        coming = other.submit(answer)
+        launched: Launched | None = None
+        try:
+            heard.raise_from_now_on()
+            _import_screen()  # the script is starting meanwhile
+            if heard:
+                raise SystemExit
+            launched = coming.result()
+            if launched.error is not None:
+                raise Refusal(start_text(launched.error), launched.error.exit_code)
+            options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
+            outcome = _screen(launched, options, step)
+            while outcome.follow and (after := _going(outcome.follow)):
+                launched = after
+                outcome = _screen(launched, options, None)
+        except Refusal:
+            raise
+        except BaseException as error:
+            # For any error: the script may run by now, and the user must be told.
+            launched = launched or coming.result()
+            if launched.error is None and end is None:
+                _say_it_goes_on(launched, starts)
+            if heard:
+                raise SystemExit(SIGNALLED + heard[0]) from error
+            if isinstance(error, OSError):
+                raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+            raise
+        finally:
+            if end is not None:
+                end()
+    _say_how_it_ended(outcome)
+    if outcome.left_running and step is not None:
+        return _stay(launched, outcome.exit_code, step)
+    if outcome.left_running and end is None:
+        _say_it_goes_on(launched, starts)
+    elif outcome.summary:
+        _say_what_is_left(launched)
+    return outcome.exit_code
+
+
+def _import_screen() -> None:
+    """Import what :func:`_screen` needs. No other import takes as long."""
+    with uncollected():
+        import tfmemtop.cli.staying
+        import tfmemtop.ui.main  # noqa: F401
+
+
+def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> ScreenOutcome:
+    """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
+    from tfmemtop.cli import staying
+    from tfmemtop.ui.main import run_live
+
+    with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
+        return run_live(Path(launched.socket), options)
+
+
+def _say_how_it_ended(outcome: ScreenOutcome) -> None:
+    if outcome.trouble:
+        say(usage.screen_failed(outcome.trouble))
+    for line in outcome.summary:
+        say(line)
+
+
+def _listen_to_step() -> "StepListener":
+    from tfmemtop.cli import staying  # imported only if needed, because it takes a while to load
+
+    return staying.listener()
+
+
+def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
+    """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
+    from tfmemtop.cli.staying import wait_for_script
+
+    say(waits_for_script(launched.id))
+    try:
+        code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None, step)
+    except OSError as error:
+        raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+    _say_what_is_left(launched)
+    return code
+
+
+def successor(session: str, ended: float) -> str | None:
+    """Return the name of the session that is the newest start of the same kernel; ``None`` if none goes on.
+
+    *session* is the name of an earlier start, which ended at *ended*, in seconds since the epoch. A session that began
+    long before that is the kernel of another notebook: two notebooks of VS Code can count as one kernel.
+    """
+    later = after(session)
+    ours = reversed(_sessions()) if later else ()
+    return next((one.id for one in ours if one.id in later and one.started > ended - _STARTS_EARLY_S), None)
+
+
+def _going(name: str) -> Launched | None:
+    found = next((one for one in _sessions() if one.id == name), None)
+    return None if found is None else Launched(id=found.id, socket=found.socket)
+
+
+def _sessions() -> "list[SessionInfo]":
+    from tfmemtop.cli.known_sessions import going  # imported only if needed, because it takes a while to load
+
+    return going()
+
+
+def _say_what_is_left(launched: Launched) -> None:
+    """Wait until the engine has completed the output and the recording and ended, and print where they are."""
+    folder, until = Path(launched.socket).parent, time.monotonic() + _ENGINE_GOES_S
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    if launched.output_path and _has_something(Path(launched.output_path)):
+        say(usage.output_in(launched.output_path))
+    if (recording := kept_recordings().get(launched.id)) and _has_something(recording):
+        say(usage.recorded_in(str(recording)))
+        say(usage.explains(launched.id))
+
+
+def _has_something(path: Path) -> bool:
+    """Return whether *path* is a file with at least one byte. On a full disk there is an empty file, or none."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+class _Heard(list[int]):
+    """The signals that have arrived, in their order. They are only noted until :meth:`raise_from_now_on` is called.
+
+    Before that, it could not be printed which session has been started.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raises = False
+
+    def note(self, number: int, _: FrameType | None) -> None:
+        """Note the signal; raise an error if that is on. This is the signals' handler."""
+        self.append(number)
+        if self.raises:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(SIGNALLED + number)
+
+    def raise_from_now_on(self) -> None:
+        """Raise SystemExit if a signal has been noted, and from now on an error for each signal that arrives."""
+        self.raises = True
+        if signal.getsignal(signal.SIGINT) == self.note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio replaces only this handler
+        if self:
+            raise SystemExit
+
+
+@contextmanager
+def _signals_raised() -> Iterator[_Heard]:
+    """In this context, a signal that ends programs raises SystemExit, so that the user is told what still runs.
+
+    The signals are in the list, too, because the exception may not arrive. While a class is being made, Python 3.11
+    turns it into another error, and in some of the import's callbacks it is lost. The screen has handlers of its own
+    while it is shown.
+    """
+    heard = _Heard()
+    ends = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = {n: signal.signal(n, heard.note) for n in ends if signal.getsignal(n) is not signal.SIG_IGN}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say_it_goes_on(launched: Launched, started: bool) -> None:
+    """Report that the session's script goes on. *started*: this command has started it, so both belong to one login."""
+    say(usage.still_running(launched.id, launched.output_path))
+    if started and ends_at_logout():
+        say(usage.ENDS_AT_LOGOUT)

@@ -1,0 +1,49 @@
+"""The ``tfmemtop`` command: reads the command line, runs the command that it names, returns the exit code.
+
+Each command's file imports what it needs. So ``--help``, ``--version`` and ``--once`` start without Textual.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from tfmemtop.charset import fit_streams
+from tfmemtop.cli import Refusal
+from tfmemtop.cli.parser import parse
+from tfmemtop.cli.saying import let_go_of_stdout, open_all_three, say
+from tfmemtop.cli.usage import own_error
+from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
+from tfmemtop.failure import describe
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``tfmemtop`` with *argv*, by default the process's own, and return the exit code."""
+    open_all_three()
+    fit_streams(os.environ)
+    try:
+        call = parse(sys.argv[1:] if argv is None else argv)
+        return call.run(call.arguments)
+    except Refusal as refusal:
+        say(str(refusal))
+        return refusal.exit_code
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        let_go_of_stdout()
+        return SIGNALLED + signal.SIGPIPE  # the reader of our output has closed the pipe
+    except OSError as error:
+        let_go_of_stdout()
+        about = f"{error.filename}: " if error.filename else ""
+        say(f"{about}{error.strerror or error}")
+        return 1
+    except Exception as error:
+        let_go_of_stdout()
+        say(own_error(describe(error)))
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""``tfmemtop --once``: prints readings of the GPUs, their processes and TensorFlow's pools.
+
+It needs no terminal. Pools are read from outside, where the rights allow.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import json
+
+from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.engine.process.environment import INJECT
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.session_event import describe
+from tfmemtop.engine.sources.foreign import Foreign
+from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.outside.sweep import Sweep
+from tfmemtop.engine.sources.processes import all_pids
+from tfmemtop.events import (
+    Allocator,
+    Device,
+    DeviceReading,
+    Event,
+    Outside,
+    Process,
+    ProcessReadings,
+    encode,
+)
+from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.outside_text import FROM_OUTSIDE
+from tfmemtop.reports.devices import notes
+from tfmemtop.safe import safe
+from tfmemtop.units import UNKNOWN, format_short
+
+E = TypeVar("E", bound=Event)
+
+_CPU_SPAN_S = 0.2
+
+
+def run(as_json: bool = False, every_s: float | None = None) -> int:
+    """Print a reading on stdout, or one *every_s* seconds, and on stderr what could not be read.
+
+    Return 0, also without a GPU.
+    """
+    nvml, outside, said = Nvml(), Sweep(), list[str]()
+    while True:
+        until = time.monotonic() + (every_s or 0)
+        events, troubles = read(nvml, outside=outside)
+        for trouble in troubles:
+            if trouble not in said:
+                say(trouble)
+        said = troubles
+        _print(events, as_json)
+        if not as_json and every_s is not None:
+            tell([""])
+        if every_s is None:
+            nvml.close()
+            outside.close()
+            return 0
+        time.sleep(max(0.0, until - time.monotonic()))
+
+
+def _print(events: list[Event], as_json: bool) -> None:
+    if as_json:
+        tell_json(b"\n".join(map(_line, events)))
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
+        tell(line[:width] for line in table(events))
+
+
+def _line(event: Event) -> bytes:
+    """Return the event as JSON. A reading of a pool has ``outside`` in addition, because it is read from outside."""
+    if isinstance(event, Allocator):
+        return json.encode(msgspec.to_builtins(event) | {"outside": True})
+    return encode(event)
+
+
+def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = None) -> tuple[list[Event], list[str]]:
+    """Return one reading as events of a session that only watches, and lines about what could not be read."""
+    session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
+    reading = nvml.read()
+    foreign = foreign or Foreign(all_pids)
+    readings = [foreign.translate(one) for one in reading.readings]
+    on_gpus = {process.pid for device in readings for process in device.processes}
+    pools = outside.read(on_gpus) if outside is not None else []
+    wanted = on_gpus | {event.pid for event in pools if isinstance(event, Outside)}
+    host = Host(os.getpid(), INJECT)
+    sweep = host.sweep(wanted, 0, frozenset())
+    processes = sweep.processes
+    if on_gpus:
+        time.sleep(_CPU_SPAN_S)  # the share of a CPU is measured over a span of time
+        sweep = host.sweep(wanted, 0, frozenset())
+    events: list[Event] = [session, *reading.devices, *readings, *processes, *pools, sweep.readings]
+    troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
+    return events, troubles
+
+
+def table(events: Iterable[Event]) -> Iterator[str]:
+    """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
+    found = list(events)
+    readings, pools = _of(DeviceReading, found), _of(Allocator, found)
+    yield from _aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
+    yield ""
+    yield from _aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
+    if pools:
+        yield ""
+        yield from _aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
+    for reading in readings:
+        yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
+
+
+def _of(kind: type[E], events: Sequence[Event]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+_GPU_HEADINGS = ["GPU", "NAME", "USED", "FREE", "TOTAL", "UTIL", "MEM-BW", "POWER", "TEMP"]
+
+
+def _gpus(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterator[list[str]]:
+    devices = {device.index: device for device in _of(Device, events)}
+    for reading in readings:
+        device = devices[reading.index]
+        yield [
+            str(reading.index),
+            safe(device.name),
+            format_short(reading.used),
+            format_short(reading.free),
+            format_short(device.total),
+            _figure(reading.utilisation, "%"),
+            _figure(reading.bandwidth, "%"),
+            _figure(reading.power_w, "W"),
+            _figure(reading.temperature_c, "°C"),
+        ]
+
+
+_PROCESS_HEADINGS = ["GPU", "PID", "USER", "GPU-MEM", "%SM", "%GMBW", "%CPU", "HOST-MEM", "COMMAND"]
+
+
+def _processes(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterator[list[str]]:
+    processes = {process.pid: process for process in _of(Process, events)}
+    figures = {figure.pid: figure for sweep in _of(ProcessReadings, events) for figure in sweep.processes}
+    for reading in readings:
+        for share in reading.processes:
+            process, figure = processes.get(share.pid), figures.get(share.pid)
+            yield [
+                str(reading.index),
+                str(share.pid),
+                safe(process.user) if process else UNKNOWN,
+                format_short(share.used),
+                _figure(share.sm),
+                _figure(share.bandwidth),
+                _figure(figure.cpu if figure else None),
+                format_short(figure.rss if figure else None),
+                safe(shlex.join(process.command)) if process else UNKNOWN,
+            ]
+
+
+_POOL_HEADINGS = ["PID", "POOL OF", "TF-USE", "PEAK", "TF-POOL", "LIMIT", "ALLOCS", "READ"]
+
+
+def _pool(reading: Allocator) -> list[str]:
+    sizes = [format_short(size) for size in (reading.in_use, reading.peak, reading.pool, reading.limit)]
+    return [str(reading.pid), safe(reading.device), *sizes, _figure(reading.allocations), FROM_OUTSIDE]
+
+
+def _figure(value: float | None, unit: str = "") -> str:
+    return UNKNOWN if value is None else f"{value:.0f}{unit}"
+
+
+def _aligned(rows: list[list[str]], left: set[int]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

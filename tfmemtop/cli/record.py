@@ -1,0 +1,122 @@
+"""Run a command without a screen and record what happens.
+
+usage: tfmemtop record [OPTIONS] [-o FILE] -- COMMAND…
+example: tfmemtop record -- python train.py
+
+Without -o the recording is kept with those of all sessions; tfmemtop ls lists them. A FILE whose name ends in .jsonl
+becomes plain text, any other is compressed.
+
+The command keeps its own terminal, pipes and files. When it ends, a summary is printed to stderr. The exit
+code is that of the command. See also: tfmemtop help recordings.
+"""
+
+import asyncio
+import os
+import resource
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import (
+    RunArguments,
+    add_alert_options,
+    add_export_options,
+    add_run_options,
+    file_of_a_rank,
+)
+from tfmemtop.cli.launching import file_for, make_launch, with_sizes
+from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.recorded import told
+from tfmemtop.cli.saying import say
+from tfmemtop.engine.record import record
+from tfmemtop.events import RunEnd
+from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.events.recording.errors import lines_left_out, recording_text
+from tfmemtop.events.unstarted import StartError
+from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.failure import no_summary
+from tfmemtop.filenames import of_rank
+from tfmemtop.findings.ending import ending
+from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.placement import placement
+from tfmemtop.reports.summary import summarise
+
+
+class Arguments(RunArguments):
+    """The options of any run, and the file to record to."""
+
+    output: Path | None = None
+
+
+def declare(parser: Parser) -> None:
+    """Declare the options of a run, and the file."""
+    parser.trailing = Trailing.NEEDED
+    add_run_options(parser)
+    add_alert_options(parser)
+    add_export_options(parser)
+    group = parser.add_argument_group("for the recording")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=file_of_a_rank,
+        help="the file to record to; %%j, %%h and %%r in its name become job, host and rank",
+    )
+
+
+def run(arguments: Arguments) -> int:
+    """Run the script, print a summary on stderr, and return the script's exit code, or 128+n for signal n.
+
+    Raises:
+        Refusal: the script cannot be started, or the file cannot be recorded to.
+    """
+    output, remarks = file_for(arguments.output)
+    arguments.record = output
+    launch = make_launch(arguments, arguments.command, with_sizes(arguments))
+    try:
+        done = asyncio.run(record(launch, output))
+    except StartError as error:
+        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
+    except (RecordingError, ValueError) as error:
+        raise Refusal(unusable(error)) from error
+    lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
+    failures = [*done.failed_alerts, *done.failed_exports]
+    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
+    place = placement(os.environ)
+    # The output of all ranks goes to one place, so each rank prints one line, which contains its name.
+    for line in [of_rank(place, lines)] if place and place.among_others else lines:
+        say(line)
+    if done.end.signal is not None:
+        if "SLURM_STEP_ID" in os.environ:
+            _end_by(done.end.signal)
+        return SIGNALLED + done.end.signal
+    return done.end.exit_code or 0
+
+
+def _end_by(number: int) -> None:
+    """End this process by the signal that ended the script, so that Slurm reports that signal."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the script's own core is enough
+    with suppress(OSError):  # the handler of KILL cannot be set, and need not be
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+
+
+def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: int) -> list[str]:
+    """Return lines about a run that has ended, and about its recording at *path*.
+
+    *readings* is the number of readings that were taken. *trouble* is why the recording is incomplete, if it is.
+    """
+    try:
+        recording = read(path)
+        lines = summarise(told(recording), readings)
+        if recording.damaged:
+            lines.append(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
+    except RecordingError:
+        # Nothing can be read back from a device such as /dev/null, or if the disk was full from the start.
+        lines = [ending(end.ending)]
+    except Exception as error:  # the run's exit code matters more than its summary
+        lines = [ending(end.ending), no_summary(error)]
+    return [*lines, usage.incomplete(recording_text(trouble)) if trouble else usage.recorded_in(str(path))]

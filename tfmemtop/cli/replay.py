@@ -1,0 +1,51 @@
+"""Show the screens of a recording: pause, step, seek, change the speed.
+
+usage: tfmemtop replay [FILE] [OPTIONS]
+example: tfmemtop replay run.jsonl
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The keys are in
+tfmemtop help keys.
+"""
+
+import os
+
+from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli.arguments import ScreenArguments, add_screen_options
+from tfmemtop.cli.known_sessions import recording_of
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.saying import say
+from tfmemtop.cli.screen import terminal_size
+from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.events.recording.errors import recording_text
+
+
+class Arguments(ScreenArguments):
+    """``file`` is the recording."""
+
+    file: str | None = None
+
+
+def declare(parser: Parser) -> None:
+    """Declare the recording, and the options of the screen."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
+    add_screen_options(parser)
+
+
+def run(arguments: Arguments) -> int:
+    """Show the recording until the user leaves the screen; return the screen's exit code.
+
+    Raises:
+        Refusal: the recording cannot be read, or there is no terminal to show it on.
+    """
+    path = recording_of(arguments.file)
+    try:
+        read(path)  # fails early: before anything is drawn, and before the import that takes longest
+        terminal_size()
+        from tfmemtop.ui.main import run_replay
+
+        outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
+    except RecordingError as error:
+        raise Refusal(recording_text(error)) from error
+    if outcome.trouble:
+        say(usage.screen_failed(outcome.trouble))
+    return outcome.exit_code

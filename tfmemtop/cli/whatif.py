@@ -1,0 +1,83 @@
+"""Predict what other settings would do to a recorded run, by replaying its allocations.
+
+usage: tfmemtop whatif [FILE] [--device DEVICE] [--json]
+example: tfmemtop whatif run.jsonl
+
+FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
+
+The allocations of the run's first steps are replayed in TensorFlow's own allocator, with growth on and off and under
+many limits. The replay runs on this machine and needs no GPU. --device chooses one of several logical devices.
+"""
+
+import msgspec
+
+from tfmemtop.cli import Refusal
+from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.recorded import fold, no_run, numbered
+from tfmemtop.cli.saying import tell, tell_json
+from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
+from tfmemtop.experiments.whatif.cards import cards
+from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.reports.whatif_text import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
+from tfmemtop.state import State, apply
+from tfmemtop.state.holder_choice import missing
+from tfmemtop.state.no_holders import unused_probe
+from tfmemtop.state.predicted import predicted
+
+
+class Arguments(BaseArguments):
+    """``file`` is the recording, as ``FILE`` or ``FILE:N``.
+
+    ``device`` is a logical device; ``None`` means all that were recorded.
+    """
+
+    file: str | None = None
+    device: str | None = None
+    json: bool = False
+
+
+def declare(parser: Parser) -> None:
+    """Declare the recording and the form of the report."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    group = add_json_option(parser)
+    group.add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
+
+
+def run(arguments: Arguments) -> int:
+    """Print what would happen with other settings; return 0.
+
+    Raises:
+        Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
+    """
+    path, number = numbered(arguments.file)
+    state = fold(path, number)
+    if state.run is None or number not in (None, state.run.run):
+        raise no_run(path, number)
+    _replay(state)
+    views = predicted(state, arguments.device)
+    if not views:
+        untraced = NO_TRACE_OUTSIDE if state.run.outside else no_trace(unused_probe(state), missing(state))
+        raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
+    if arguments.json:
+        tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))
+    else:
+        tell(page(views, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
+    return 0
+
+
+def _replay(state: State) -> None:
+    """Replay the allocations that were not, or could not be, replayed during the run.
+
+    Raises:
+        Refusal: the replay failed.
+    """
+    for pool in list(traced(state)):
+        known = predicted(state, pool.device)
+        here = pool.here()
+        if here is None or any(view.pid == pool.pid and not view.replayed.is_missing for view in known):
+            continue
+        try:
+            apply(state, ask(here))
+        except Unanswered as error:
+            raise Refusal(unanswered(error.last_line)) from error

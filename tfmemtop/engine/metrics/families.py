@@ -1,0 +1,312 @@
+"""Makes the metrics for Prometheus, each with its samples, from the state. Pure.
+
+The texts that explain the metrics are in ``words/metrics.py``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from tfmemtop.engine.metrics.files import session_labels
+from tfmemtop.events import DeviceReading
+from tfmemtop.events.device_names import is_pinned
+from tfmemtop.findings.finding import DeviceFinding, Finding
+from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.rules import findings
+from tfmemtop.state import State
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.in_effect import in_effect
+from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.model import DeviceState, RunState
+from tfmemtop.state.steps import pace
+from tfmemtop.state.views import AllocatorRow, allocators
+
+HELP = {
+    "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
+    "in_use_high_bytes": "Highest memory in use since this reader's last scrape; in a file, of the last two minutes.",
+    "pool_bytes": "Memory that TensorFlow's allocator has taken for its pool.",
+    "peak_bytes": "Highest memory in use since the process began, by TensorFlow's own count.",
+    "limit_bytes": "The pool's limit.",
+    "largest_free_bytes": "Largest free piece of the pool, by the newest map of it.",
+    "context_bytes": "CUDA context of the run's processes on the GPU.",
+    "context_exact": "1 if the context was measured, 0 if it is the usual figure.",
+    "outside_bytes": "Memory of the run's processes on the GPU that is neither context nor pool.",
+    "process_total_bytes": "Memory that the run's processes hold on the GPU, by the driver.",
+    "device_info": "The GPU's index and name.",
+    "device_memory_total_bytes": "Memory of the GPU.",
+    "device_memory_reserved_bytes": "Memory of the GPU that the driver keeps for itself.",
+    "device_memory_used_bytes": "Memory of the GPU that all processes use, without what the driver keeps for itself.",
+    "device_memory_free_bytes": "Free memory of the GPU.",
+    "device_utilization_ratio": "Share of the time in which a kernel ran on the GPU.",
+    "device_memory_bandwidth_ratio": "Share of the time in which the GPU's memory was read or written.",
+    "device_power_watts": "Power that the GPU draws.",
+    "device_temperature_celsius": "Temperature of the GPU.",
+    "running": "1 while the run goes on, 0 once it has ended.",
+    "run_start_time_seconds": "When the run began, in seconds since 1970.",
+    "steps_total": "Steps of the run: calls of its busiest tf.function, times the steps of one call where known.",
+    "out_of_memory_total": "Allocations of the run that failed for good.",
+    "finding": "How many findings of this kind hold now; tfmemtop help findings explains them.",
+    "run_info": "The run: its user, versions and settings.",
+}
+"""The help texts, by the metric's name without the prefix that all names have."""
+
+
+Place = tuple[str, str]
+"""The UUID of a GPU (empty for the CPU), and the name of TensorFlow's logical device."""
+
+PREFIX = "tfmemtop_"
+
+_TOGETHER_S = 5.0
+"""Ended processes whose last readings are at most this many seconds apart existed at the same time."""
+
+
+RUN_LABELS = ("host", "run", "job", "rank")
+GPU_LABELS = ("host", "uuid", "run", "job", "rank")
+POOL_LABELS = ("host", "uuid", "device", "run", "job", "rank")
+CARD_LABELS = ("host", "uuid", "job", "rank")
+
+LABELS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes", "largest_free_bytes"),
+        POOL_LABELS,
+    ),
+    **dict.fromkeys(("context_bytes", "context_exact", "outside_bytes", "process_total_bytes"), GPU_LABELS),
+    "device_info": (*CARD_LABELS, "index", "name"),
+    **dict.fromkeys(
+        (
+            *("device_memory_total_bytes", "device_memory_used_bytes", "device_memory_free_bytes"),
+            *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
+            *("device_power_watts", "device_temperature_celsius"),
+        ),
+        CARD_LABELS,
+    ),
+    "running": RUN_LABELS,
+    "run_start_time_seconds": RUN_LABELS,
+    "steps_total": RUN_LABELS,
+    "out_of_memory_total": RUN_LABELS,
+    "finding": (*POOL_LABELS, "key", "severity"),
+    "run_info": (*RUN_LABELS, "user", "version", "tensorflow", "growth", "allocator"),
+}
+"""The labels of each metric, in the order in which the answer has them."""
+
+
+def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Metric]:
+    """Return all metrics that have a sample now.
+
+    *highs* are the highest bytes in use since the reader last read the metrics. With *last*, the allocators of ended
+    processes keep their last figures; this is for the file that is written at a run's end.
+    """
+    common = session_labels(state.session)
+    made = _Families(common)
+    for device in state.devices.values():
+        _card(made, device)
+    if run := state.run:
+        made.common = common | {"run": str(run.run)}
+        _pools(made, state, _pools_of_run(state), highs, last=last)
+        _parts(made, state)
+        _run(made, state, run)
+    _findings(made, state)
+    return list(made.found.values())
+
+
+class _Found(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def text_of(found: Iterable[Metric]) -> bytes:
+    """Return the families *found* in Prometheus's text format."""
+    return generate_latest(_Found(found))
+
+
+class _Families:
+    """Families by name. A family is made when its first sample is added."""
+
+    def __init__(self, common: dict[str, str]) -> None:
+        self.common = common
+        self.found: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+
+    def add(self, name: str, value: float | None, /, **labels: str) -> None:
+        """Add a sample of the metric *name*, unless its *value* is ``None``."""
+        if value is None:
+            return
+        names = [label for label in LABELS[name] if label not in ("job", "rank") or self.common[label]]
+        family = self.found.get(name)
+        if family is None:
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            family = self.found[name] = kind(PREFIX + name, HELP[name], labels=names)
+        given = self.common | labels
+        # What is no text, such as a file's name in another encoding, cannot be sent.
+        family.add_metric([given.get(label, "").encode(errors="replace").decode() for label in names], value)
+
+
+def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[AllocatorRow]]:
+    """Return the allocators by their place. Several processes may have an allocator each on the same GPU."""
+    found: dict[Place, list[AllocatorRow]] = {}
+    for row in rows:
+        found.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
+    return found
+
+
+def running_pools(state: State) -> list[AllocatorRow]:
+    """Return the allocators of the newest run's processes that have not ended."""
+    return [row for row in _pools_of_run(state) if not row.ended]
+
+
+def _pools_of_run(state: State) -> list[AllocatorRow]:
+    return [row for row in allocators(state) if of_run(state, row.pid) and not is_pinned(row.device)]
+
+
+def place_of(state: State, pid: int, device: str) -> Place:
+    """Return the place of the logical *device* of process *pid*."""
+    physical = device_of(state, pid, device)
+    return (physical.info.uuid if physical else ""), device
+
+
+def _pools(made: _Families, state: State, rows: list[AllocatorRow], highs: Mapping[Place, int], *, last: bool) -> None:
+    for place, all_rows in places(state, rows).items():
+        labels = dict(zip(("uuid", "device"), place, strict=True))
+        living = [row for row in all_rows if not row.ended]
+        newest = living or _together(state, all_rows)
+        told = newest if last else living
+        used = _sum(told, lambda row: row.in_use)
+        made.add("in_use_bytes", used, **labels)
+        if used is not None:
+            made.add("in_use_high_bytes", max(used, highs.get(place, 0)), **labels)
+        made.add("pool_bytes", _sum(told, lambda row: row.pool), **labels)
+        made.add("peak_bytes", max((row.peak for row in all_rows if row.peak is not None), default=None), **labels)
+        made.add("limit_bytes", _sum(newest, lambda row: row.limit), **labels)
+        made.add("largest_free_bytes", _largest_free(state, told), **labels)
+
+
+def _together(state: State, rows: list[AllocatorRow]) -> list[AllocatorRow]:
+    """Return those allocators of ended processes that still existed at the end of the last process."""
+    times = [_read_at(state, row) for row in rows]
+    return [row for row, t in zip(rows, times, strict=True) if t >= max(times) - _TOGETHER_S]
+
+
+def _read_at(state: State, row: AllocatorRow) -> float:
+    hooked = state.processes[row.pid].hooked
+    return hooked.allocators[row.device].t if hooked else 0.0
+
+
+def _sum(rows: list[AllocatorRow], figure: Callable[[AllocatorRow], int | None]) -> int | None:
+    sizes = [figure(row) for row in rows]
+    return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
+
+
+def _largest_free(state: State, rows: list[AllocatorRow]) -> int | None:
+    found = []
+    for row in rows:
+        hooked = state.processes[row.pid].hooked
+        pool = hooked.pools.get(row.device) if hooked else None
+        if pool and pool.map and not pool.map.is_missing:
+            found.append(pool.map.largest_free)
+    return max(found, default=None)
+
+
+def _parts(made: _Families, state: State) -> None:
+    """Add what the run's processes hold on each GPU, and its parts outside the pools.
+
+    These parts and the pools add up to the total.
+    """
+    by_gpu: dict[int, list[Account]] = {}
+    ending: set[int] = set()
+    for pid, process in state.processes.items():
+        if of_run(state, pid) and not process.gone:
+            for account in accounts(state, pid):
+                by_gpu.setdefault(account.gpu, []).append(account)
+                if process.hooked and process.hooked.ended:
+                    ending.add(account.gpu)  # its pools are gone, but the driver does not report that yet
+    for index, found in sorted(by_gpu.items()):
+        uuid = _uuid(state, index)
+        made.add("process_total_bytes", _all(one.total for one in found), uuid=uuid)
+        if index in ending:
+            continue
+        context = _all(one.context for one in found)
+        made.add("context_bytes", context, uuid=uuid)
+        if context is not None:
+            made.add("context_exact", float(all(one.context_exact for one in found)), uuid=uuid)
+        made.add("outside_bytes", _all(one.outside for one in found), uuid=uuid)
+
+
+def _all(sizes: Iterable[int | None]) -> int | None:
+    known = list(sizes)
+    return None if None in known else sum(size for size in known if size is not None)
+
+
+def _card(made: _Families, device: DeviceState) -> None:
+    info, reading = device.info, device.reading
+    made.add("device_info", 1, uuid=info.uuid, index=str(info.index), name=info.name)
+    made.add("device_memory_total_bytes", info.total, uuid=info.uuid)
+    made.add("device_memory_reserved_bytes", info.reserved, uuid=info.uuid)
+    for name, value in _read(reading) if reading else ():
+        made.add(name, value, uuid=info.uuid)
+
+
+def _read(reading: DeviceReading) -> Iterator[tuple[str, float | None]]:
+    yield "device_memory_used_bytes", reading.used
+    yield "device_memory_free_bytes", reading.free
+    yield "device_utilization_ratio", _ratio(reading.utilisation)
+    yield "device_memory_bandwidth_ratio", _ratio(reading.bandwidth)
+    yield "device_power_watts", reading.power_w
+    yield "device_temperature_celsius", reading.temperature_c
+
+
+def _ratio(percent: int | None) -> float | None:
+    return None if percent is None else percent / 100
+
+
+def _run(made: _Families, state: State, run: RunState) -> None:
+    made.add("running", float(run.going))
+    if state.session:
+        made.add("run_start_time_seconds", round(state.session.started + run.started, 3))
+    steps = pace(run.steps, state.now) if run.steps else None
+    made.add("steps_total", steps.count if steps else 0)
+    made.add("out_of_memory_total", run.out_of_memory)
+    settings = in_effect(run)
+    hellos = [p.hooked.hello.tensorflow for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
+    made.add(
+        "run_info",
+        1,
+        user=state.session.user if state.session else "",
+        version=state.session.version if state.session else "",
+        tensorflow=next((version for version in hellos if version), ""),
+        growth=",".join(sorted({True: "on", False: "off"}[growth] for growth in settings.growths)),
+        allocator=",".join(settings.allocators),
+    )
+
+
+def _findings(made: _Families, state: State) -> None:
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for finding in findings(state):
+        place = finding.place if isinstance(finding, DeviceFinding) else None
+        uuid, device = (_uuid(state, place.gpu), place.device or "") if place else ("", "")
+        one = key_of(finding), finding.severity.name.lower(), uuid, device
+        counts[one] = counts.get(one, 0) + 1
+    for (key, severity, uuid, device), count in counts.items():
+        made.add("finding", count, key=key, severity=severity, uuid=uuid, device=device)
+
+
+def key_of(finding: Finding) -> str:
+    """Return the name of the finding's kind, such as ``fragmented_pool``; for a notice, such as ``notice_gpu_lost``."""
+    if isinstance(finding, Noticed):
+        kind = finding.notice.kind
+        return f"notice_{kind.value}" if kind else "notice"
+    return snake(type(finding).__name__)
+
+
+def snake(name: str) -> str:
+    """Return ``FragmentedPool`` as ``fragmented_pool``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def _uuid(state: State, index: int | None) -> str:
+    device = None if index is None else state.devices.get(index)
+    return device.info.uuid if device else ""

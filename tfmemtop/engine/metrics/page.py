@@ -1,0 +1,91 @@
+"""The page that Prometheus reads."""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from tfmemtop.engine.metrics.families import text_of
+from tfmemtop.engine.metrics.watched import Watched
+
+PATH = "/metrics"
+PATIENCE_S = 10
+"""Seconds for which a connection may be silent."""
+THREADS = 200
+"""While the process has more threads than this, no connection is accepted. Each connection has a thread."""
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = PATIENCE_S
+    wbufsize = -1  # one packet instead of five
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing about a request."""
+
+
+class Page(ThreadingWSGIServer):
+    """The server that answers on *listener* with the metrics of *watched*, and with nothing else.
+
+    If an answer cannot be made, *failed* is called with the exception, in the thread of the request.
+    """
+
+    def __init__(self, listener: socket.socket, watched: Watched, failed: Callable[[Exception], None]) -> None:
+        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_name, self.server_port = listener.getsockname()[:2]
+        self.setup_environ()
+        self.set_app(self._answer)
+        self._watched = watched
+        self._failed = failed
+        self._turn = threading.Lock()
+        self._closed = False
+
+    def serve(self) -> None:
+        """Serve connections until :meth:`close`."""
+        with self.socket:
+            while not self._closed:
+                self.handle_request()
+
+    def close(self) -> None:
+        """Close the port. This does not wait, and may be called in any thread."""
+        self._closed = True
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # so that the thread that waits for a connection goes on
+
+    def verify_request(self, request: object, client_address: object) -> bool:
+        return threading.active_count() <= THREADS
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Write nothing: a reader may close its connection at any time."""
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]) -> Any:
+        status, content = self._content(environ)
+        kind = CONTENT_TYPE_LATEST if status.startswith("200") else "text/plain"
+        start_response(status, [("Content-Type", kind)])
+        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else content or status.encode()]
+
+    def _content(self, environ: dict[str, Any]) -> tuple[str, bytes]:
+        """Return the status of the answer, and the metrics if they are asked for."""
+        method = environ["REQUEST_METHOD"]
+        if environ["PATH_INFO"] != PATH:
+            return "404 Not Found", b""
+        if method == "HEAD":  # no reader of the highs
+            return "200 OK", b""
+        if method != "GET":
+            return "405 Method Not Allowed", b""
+        try:
+            # Two readers on one machine with the same User-Agent can use ?scraper=a and ?scraper=b as their names.
+            named = parse_qs(environ["QUERY_STRING"]).get("scraper", [""])[0]
+            reader = environ["REMOTE_ADDR"], environ.get("HTTP_USER_AGENT", ""), named
+            with self._turn:  # one thread at a time makes a text: the others of the process need Python's lock too
+                return "200 OK", text_of(self._watched.look(reader))
+        except Exception as error:
+            self._failed(error)
+            return "500 Internal Server Error", b""

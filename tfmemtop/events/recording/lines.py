@@ -1,0 +1,74 @@
+"""Reads the lines of a recording's file, compressed or not, and the place where each ends."""
+
+import io
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from tfmemtop.events.recording.chunks import GZIP, Member, chunks
+from tfmemtop.events.recording.header import LONGEST_LINE
+
+_PIECE = 256 * 1024  # bytes of text decompressed at once
+
+
+class Place(NamedTuple):
+    """A place in a recording: the byte ``offset`` in its file, and ``skip`` bytes in the text that begins there."""
+
+    offset: int
+    skip: int = 0
+
+
+BEGINNING = Place(0)
+DAMAGED = b"?\n"
+"""A line that is not an event."""
+
+
+class Lines:
+    """An iterable of the lines with their newlines. Each line is read when it is requested.
+
+    ``place`` is the place after the newest line. If a line is longer than any event, or compressed text breaks off,
+    :data:`DAMAGED` is in its place.
+    """
+
+    def __init__(self, file: BinaryIO, start: Place = BEGINNING) -> None:
+        self._file = file
+        self.place = start
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        if self._file.read(len(GZIP)) == GZIP:
+            yield from self._of_members()
+        else:
+            self._file.seek(self.place.offset)
+            for line, size in _lines(self._file):
+                self.place = Place(self.place.offset + size)
+                yield line
+
+    def _of_members(self) -> Iterator[bytes]:
+        following: int | None = self.place.offset
+        size = self._file.seek(0, os.SEEK_END)
+        while following is not None and following < size:
+            offset, skip = self.place = Place(following, self.place.skip if following == self.place.offset else 0)
+            member = Member(self._file, offset)
+            text = io.BufferedReader(member, _PIECE)
+            text.read(skip)
+            for line, length in _lines(text):
+                skip += length
+                self.place = Place(offset, skip)
+                yield line
+            following = member.end
+            if member.damaged:
+                yield DAMAGED
+                following = next((chunk.offset for chunk in chunks(self._file, offset + 1)), None)
+
+
+def _lines(text: BinaryIO | io.BufferedReader) -> Iterator[tuple[bytes, int]]:
+    """Yield each line, and its number of bytes in *text*."""
+    while line := text.readline(LONGEST_LINE):
+        size = len(line)
+        if size == LONGEST_LINE and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = text.readline(LONGEST_LINE)
+                size += len(line)
+            line = DAMAGED
+        yield line, size

@@ -1,0 +1,298 @@
+"""Reads recordings lazily, one line at a time, and leaves out damaged lines."""
+
+import math
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
+from tfmemtop.events.recording.chunks import GZIP, Chunk, chunks
+from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
+from tfmemtop.events.recording.header import LONGEST_LINE, header_of
+from tfmemtop.events.recording.lines import BEGINNING, Lines, Place
+from tfmemtop.events.recording.outline import outlined
+from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
+from tfmemtop.units import MIB
+
+_PIECE = 64 * 1024  # bytes read at once from the end
+_TAIL = 4 * MIB  # bytes
+_LAST = 1000  # lines; it is certain enough that one of them is not damaged
+_ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
+_TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place to begin to read, at second ``t`` of the session. ``so_far`` are the earlier events that are needed."""
+
+    t: float
+    place: Place
+    so_far: list[Event]
+
+
+@dataclass
+class Recording:
+    """A recording whose first line could be read.
+
+    ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left out so far: lines that
+    could not be decoded, and lines of types that are unknown to this tfmemtop. ``place`` is the place in the file after
+    the event that this pass returned last.
+    """
+
+    path: Path
+    session: Session
+    damaged: int = 0
+    unknown: int = 0
+    place: Place = BEGINNING
+    _chunks: list[Chunk] | None = field(default=None, repr=False)
+
+    def events(self, start: Place = BEGINNING) -> Iterator[Event]:
+        """Yield all events in order, the session first, or the events from *start* on.
+
+        Each event is read when it is requested.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        self.damaged = self.unknown = 0
+        self.place = start
+        try:
+            with self.path.open("rb") as file:
+                lines = Lines(file, start)
+                for line in lines:
+                    event = self._event(line)
+                    if event is not None:
+                        self.place = lines.place
+                        yield event
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def start_before(self, t: float) -> Start | None:
+        """Return the last place to begin to read that is not later than *t* seconds.
+
+        ``None`` means the beginning of the file.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                for chunk in reversed(self._index(file)):
+                    if chunk.t > t:
+                        continue
+                    lines = Lines(file, Place(chunk.offset))
+                    told = repeated(SO_FAR, next(iter(lines), b""))
+                    if told is not None:
+                        place = lines.place
+                        so_far = told.events
+                        for offset, times in told.elsewhere.items():
+                            so_far += self._told_once(file, offset, times)
+                        return Start(chunk.t, place, sorted(so_far, key=lambda event: event.t))
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return None
+
+    def outline(self, start: float, end: float) -> Iterator[Event]:
+        """Yield all events in order, but with fewer readings outside *start* to *end* seconds.
+
+        Only a part of a compressed recording is read for this, and ``damaged`` counts the lines in that part.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                index = self._index(file)
+                if index[:1] != [Chunk(0, 0.0)]:  # the beginning of the recording is not in a chunk
+                    yield from outlined(self.events(), start, end)
+                    return
+                self.damaged = self.unknown = 0
+                for chunk, following in zip(index, [*index[1:], None], strict=True):
+                    apart = following is not None and not (chunk.t <= end and following.t >= start)
+                    told = self._outline_before(file, following) if following is not None and apart else None
+                    if told is None:
+                        told = outlined(self._of_chunk(file, chunk), start, end)
+                    yield from told
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _index(self, file: BinaryIO) -> list[Chunk]:
+        if self._chunks is None:
+            self._chunks = list(chunks(file))
+        return self._chunks
+
+    def _outline_before(self, file: BinaryIO, chunk: Chunk) -> Iterable[Event] | None:
+        for _, line in zip(range(2), Lines(file, Place(chunk.offset)), strict=False):
+            if (told := repeated(OUTLINE, line)) is not None:
+                return told.events
+        return None
+
+    def _told_once(self, file: BinaryIO, offset: int, times: set[float]) -> Iterator[Event]:
+        """Yield the events of these *times* with ``once``, in the chunk that begins at the byte *offset*."""
+        lines = Lines(file, Place(offset))
+        for line in lines:
+            if lines.place.offset != offset:
+                return
+            if line.startswith(_ONCE) and (event := _decode(line)) is not None and event.t in times:
+                yield event
+
+    def _of_chunk(self, file: BinaryIO, chunk: Chunk) -> Iterator[Event]:
+        lines = Lines(file, Place(chunk.offset))
+        for line in lines:
+            if lines.place.offset != chunk.offset:
+                return
+            event = self._event(line)
+            if event is not None:
+                yield event
+
+    def tail(self, *kinds: type[Event]) -> Iterator[Event]:
+        """Yield the events of these *kinds* from the recording's end.
+
+        From a compressed recording: those that its last chunk repeats from before, and then those in that chunk. From a
+        plain recording: those in its last megabytes.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        start = self.start_before(math.inf)
+        wanted = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in kinds)
+        if start is not None:
+            yield from (event for event in start.so_far if isinstance(event, kinds))
+        try:
+            with self.path.open("rb") as file:
+                for line in Lines(file, start.place if start else _near_end(file)):
+                    if line.startswith(wanted) and (event := _decode(line)) is not None:
+                        yield event
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def duration(self) -> float:
+        """Return the seconds from the session's beginning to the last event. It is searched from the file's end.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                packed = file.read(len(GZIP)) == GZIP
+                last = self._last_packed(file) if packed else self._last_plain(file)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return self.session.t if last is None else last
+
+    def _last_packed(self, file: BinaryIO) -> float | None:
+        size, span = file.seek(0, os.SEEK_END), 16 * _PIECE
+        while True:
+            start = max(0, size - span)
+            for chunk in reversed(list(chunks(file, start))):
+                if (last := self._last_of(Lines(file, Place(chunk.offset)))) is not None:
+                    return last
+            if start == 0:  # no chunks of tfmemtop: another program has compressed the file
+                last = None
+                for event in self.events():
+                    last = event.t
+                return last
+            span *= 8
+
+    def _last_plain(self, file: BinaryIO) -> float | None:
+        size, span = file.seek(0, os.SEEK_END), _PIECE
+        while True:
+            start = file.seek(max(0, size - span))
+            lines = file.read(span).split(b"\n")
+            # The first line is likely cut, unless the piece begins at the file's beginning.
+            if (last := self._last_of(lines if start == 0 else lines[1:])) is not None:
+                return last
+            if start == 0 or span >= 2 * LONGEST_LINE:
+                return None
+            span *= 8
+
+    def _last_of(self, lines: Iterable[bytes]) -> float | None:
+        for line in reversed(deque(lines, _LAST)):
+            event = None if is_repeat(line) else _decode(line)
+            if event is not None:
+                return event.t
+        return None
+
+    def _event(self, line: bytes) -> Event | None:
+        if not line.strip() or is_repeat(line):
+            return None
+        event = _decode(line)
+        if event is None and line.endswith(b"\n"):  # without a newline, the writer was killed or still writes the line
+            if _is_unknown(line):
+                self.unknown += 1
+            else:
+                self.damaged += 1
+        return event
+
+    def _unreadable(self, error: OSError) -> RecordingError:
+        return RecordingError(Trouble.UNREADABLE, self.path, reason_of(error))
+
+
+def _near_end(file: BinaryIO) -> Place:
+    """Return the place of the last megabytes in a plain file.
+
+    In a compressed file, return its beginning, since no other place is known.
+    """
+    if file.read(len(GZIP)) == GZIP:
+        return BEGINNING
+    return Place(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+
+
+def first_line(file: BinaryIO) -> bytes:
+    """Return the first line of a recording's file."""
+    return next(iter(Lines(file)), b"")
+
+
+def read(path: str | os.PathLike[str]) -> Recording:
+    """Open a recording and read its session; :meth:`Recording.events` reads the rest.
+
+    Raises:
+        RecordingError: the file cannot be read, is not a recording, or was written by a newer tfmemtop.
+    """
+    path = Path(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise RecordingError(Trouble.NO_FILE, path)
+        with path.open("rb") as file:
+            line = first_line(file)
+            is_empty = file.seek(0, os.SEEK_END) == 0
+    except (OSError, ValueError) as error:
+        raise RecordingError(Trouble.UNREADABLE, path, reason_of(error)) from error
+    header = header_of(line)
+    if header is None:
+        raise RecordingError(Trouble.EMPTY if is_empty else Trouble.NO_RECORDING, path)
+    if header.format != FORMAT:
+        raise RecordingError(Trouble.OTHER_FORMAT, path, count=header.format)
+    session = _decode(line)
+    if not isinstance(session, Session):
+        raise RecordingError(Trouble.HEAD_DAMAGED, path)
+    return Recording(path, session)
+
+
+class _Typed(msgspec.Struct):
+    """The field that every event of every version has."""
+
+    type: str
+
+
+_decode_typed = decoder(_Typed)
+
+
+def _decode(line: bytes) -> Event | None:
+    try:
+        return decode_event(line)
+    except Unreadable:
+        return None
+
+
+def _is_unknown(line: bytes) -> bool:
+    try:
+        return _decode_typed(line).type not in _TAGS
+    except Unreadable:
+        return False

@@ -1,0 +1,338 @@
+"""Follows one try by its events, and decides when it is over and what its result is. Pure."""
+
+import math
+from enum import Enum
+from typing import NamedTuple
+
+from tfmemtop.events import (
+    Allocator,
+    Effective,
+    Event,
+    Functions,
+    Hook,
+    HookAbsence,
+    MapMoment,
+    MemoryMap,
+    OutOfMemory,
+    Process,
+    Replayed,
+    Run,
+    RunEnd,
+    StillHeld,
+    Stopping,
+    StoppingPhase,
+)
+from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
+from tfmemtop.units import MIB
+
+UNSEEN_S = 300.0
+"""Seconds that a script may take until TensorFlow uses memory, and from then until the first step is counted."""
+
+PATIENCE_S = 3600.0
+"""Seconds that the first try may take for its steps."""
+
+_SLOWER = 3.0  # a later try has this many times the first try's duration for its steps
+_STALL_S = 1.0  # a stall is at least this long without an allocation: longer than a step's gap, shorter than a wait
+_RETRY_S = 12.0
+"""Seconds that a try gets in addition if an allocation may be waiting: TensorFlow retries for 10 s before it fails."""
+
+_LONGER_S = 30.0  # the most that a try gets in addition, even if allocations wait again and again
+_TOLD_S = 0.5  # the longest time until an event arrives here
+
+_LOST = 0.001
+"""The share of a trace's events that may be missing. A small error does no harm: a try proves every limit anyway."""
+
+_COUNTS_KEPT = 4096
+
+_SPEED_LEAST_S = 1.5  # the speed is not computed from a shorter time
+
+
+class Goal(NamedTuple):
+    """How far the script has to get: a number of seconds since TensorFlow's first use of memory, or a number of steps.
+
+    A step is a call of the ``tf.function`` that is called most often. If Keras makes several steps in one call, each of
+    them counts.
+    """
+
+    seconds: float | None = None
+    steps: int | None = None
+
+
+class Stage(Enum):
+    """How far a try has got."""
+
+    BEFORE_USE = "before_use"  # TensorFlow has not used memory yet
+    UNDER_WAY = "under_way"
+    REACHED = "reached"  # far enough, but an allocation may still be waiting
+
+
+class Progress(NamedTuple):
+    """How far a try has got: ``seconds`` of TensorFlow's use of memory, and ``steps``."""
+
+    stage: Stage
+    goal: Goal
+    seconds: float = 0.0
+    steps: int = 0
+
+
+class _Count(NamedTuple):
+    t: float
+    counted: int
+
+
+class _Speed:
+    """The rate at which a count rises."""
+
+    def __init__(self) -> None:
+        self.counts: list[_Count] = []
+
+    def add(self, t: float, count: int) -> None:
+        self.counts.append(_Count(t, count))
+        if len(self.counts) > _COUNTS_KEPT:
+            del self.counts[::2]
+
+    def within(self, since: float, until: float) -> float | None:
+        counts = [count for count in self.counts if since <= count.t <= until]
+        if len(counts) < 2 or counts[-1].t - counts[0].t < _SPEED_LEAST_S:
+            return None
+        return (counts[-1].counted - counts[0].counted) / (counts[-1].t - counts[0].t) or None
+
+
+class TryWatch:
+    """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
+
+    *first* is the result of the first try, which had all the memory. It shows how long a later try may take and stall.
+    *growth* is the growth of all tries. *traces*: all allocations of this try are recorded.
+    """
+
+    def __init__(
+        self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True, traces: bool = False
+    ) -> None:
+        self.traces = traces
+        self._kind = kind
+        self._growth = growth
+        self._replayed: dict[tuple[int, str], Replayed] = {}
+        self._goal = goal
+        self._expected_stall_s = first.stalled_s if first else math.inf
+        self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
+        self._started = 0.0
+        self._began: float | None = None  # TensorFlow's first use of memory
+        self._changed = 0.0  # the time of the newest reading that differs from the one before
+        self._stalled_s = 0.0  # the sum of all stalls before that
+        self._last: dict[tuple[int, str], Allocator] = {}
+        self._first: dict[tuple[int, str], int] = {}  # the count of allocations in the first reading
+        self._allocated = _Speed()
+        self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
+        self._stepped = _Speed()
+        self._stepped_enough: float | None = None  # when the steps of the goal were first complete
+        self._unmet = -math.inf  # when TensorFlow last found no room; it then retries
+        self._pids: set[int] = set()
+        self._limits: dict[tuple[int, str], int | None] = {}  # the limits of the pools
+        self._effective: dict[tuple[int, str], int | None] = {}  # the limits of the devices, as TensorFlow reports them
+        self._peak: int | None = None
+        self._pool: int | None = None
+        self._failure: OutOfMemory | None = None
+        self._end: RunEnd | None = None
+        self._ended_at: float | None = None
+        self.hook_absence: HookAbsence | None = None
+        """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
+        self.held: StillHeld | None = None
+        """The memory that did not become free after the try; ``None`` if all did."""
+
+    def take(self, event: Event) -> None:
+        """Process the stream's next event."""
+        match event:
+            case Run():
+                self._started = event.t
+            case RunEnd():
+                self._end = event
+                self._ended_at = self._ended_at or event.t
+            case Stopping(phase=StoppingPhase.TERM | StoppingPhase.KILL):
+                self._ended_at = self._ended_at or event.t
+            case Stopping(phase=StoppingPhase.HELD):
+                self.held = event.held
+            case Hook():
+                self._pids.add(event.pid)
+            case Process(hook_absence=HookAbsence() as absence):
+                self.hook_absence = absence
+            case OutOfMemory() if self._failure is None and event.pid in self._pids:
+                self._failure = event
+            case Functions() if event.pid in self._pids:
+                for function in event.functions:
+                    key = event.pid, function.name, function.file, function.line
+                    self._called[key] = function.calls * (function.steps or 1)
+                self._stepped.add(event.t, self._steps)
+                if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
+                    self._stepped_enough = event.t
+            case MemoryMap(moment=MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
+                self._unmet = event.t
+            case Replayed() if self._is_limited(event.pid, event.device):
+                self._replayed[event.pid, event.device] = event
+            case Effective() if self._is_limited(event.pid, event.device):
+                self._effective[event.pid, event.device] = event.limit
+            case Allocator() if self._is_limited(event.pid, event.device):
+                self._read(event)
+            case _:
+                pass
+
+    def _is_limited(self, pid: int, device: str) -> bool:
+        """Return whether the limit of the try is a limit of this pool."""
+        return pid in self._pids and device.startswith(self._kind)
+
+    def over(self, now: float) -> bool:
+        """Return whether the try can end *now*, in seconds of the session."""
+        if self._failure is not None or self._end is not None:
+            return True
+        if self._began is None:
+            return bool(self.hook_absence and not self._pids) or now - self._started > UNSEEN_S
+        if (due := self._due()) is not None:
+            return now >= due + _LONGER_S or now >= max(due + _TOLD_S + self._more(due), self._unmet + _RETRY_S)
+        if self._goal.steps is None:
+            return False
+        stepless = not self._called and now - self._began > UNSEEN_S
+        return stepless or now - self._started > self._patience_s
+
+    def progress(self, now: float) -> Progress:
+        """Return how far the script has got *now*, in seconds of the session."""
+        if self._began is None:
+            return Progress(Stage.BEFORE_USE, self._goal)
+        due = self._due()
+        stage = Stage.REACHED if due is not None and now >= due else Stage.UNDER_WAY
+        return Progress(stage, self._goal, now - self._began, self._steps)
+
+    def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
+        """Return the result of the try under *limit* bytes.
+
+        *complained*: TensorFlow wrote that a pool ran out of memory. *interrupted*: the user ended the try.
+        """
+        over = self._ended_at if self._ended_at is not None else now
+        how = self._outcome(limit, complained, interrupted)
+        replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
+        predicted = replayed.least(self._growth) if replayed else None
+        speed, unit = self._speed(over) if how.passed else (None, "")
+        return Tried(
+            limit=limit,
+            how=how,
+            duration_s=round(over - self._started, 3),
+            peak_in_use=self._peak,
+            pool=self._pool,
+            speed=speed,
+            speed_unit=unit,
+            stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
+            surely=predicted.surely if predicted else None,
+            at_least=predicted.at_least if predicted else None,
+            kept=replayed.kept if replayed else None,
+            traced=self.traces and bool(self._replayed),
+        )
+
+    def _speaking(self) -> Replayed | None:
+        """Return the replay if it is meaningful, else ``None``.
+
+        It is if the run used only one pool, which needed no more memory after the part that was replayed.
+        """
+        if len(self._last) != 1 or len(self._replayed) != 1:
+            return None
+        (replayed,) = self._replayed.values()
+        present = replayed.present
+        too_little = replayed.is_missing or replayed.lost > _LOST * replayed.events
+        if too_little or present is None or replayed.outgrown(self._peak or 0, self._pool):
+            return None
+        return replayed
+
+    def _read(self, event: Allocator) -> None:
+        if event.in_use is None:
+            return
+        if self._began is None:
+            self._began = self._changed = event.t
+        key = event.pid, event.device
+        self._limits[key] = event.limit if event.limit is not None else self._limits.get(key)
+        last, self._last[key] = self._last.get(key), event
+        if last is None or (last.in_use, last.allocations) != (event.in_use, event.allocations):
+            if event.t - self._changed > _STALL_S:
+                self._stalled_s += event.t - self._changed
+            self._changed = event.t
+        self._peak = max(self._peak or 0, event.peak or event.in_use)
+        if event.pool is not None:
+            self._pool = max(self._pool or 0, event.pool, event.peak_pool or 0)
+        if event.allocations is not None:
+            self._first.setdefault(key, event.allocations)
+            made = sum((self._last[key].allocations or 0) - first for key, first in self._first.items())
+            self._allocated.add(event.t, made)
+
+    @property
+    def _steps(self) -> int:
+        return max(self._called.values(), default=0)
+
+    def _due(self) -> float | None:
+        """Return the time at which the goal is reached; ``None`` if it is not known yet."""
+        if self._goal.seconds is not None:
+            return None if self._began is None else self._began + self._goal.seconds
+        return self._stepped_enough
+
+    def _more(self, due: float) -> float:
+        """Return the seconds to wait in addition at *due*.
+
+        They are more than 0 if the run has stalled longer than the first try: an allocation may be waiting for memory.
+        """
+        if self._goal.seconds is None or self._stall(due) <= self._expected_stall_s + _STALL_S:
+            return 0.0
+        return _RETRY_S
+
+    def _stall(self, now: float) -> float:
+        still = now - self._changed
+        return self._stalled_s + (still if still > _STALL_S else 0.0)
+
+    def _speed(self, over: float) -> tuple[float | None, str]:
+        """Return the speed and its unit, from the second half of the time: the first is building and warming up."""
+        middle = ((self._began or self._started) + over) / 2
+        for counted, unit in ((self._stepped, "steps/s"), (self._allocated, "allocations/s")):
+            speed = counted.within(middle, over)
+            if speed is not None:
+                return speed, unit
+        return None, ""
+
+    def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> TryOutcome:
+        if self._failure is not None:
+            out_of_memory = TryOutcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
+            return self._had_less(limit) or out_of_memory
+        end = self._end
+        if end is not None and self._ended_at == end.t:
+            if end.ending.good:
+                return self._unproved(limit) or TryOutcome(result=Result.FINISHED)
+            less = self._had_less(limit) if complained else None
+            return less or TryOutcome(result=Result.ENDED, ending=end.ending, complained=complained)
+        # The run ended because we ended it.
+        if interrupted:
+            return TryOutcome(result=Result.INTERRUPTED)
+        if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
+            took = (self._ended_at or 0.0) - self._started
+            return TryOutcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
+        return self._unproved(limit) or TryOutcome(result=Result.REACHED)
+
+    def _unproved(self, limit: int | None) -> TryOutcome | None:
+        """Return why the try, which ended well, proves nothing about *limit*.
+
+        ``None`` if it proves something, or if the limits of its pools are not known.
+        """
+        if self._began is None:
+            return TryOutcome(result=Result.UNUSED, kind=self._kind)
+        had = self._had()
+        if limit is None or not had or min(had) < limit + MIB:
+            return None
+        return TryOutcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
+
+    def _had_less(self, limit: int | None) -> TryOutcome | None:
+        """Return why the try, which ran out of memory, proves nothing about *limit*: its pool had a smaller limit.
+
+        ``None`` if it proves something.
+        """
+        had = self._had(self._failure.device if self._failure else None)
+        if limit is None or not had or max(had) > limit - MIB:
+            return None
+        return TryOutcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
+
+    def _had(self, device: str | None = None) -> list[int]:
+        """Return the limits of all pools, or of the pools of *device*; empty if not all of them are known."""
+        limits = [known or self._effective.get(key) for key, known in self._limits.items() if device in (None, key[1])]
+        had = [one for one in limits if one is not None]
+        return had if len(had) == len(limits) else []

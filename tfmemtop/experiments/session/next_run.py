@@ -1,0 +1,138 @@
+"""The settings and the command of the next run, and how the keys change them. Pure."""
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from tfmemtop.events import SettingReplayed
+from tfmemtop.experiments.session.not_chosen import NoChoice, NotChosen
+from tfmemtop.limits import HostOwner, Machine, parse_limit
+from tfmemtop.settings import AllocatorName, Growth, Settings
+from tfmemtop.state import State
+
+_GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
+_ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+
+
+COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
+"""The environment variable that turns the garbage collection of TensorFlow's GPU allocator on or off."""
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """What the key R would start: the command and its settings."""
+
+    argv: tuple[str, ...]
+    settings: Settings
+
+    def with_growth_cycled(self) -> "NextRun":
+        """Return the run with the next setting of growth: as the script sets it, on, off, then again the first."""
+        now = _GROWTHS.index(self.settings.growth)
+        return self._set(growth=_GROWTHS[(now + 1) % len(_GROWTHS)])
+
+    def with_allocator_cycled(self, has_gpu: bool) -> "NextRun":
+        """Return the run with the next allocator: as the script sets it, bfc, and with a GPU cuda_malloc_async."""
+        choices = _ALLOCATORS if has_gpu else _ALLOCATORS[:2]
+        now = choices.index(self.settings.allocator) if self.settings.allocator in choices else 0
+        return self._set(allocator=choices[(now + 1) % len(choices)])
+
+    def with_xla_report_toggled(self) -> "NextRun":
+        """Return the run with XLA's report on the contents of its buffers turned on or off."""
+        return self._set(xla_report=not self.settings.xla_report)
+
+    def with_limit(self, text: str, state: State) -> "NextRun":
+        """Return the run with the limit in *text*, such as ``4G`` or ``50%``; if empty, the script sets it.
+
+        Raises:
+            ValueError: *text* is not a size, or the size is more than there is or less than TensorFlow accepts. The
+                subclasses are those of :func:`tfmemtop.limits.parse_limit`.
+        """
+        if not text.strip():
+            return self._set(memory_limit=None, cpu_pool=None)
+        limit = parse_limit(text, _machine(state).whole(self.settings))
+        if self.settings.cpu_pool is not None and not state.devices:
+            # Both options set the size of the CPU pool. The runs can be compared if they use the same one.
+            return self._set(cpu_pool=limit)
+        return self._set(memory_limit=limit)
+
+    def with_replayed(self, row: SettingReplayed, state: State) -> "NextRun":
+        """Return the run with the setting that *row* was replayed with.
+
+        Growth and garbage collection are set only on a machine with GPUs.
+
+        Raises:
+            ValueError: the limit of *row* is more than there is. The subclasses are those of
+                :func:`tfmemtop.limits.parse_limit`.
+        """
+        chosen = self.with_limit("" if row.limit is None else str(row.limit), state)
+        if not state.devices:
+            return chosen
+        others = {name: value for name, value in self.settings.environment.items() if name != COLLECTING}
+        if not row.collects:
+            others[COLLECTING] = "false"
+        return chosen._set(growth="on" if row.growth else "off", environment=others)
+
+    def with_gpus(self, text: str, state: State) -> "NextRun":
+        """Return the run with the GPUs in *text*, such as ``0,2`` or ``none``; if empty, the script chooses them.
+
+        Raises:
+            NotChosen: *text* is not a list of GPUs, or the machine lacks one of them.
+        """
+        words = text.replace(",", " ").split()
+        if not words:
+            return self._set(gpus=None)
+        if words == ["none"]:
+            return self._set(gpus=())
+        if not all(word.isdecimal() for word in words):
+            raise NotChosen(NoChoice.NO_LIST, text)
+        chosen = tuple(dict.fromkeys(int(word) for word in words))
+        missing = [index for index in chosen if index not in state.devices]
+        if missing:
+            raise NotChosen(NoChoice.NO_GPU, str(missing[0]), state.devices)
+        return self._set(gpus=chosen)
+
+    def with_command_line(self, text: str) -> "NextRun":
+        """Return the run with the command line *text*. As in a shell, ``NAME=value`` before it sets a variable.
+
+        Raises:
+            NotChosen: *text* has a quote that is not closed, or contains no command.
+        """
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise NotChosen(NoChoice.UNREADABLE, str(error)) from None
+        environment = {}
+        while words and _ASSIGNMENT.fullmatch(words[0]):
+            name, _, value = words.pop(0).partition("=")
+            environment[name] = value
+        if not words:
+            raise NotChosen(NoChoice.NO_COMMAND)
+        return replace(
+            self, argv=tuple(words), settings=msgspec.structs.replace(self.settings, environment=environment)
+        )
+
+    def command_line(self) -> str:
+        """Return the variables and the command as text that :meth:`with_command_line` can parse."""
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.settings.environment.items()]
+        return " ".join([*variables, shlex.join(self.argv)])
+
+    def _set(self, **values: object) -> "NextRun":
+        return replace(self, settings=msgspec.structs.replace(self.settings, **values))
+
+
+def whole_memory(state: State, settings: Settings) -> int | None:
+    """Return the bytes of which a limit is a share; ``None`` if unknown. See :meth:`tfmemtop.limits.Machine.whole`."""
+    return _machine(state).whole(settings).size
+
+
+def _machine(state: State) -> Machine:
+    devices = [state.devices.get(index) for index in range(max(state.devices, default=-1) + 1)]
+    return Machine(
+        uuids=[device.info.uuid if device else "" for device in devices],
+        totals=[device.info.total if device else None for device in devices],
+        host_memory=state.session.host_memory if state.session else None,
+        host_memory_of=state.session.host_memory_of if state.session else HostOwner.MACHINE,
+    )

@@ -1,0 +1,303 @@
+"""The replay of a recording, at the speed that the user chooses."""
+
+import asyncio
+import os
+import pickle
+import time
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+from tfmemtop.events import Allocator, Command, DeviceReading, Event, ProcessReadings, recording
+from tfmemtop.events.recording import BEGINNING, Place
+from tfmemtop.events.recording.outline import outlined
+from tfmemtop.experiments.session.source import Batch
+from tfmemtop.state import State, apply
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+_READINGS = (DeviceReading, ProcessReadings, Allocator)
+_SLICE_EVENTS = 2000  # events folded before keys are handled again, so that keys never wait long
+_SLICE_S = 0.02
+_TICK_S = 0.02  # readings closer together than this are one step
+_KEEP_EVERY = 50_000  # events between two copies of the state; folding so many again takes some 0.3 s
+_KEPT = 64  # copies of the state, some 150 kB each
+_LEAD_S = 300.0
+"""Reading begins so long before a position if the recording has places to begin: the graphs show this time too."""
+_WHOLE_S = 30.0
+"""In these last seconds before a position all readings are used, so that the user can step through them.
+
+Before that, only the lowest and the highest reading of each second are.
+"""
+
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.03, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A copy of the state after ``count`` events; the next event begins at ``place`` of the file."""
+
+    count: int
+    place: Place
+    folded_s: float
+    damaged: int
+    state: bytes  # compressed
+
+
+class ReplaySource:
+    """A source that replays a recording from its beginning, at the speed that the user chooses.
+
+    Times are seconds since the recording began. A seek folds every event up to the new position, since the state is
+    a fold over all events. This is done in slices of some 20 ms, and ``seeking`` is true until it is done. An empty
+    batch means that only the position has moved. At the end of the recording the replay stays, paused.
+
+    A long recording contains places at which reading can begin. A seek in it folds only the events from such a place
+    before the new position. For a recording without such places, copies of the state are kept at intervals, so that
+    a seek back can begin at one of them.
+
+    Raises:
+        RecordingError: *path* cannot be read or is not a recording. :meth:`batches` can raise it too.
+    """
+
+    live = False
+
+    def __init__(self, path: str | os.PathLike[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.recording = recording.read(path)
+        self.length_s = self.recording.duration()
+        self.paused = False
+        self.speed = 1.0
+        self._clock = clock
+        self._position = 0.0  # at the time `_since` of the clock
+        self._since = clock()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self.damaged = 0
+        """Lines left out so far because they could not be read."""
+        self._stepping = False
+        self._jumping = False  # whether the events between here and the position may be skipped
+        self._began = 0.0
+        self._ticks = array("d")  # times of the readings since `_began` that have been read so far
+        self.state = State()
+        self._has_starts = self.recording.start_before(self.length_s) is not None
+        self._kept: list[_Kept] = []
+        self._spacing = _KEEP_EVERY
+        self._rewind()
+
+    @property
+    def position_s(self) -> float:
+        """The time at which the replay is; while ``seeking``, the time to which it goes."""
+        return self._position
+
+    @property
+    def folded_s(self) -> float:
+        """The time up to which events have been returned by :meth:`batches`."""
+        return self._folded
+
+    @property
+    def seeking(self) -> bool:
+        """Whether :meth:`batches` has not yet returned all events before the position."""
+        return self._behind or self._stepping or (self._next is not None and self._due(self._next))
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the position is the recording's end."""
+        return self._position >= self.length_s
+
+    def toggle_pause(self) -> None:
+        """Pause the replay, or let it go on. At the end of the recording it begins again."""
+        self._advance()
+        if self.paused and self.at_end:
+            self.seek(0.0)
+        self.paused = not self.paused
+        self._wake.set()
+
+    def seek(self, position_s: float) -> None:
+        """Go to the time *position_s*, or to the nearest that is within the recording."""
+        self._position = min(max(0.0, position_s), self.length_s)
+        self._behind, self._stepping, self._jumping = True, False, True
+        self._since = self._clock()
+        self._wake.set()
+
+    def seek_by(self, seconds: float) -> None:
+        """Go forward or back."""
+        self._advance()
+        self.seek(self._position + seconds)
+
+    def step(self, direction: int) -> None:
+        """Pause, and go to the next reading (+1) or the one before (-1)."""
+        self._advance()
+        self.paused = True
+        if direction > 0:
+            self._stepping = True
+            self._wake.set()
+            return
+        before = self._ticks_before()
+        if not before and self._began:
+            self._look_back()
+            before = self._ticks_before()
+        self.seek(self._ticks[before - 1] + _TICK_S if before else 0.0)
+
+    def _ticks_before(self) -> int:
+        return bisect_left(self._ticks, self._position - _TICK_S - 1e-6)
+
+    def _look_back(self) -> None:
+        """Add the times of the readings made just before `_began` to `_ticks`, and set `_began` back."""
+        other = recording.read(self.recording.path)
+        start = other.start_before(self._began - 1e-6)
+        earlier = other.events(start.place if start else BEGINNING)
+        before = takewhile(lambda event: event.t <= self._began, earlier)
+        ticks, self._ticks = array("d", (t for t in self._ticks if t > self._began)), array("d")
+        for event in before:
+            self._note(event)
+        self._ticks.extend(ticks)
+        self._began = start.t if start else 0.0
+
+    def _note(self, event: Event) -> None:
+        """Add the time of *event* to `_ticks` if it is a reading, more than `_TICK_S` after the last one."""
+        if isinstance(event, _READINGS) and (not self._ticks or event.t > self._ticks[-1] + _TICK_S):
+            self._ticks.append(event.t)
+
+    def change_speed(self, step: int) -> None:
+        """Take the next higher speed (+1) or the next lower one (-1), if there is one."""
+        self._advance()
+        self.speed = SPEEDS[min(max(0, SPEEDS.index(self.speed) + step), len(SPEEDS) - 1)]
+        self._wake.set()
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Return the events up to the position, as it moves.
+
+        Raises:
+            RecordingError: the file can no longer be read.
+        """
+        while not self._closed:
+            self._wake.clear()
+            if not self.seeking:
+                self._advance()
+            if self._folded > self._position:
+                self._rewind()
+            elif self._jumping:
+                self._jump()
+            self._jumping = False
+            yield self._slice()
+            self._keep()
+            if self._closed:
+                return
+            if self.seeking:
+                await asyncio.sleep(0)  # handle keys first
+            else:
+                await self._wait()
+
+    async def send(self, command: Command) -> None:
+        """Do nothing: a recording takes no commands."""
+
+    async def close(self) -> None:
+        """End the iteration."""
+        self._closed = True
+        self._wake.set()
+
+    def _rewind(self) -> None:
+        """Begin again at the last place before the position at which that is possible, else at the beginning."""
+        if self._has_starts and self._jump(back=True):
+            return
+        kept = next((kept for kept in reversed(self._kept) if kept.folded_s <= self._position), None)
+        self._begin(kept or _Kept(0, BEGINNING, 0.0, 0, b""))
+        self._began = 0.0  # the readings before this place have been read already, so `_ticks` contains them
+        if self._has_starts:
+            self._ticks = array("d")
+        self.state = pickle.loads(zlib.decompress(kept.state)) if kept else State()
+
+    def _jump(self, back: bool = False) -> bool:
+        """Skip events: begin at the last place that is at least `_LEAD_S` before the position.
+
+        Return false, and change nothing, if there is no such place, or if it is not after the events returned so far;
+        with *back* it may be before them.
+        """
+        start = self.recording.start_before(self._position - _LEAD_S) if self._has_starts else None
+        if start is None or (start.t <= self._folded and not back):
+            return False
+        self._begin(_Kept(0, start.place, start.t, 0, b""), all_from=self._position - _WHOLE_S)
+        self._ticks = array("d")
+        self.state = State()
+        for event in start.so_far:
+            apply(self.state, event)
+        return True
+
+    def _begin(self, start: _Kept, all_from: float = 0.0) -> None:
+        events = self.recording.events(start.place)
+        self._events: Iterator[Event] = outlined(events, all_from, stretch_s=1.0) if all_from else events
+        self._count, self._folded, self._damaged_before = start.count, start.folded_s, start.damaged
+        self._began = max(start.folded_s, all_from)
+        self._behind = True
+        self._fetch()
+
+    def _fetch(self) -> None:
+        # Reading the next event also counts the damaged lines before it, so the counts up to here are stored first.
+        self._place, self._damaged_here = self.recording.place, self._damaged_before + self.recording.damaged
+        self._next: Event | None = next(self._events, None)
+        self.damaged = max(self.damaged, self._damaged_before + self.recording.damaged)
+
+    def _keep(self) -> None:
+        """Store a copy of the state if one is due; every event read so far must have been folded into it."""
+        newest = self._kept[-1].count if self._kept else 0
+        if self._has_starts or self._count < newest + self._spacing:
+            return
+        state = zlib.compress(pickle.dumps(self.state, pickle.HIGHEST_PROTOCOL), 1)
+        self._kept.append(_Kept(self._count, self._place, self._folded, self._damaged_here, state))
+        if len(self._kept) >= _KEPT:
+            del self._kept[::2]
+            self._spacing *= 2
+
+    def _advance(self) -> None:
+        """Move the position on by the time that has passed, times the speed; not while paused or seeking."""
+        now = self._clock()
+        if not (self.paused or self._behind):
+            self._position = min(self._position + (now - self._since) * self.speed, self.length_s)
+            # The time alone decides: a last event whose time is out of order must not delay the end.
+            self.paused = self.at_end
+        self._since = now
+
+    def _due(self, event: Event) -> bool:
+        return event.t <= self._position or self.at_end
+
+    def _slice(self) -> list[Event]:
+        """Return the next events up to the position, as many as can be folded without delaying the screen."""
+        batch: list[Event] = []
+        end = time.monotonic() + _SLICE_S
+        while self._next is not None:
+            event = self._next
+            reading = isinstance(event, _READINGS)
+            if not self._due(event):
+                if not self._stepping:
+                    break
+                self._position = min(event.t + _TICK_S * reading, self.length_s)
+                self._stepping = not reading
+            if len(batch) >= _SLICE_EVENTS or (len(batch) % 64 == 63 and time.monotonic() > end):
+                return batch
+            apply(self.state, event)
+            batch.append(event)
+            # At the end all remaining events are returned, also those with a time later than the last event's.
+            self._folded = min(max(self._folded, event.t), self.length_s)
+            self._note(event)
+            self._count += 1
+            self._fetch()
+        if self._stepping:
+            self._stepping = False
+            self._position = self.length_s
+        if self._behind:
+            self._behind = False
+            self._since = self._clock()
+        return batch
+
+    async def _wait(self) -> None:
+        """Wait until the next event is due or the user has done something."""
+        timeout = None
+        if not self.paused:
+            ahead = self._next.t - self._position if self._next else 0.0
+            timeout = min(max(_SHORTEST_WAIT_S, ahead / self.speed), _LONGEST_WAIT_S)
+        try:
+            await asyncio.wait_for(self._wake.wait(), timeout)
+        except asyncio.TimeoutError:
+            pass

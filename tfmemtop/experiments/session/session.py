@@ -1,0 +1,199 @@
+"""A session as a screen works on it: the state, the next run, and the commands for the engine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from tfmemtop import events
+from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.experiments.fit.not_sought import NoSearch, NotSought
+from tfmemtop.experiments.fit.plan import Plan, Sought, make_plan
+from tfmemtop.experiments.session.fitting import Fitting
+from tfmemtop.experiments.session.next_run import NextRun, whole_memory
+from tfmemtop.experiments.session.replay import ReplaySource
+from tfmemtop.experiments.session.source import Batch, Source
+from tfmemtop.experiments.session.whatif import still_traced
+from tfmemtop.state import State
+from tfmemtop.state.model import RunState
+
+
+class Session:
+    """What every screen and panel receives that needs more than the state.
+
+    ``readonly`` is true if the user asked for a screen that changes nothing. *outside* is true if the session was
+    begun for a process that tfmemtop did not start.
+    """
+
+    def __init__(self, source: Source, *, readonly: bool = False, outside: bool = False) -> None:
+        self.source = source
+        self._outside = outside
+        self.readonly = readonly
+        self.replay = source if isinstance(source, ReplaySource) else None
+        self.frozen = False
+        """Whether the screen stays as it is while events arrive."""
+        self.engine_gone = False
+        self.leaving = False
+        """Whether the engine has been asked to end."""
+        self.fitting = Fitting(send=self.send, choose=self.choose)
+        self.earlier: dict[str, RunState] = {}
+        """If the newest run is a Jupyter kernel: the runs of its earlier starts that have been read, by session."""
+        self._chosen: NextRun | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> State:
+        """The fold of all events so far."""
+        return self.source.state
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Return events as they arrive. The state contains them already."""
+        async for batch in self.source.batches():
+            if self.fitting.going:
+                for event in batch:
+                    self.fitting.take(event)
+            yield batch
+        self.engine_gone = self.source.live
+        self.fitting.engine_went()
+
+    def toggle_frozen(self) -> None:
+        """Let the screen stay as it is, or follow the events again."""
+        self.frozen = not self.frozen
+
+    # What is allowed.
+
+    @property
+    def connected(self) -> bool:
+        """Whether commands reach an engine."""
+        return self.source.live and not self.engine_gone
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the user may change anything.
+
+        This is false in a replay, on a read-only screen, and for a process that tfmemtop did not start.
+        """
+        return self.source.live and not self.readonly and not self.outside
+
+    @property
+    def watches_only(self) -> bool:
+        """Whether tfmemtop started no script in this session, so that processes of others can be read."""
+        run, session = self.state.run, self.state.session
+        return self.connected and (run.outside if run else session is not None and not session.command)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the newest run is a process that tfmemtop did not start and only reads."""
+        run = self.state.run
+        return self._outside if run is None else run.outside
+
+    @property
+    def kernel(self) -> str | None:
+        """The connection file if the newest run is a Jupyter kernel, else ``None``. Only Jupyter starts and ends it."""
+        return self.state.run.kernel if self.state.run else None
+
+    @property
+    def output_elsewhere(self) -> bool:
+        """Whether tfmemtop does not receive the newest run's output: the run is a process of others, or a kernel."""
+        return self.outside or self.kernel is not None
+
+    @property
+    def script_goes_on(self) -> bool:
+        """Whether, as far as is known, a script that tfmemtop started would go on if the screen ended now."""
+        if not self.connected:
+            return False
+        run, session = self.state.run, self.state.session
+        if self.outside:
+            return False  # tfmemtop did not start it
+        return run.going if run else session is None or bool(session.command)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the newest run, as a shell reports it.
+
+        It is 0 while the run goes on, in a replay, for a kernel, and for a process that tfmemtop did not start.
+        """
+        run = self.state.run
+        if run is None or run.going or not self.source.live or run.outside or run.kernel is not None:
+            return 0
+        return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
+
+    # The next run.
+
+    @property
+    def next(self) -> NextRun | None:
+        """The next run: as the user has chosen it, else the same as the newest; ``None`` before the first."""
+        run = self.state.run
+        if self._chosen is not None:
+            return self._chosen
+        if run is None:
+            return None
+        if run.kernel is not None:
+            return NextRun(tuple(run.argv), self.state.upcoming or run.settings)
+        return NextRun(tuple(run.argv), run.settings)
+
+    def choose(self, chosen: NextRun) -> None:
+        """Use *chosen* as the next run."""
+        self._chosen = chosen
+        if self.kernel is not None:
+            self.send(events.ForNextStart(settings=chosen.settings))
+
+    def plan(self, upcoming: NextRun, sought: Sought) -> Plan:
+        """Return the plan of a search for *sought*, with the command and the settings of *upcoming*.
+
+        Raises:
+            NotSought: a limit would have no effect under these settings; or the largest value of a number is sought,
+                and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
+        """
+        session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
+        limit = None
+        if wanted is not None:
+            if not wanted.is_in(upcoming.argv):
+                raise NotSought(NoSearch.NO_PLACE, wanted.name)
+            limit = settings.limit(has_gpus=bool(self.state.devices))
+            if limit is None and not self.state.devices:
+                raise NotSought(NoSearch.NO_LIMIT)
+        return make_plan(
+            list(upcoming.argv),
+            # A search makes many runs, and the contents of their XLA buffers are shown nowhere.
+            msgspec.structs.replace(settings, xla_report=False),
+            has_gpus=bool(self.state.devices),
+            host_memory=session.host_memory if session else 0,
+            goal=sought.goal,
+            tries=sought.tries,
+            largest=limit,
+            ceiling=whole_memory(self.state, settings),
+            wanted=wanted,
+        )
+
+    # Commands for the engine.
+
+    def relaunch(self) -> None:
+        """Start the next run. A run that has not ended is ended first."""
+        if upcoming := self.next:
+            self._chosen = None
+            self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings))
+
+    def end_traces(self) -> None:
+        """End the recording of all allocations in each process that still records, to show what there is by now."""
+        if self.may_change:
+            for pid in still_traced(self.state):
+                self.send(events.HoldersNow(pid=pid))
+
+    def stop(self) -> None:
+        """End the run and the engine."""
+        self.leaving = True
+        self.send(events.Stop(quit=True))
+
+    def send(self, command: events.Command) -> None:
+        """Pass *command* to the engine, if there is one."""
+        if self.connected:
+            task = asyncio.ensure_future(self._pass_on(command))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _pass_on(self, command: events.Command) -> None:
+        try:
+            await self.source.send(command)
+        except ConnectionError:
+            pass  # the engine has gone; the end of the events reports this

@@ -1,0 +1,176 @@
+"""Replays the trace of a pool with other settings, in a worker process: a source of one event, the table of results."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from tfmemtop import boot
+from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
+from tfmemtop.events.device_names import is_pinned
+from tfmemtop.experiments.whatif.asking import request
+from tfmemtop.experiments.whatif.course import is_complete
+from tfmemtop.experiments.whatif.expected import LONGEST_S, Expected, answered
+from tfmemtop.experiments.whatif.expected import WORKER as EXPECTING
+from tfmemtop.experiments.whatif.settings import Asked, Present, present
+from tfmemtop.state import State, apply
+from tfmemtop.state.lookup import of_run
+from tfmemtop.state.model import Hooked
+
+_WORKER = "tfmemtop.experiments.whatif.worker"
+
+
+class Unanswered(Exception):
+    """The worker gave no answer. ``last_line`` is the last line that it wrote to stderr, or empty."""
+
+    def __init__(self, last_line: str) -> None:
+        super().__init__(last_line)
+        self.last_line = last_line
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A pool whose allocations were recorded from the start, and the question about them for the worker."""
+
+    pid: int
+    device: str
+    asked: Asked
+    parts: tuple[Trace, ...]
+
+    def here(self) -> "Traced | None":
+        """Return this pool with a folder of TensorFlow that exists here; ``None`` if there is none.
+
+        It is the folder of the TensorFlow that the process used. If that folder does not exist, it is that of the
+        TensorFlow installed beside tfmemtop, if this has the same version.
+        """
+        if Path(self.asked.tensorflow).is_dir():
+            return self
+        found = _beside_us(self.asked.version)
+        return None if found is None else replace(self, asked=msgspec.structs.replace(self.asked, tensorflow=found))
+
+
+def traced(state: State) -> Iterator[Traced]:
+    """Return all pools in *state* that have a complete trace.
+
+    The pool of pinned memory is left out, since no setting of tfmemtop has an effect on it.
+    """
+    for pid, process in state.processes.items():
+        if hooked := process.hooked:
+            for device, windows in hooked.windows.items():
+                parts = tuple(windows.trace)
+                if is_complete(parts) and not is_pinned(device):
+                    version = hooked.hello.tensorflow or ""
+                    asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
+                    yield Traced(pid, device, asked, parts)
+
+
+def still_traced(state: State) -> Iterator[int]:
+    """Return the pids of the newest run whose allocations are still being recorded.
+
+    No pool of these processes has a complete trace yet, so none can be replayed.
+    """
+    run = state.run
+    if run is not None and run.traced and run.going:
+        for pid, process in state.processes.items():
+            hooked = process.hooked
+            if (
+                hooked
+                and of_run(state, pid)
+                and hooked.allocators
+                and not any(is_complete(windows.trace) for windows in hooked.windows.values())
+            ):
+                yield pid
+
+
+def ask(pool: Traced) -> Replayed:
+    """Run the worker for *pool*, wait for it, and return its answer.
+
+    Raises:
+        Unanswered: the worker gave no answer.
+    """
+    done = subprocess.run(_command(), input=request(pool.asked, pool.parts), capture_output=True, check=False)
+    return _answer(done.stdout, done.stderr)
+
+
+async def replay(state: State, pool: Traced) -> None:
+    """Have *pool* replayed as by :func:`ask_later`, and fold the worker's answer into *state*.
+
+    Raises:
+        Unanswered: the worker gave no answer.
+    """
+    apply(state, await ask_later(pool))
+
+
+async def ask_later(pool: Traced) -> Replayed:
+    """Do the same as :func:`ask`, while other tasks go on. If this task is cancelled, the worker is killed.
+
+    Raises:
+        Unanswered: the worker gave no answer.
+    """
+    pipe = asyncio.subprocess.PIPE
+    worker = await asyncio.create_subprocess_exec(*_command(), stdin=pipe, stdout=pipe, stderr=pipe)
+    try:
+        out, error = await worker.communicate(request(pool.asked, pool.parts))
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+    return _answer(out, error)
+
+
+async def expect(asked: bytes) -> Expected | None:
+    """Return which values of a number in the command are expected to pass, as the recorded tries in *asked* show.
+
+    *asked* is what ``Expectations.request`` returns. The result is ``None`` if the worker
+    gives no answer, or takes longer than ``LONGEST_S`` seconds.
+    """
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        worker = await asyncio.create_subprocess_exec(*boot.command(EXPECTING), stdin=pipe, stdout=pipe, stderr=null)
+    except OSError:
+        return None
+    try:
+        out, _ = await asyncio.wait_for(worker.communicate(asked), LONGEST_S)
+    except asyncio.TimeoutError:
+        return None
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+    return answered(out)
+
+
+def _beside_us(wanted: str) -> str | None:
+    """Return the folder of the TensorFlow that is installed beside tfmemtop, if its version is *wanted*."""
+    from importlib.metadata import PackageNotFoundError, version  # imported here, since it takes a while to load
+
+    spec = find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        return str(Path(spec.origin).parent) if version("tensorflow").replace("rc", "-rc") == wanted else None
+    except PackageNotFoundError:
+        return None  # the installed package has another name, such as tensorflow-cpu
+
+
+def _present(hooked: Hooked, device: str) -> Present:
+    reading, initialised = hooked.allocators.get(device), hooked.initialised
+    limit = reading.limit if reading else None
+    return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})
+
+
+def _command() -> list[str]:
+    return boot.command(_WORKER)
+
+
+def _answer(out: bytes, error: bytes) -> Replayed:
+    try:
+        event = decode_event(out.strip())
+    except Unreadable:
+        event = None
+    if not isinstance(event, Replayed):
+        told = error.decode(errors="replace").strip().splitlines()
+        raise Unanswered(told[-1] if told else "")
+    return event
