@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfmemtop.cli import NAMES, Refusal, fit
-from tfmemtop.cli.limits import bounds, resolve
+from tfmemtop.cli.launch import bounds, resolve
 from tfmemtop.cli.parser import parse, parsers
 from tfmemtop.limits import Machine
 
@@ -95,7 +95,7 @@ def test_files_to_compare_and_to_explain() -> None:
 
 def limits(line: str, machine: Machine) -> tuple[int | None, ...]:
     found = arguments(line)
-    assert isinstance(found, fit.Arguments)
+    assert isinstance(found, fit.FitArguments)
     return bounds(found.settings, found.smallest, found.largest, machine)
 
 

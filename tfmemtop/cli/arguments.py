@@ -172,6 +172,19 @@ def add_screen_options(parser: Parser) -> None:
     )
 
 
+class ReportArguments(BaseArguments):
+    """The options of a report. ``file`` is the recording, as ``FILE`` or ``FILE:N``."""
+
+    file: str | None = None
+    json: bool = False
+
+
+def add_report_options(parser: Parser) -> _ArgumentGroup:
+    """Add the options of :class:`ReportArguments`, and return the group of those of the output."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    return add_json_option(parser)
+
+
 def add_json_option(parser: Parser) -> _ArgumentGroup:
     """Add ``--json``, and return its group, to which other options of the output can be added."""
     group = parser.add_argument_group("for the output")

@@ -20,12 +20,11 @@ from pathlib import Path
 
 from tfmemtop.cli import Refusal, usage
 from tfmemtop.cli.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
-from tfmemtop.cli.known_sessions import going
-from tfmemtop.cli.launching import file_for, working_folder
+from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
+from tfmemtop.cli.output import note, say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import note, say
-from tfmemtop.cli.screen import script_terminal_size, terminal_size
+from tfmemtop.cli.sessions import running_sessions
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.engine.sources.outside.look import Look
@@ -38,7 +37,7 @@ from tfmemtop.findings.outside_text import say_outside
 from tfmemtop.settings import INTERVAL_S
 
 
-class Arguments(ScreenArguments):
+class AttachArguments(ScreenArguments):
     """``session`` is the beginning of a session's name, or a process id."""
 
     session: str | None = None
@@ -61,6 +60,7 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the session or process, and the options of the screen."""
+    parser.arguments = AttachArguments
     parser.add_argument(
         "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
     )
@@ -78,7 +78,7 @@ def declare(parser: Parser) -> None:
     add_screen_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: AttachArguments) -> int:
     """Show the named session or process, or the newest session that runs; return the exit code of its screen.
 
     Raises:
@@ -87,13 +87,13 @@ def run(arguments: Arguments) -> int:
     """
     if arguments.pid is not None:
         return _process(arguments.pid, arguments)
-    chosen = choose(going(), arguments.session)
+    chosen = choose(running_sessions(), arguments.session)
     terminal_size()
     launched = Launched(id=chosen.id, socket=chosen.socket, output_path=chosen.output_path)
     return show(lambda: launched, arguments, outside=chosen.reads is not None)
 
 
-def _process(pid: int, arguments: Arguments) -> int:
+def _process(pid: int, arguments: AttachArguments) -> int:
     if (known := _session_of(pid, injects=arguments.inject)) is not None:
         terminal_size()
         launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
@@ -142,14 +142,14 @@ def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
 
     With *injects*, a session that has put the hook into the process counts, too.
     """
-    if injects and (known := next((one for one in going() if one.reads == pid and one.injects), None)):
+    if injects and (known := next((one for one in running_sessions() if one.reads == pid and one.injects), None)):
         return known
     try:
         socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
     except OSError:
         return None
     name = Path(socket).parent.name
-    return next((session for session in going() if session.id == name and session.reads is None), None)
+    return next((session for session in running_sessions() if session.id == name and session.reads is None), None)
 
 
 def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tfmemtop.cli import Refusal, usage
 from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
+from tfmemtop.cli.launch import terminal_size
+from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import say, tell, tell_json
-from tfmemtop.cli.screen import terminal_size
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
 from tfmemtop.cluster.watch import Asking, Seen
@@ -27,7 +27,7 @@ from tfmemtop.reports.cluster import as_json, table
 _LARGEST_SECRET = 16_384
 
 
-class Arguments(ScreenArguments):
+class ClusterArguments(ScreenArguments):
     """The server, the job, and how they are shown."""
 
     prometheus: str = ""
@@ -47,6 +47,7 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the server, and the options of the screen."""
+    parser.arguments = ClusterArguments
     server = parser.add_argument_group("for the server")
     server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
     server.add_argument(
@@ -73,7 +74,7 @@ def declare(parser: Parser) -> None:
     output.add_argument("--json", action="store_true", help="print JSON, one row a line")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ClusterArguments) -> int:
     """Show the screen, or print the table once; return the exit code, which is 1 if Prometheus did not answer.
 
     Raises:
@@ -94,7 +95,7 @@ def run(arguments: Arguments) -> int:
     return outcome.exit_code
 
 
-def _address(arguments: Arguments) -> Address:
+def _address(arguments: ClusterArguments) -> Address:
     token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
     if login and ":" not in login:
         raise Refusal(usage.no_login(str(arguments.login_file)))
@@ -123,7 +124,7 @@ def _secret(path: Path) -> str:
     return line
 
 
-def _once(client: Client, arguments: Arguments) -> int:
+def _once(client: Client, arguments: ClusterArguments) -> int:
     seen = _complete(Asking(client, arguments.job))
     if seen.trouble is not None:
         say(no_answer(client.address.url, seen.trouble))
@@ -131,9 +132,9 @@ def _once(client: Client, arguments: Arguments) -> int:
     found = seen.overview
     if arguments.json:
         for line in map(as_json, found.rows):
-            tell_json(line)
+            print_encoded(line)
     elif found.rows:
-        tell([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
+        print_lines([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
     if not found.rows:
         say(nothing_of(arguments.job))
     if seen.apart_s is not None:

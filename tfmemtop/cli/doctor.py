@@ -21,17 +21,16 @@ from tfmemtop.cli.checks import here, inside
 from tfmemtop.cli.checks.check import Check, State, run_all
 from tfmemtop.cli.checks.interpreter import Start, ask, resolve
 from tfmemtop.cli.checks.text import say
-from tfmemtop.cli.launching import working_folder
+from tfmemtop.cli.launch import SMALLEST, working_folder
+from tfmemtop.cli.output import print_coloured, print_json, takes_colours
 from tfmemtop.cli.parser import BaseArguments, Parser, Trailing
-from tfmemtop.cli.saying import takes_colours, tell_coloured, tell_json
-from tfmemtop.cli.screen import SMALLEST
 from tfmemtop.safe import safe
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python
 _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
 
 
-class Arguments(BaseArguments):
+class DoctorArguments(BaseArguments):
     """``command`` is the command that the user wants to run later."""
 
     json: bool = False
@@ -39,6 +38,7 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the command, and the form of the output."""
+    parser.arguments = DoctorArguments
     parser.trailing = Trailing.ALLOWED
     add_json_option(parser)
 
@@ -50,15 +50,15 @@ class Report(msgspec.Struct, frozen=True):
     checks: list[dict[str, str]]
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: DoctorArguments) -> int:
     """Print the state of each thing that a run needs; return 0 if nothing is missing, else 1."""
     checks = examine(arguments.command)
     complete = all(check.state is not State.MISSING for check in checks)
     if arguments.json:
         report = Report(complete, [_to_json(check) for check in checks])
-        tell_json(msgspec.json.format(msgspec.json.encode(report)))
+        print_json(report)
     else:
-        tell_coloured(lines(checks, coloured=takes_colours()))
+        print_coloured(lines(checks, coloured=takes_colours()))
     return 0 if complete else 1
 
 

@@ -24,9 +24,9 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments, add_run_options, file_name
-from tfmemtop.cli.launching import make_launch, with_sizes
+from tfmemtop.cli.launch import make_launch, with_sizes
+from tfmemtop.cli.output import note, print_lines, say
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
@@ -40,7 +40,7 @@ _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
 
-class Arguments(RunArguments):
+class KernelArguments(RunArguments):
     """``do`` is the action; ``python`` and the others are for a kernelspec."""
 
     do: str
@@ -61,6 +61,7 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the action, the kernelspec, and the options of a run."""
+    parser.arguments = KernelArguments
     parser.trailing = Trailing.ALLOWED
     parser.add_argument(
         "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
@@ -74,7 +75,7 @@ def declare(parser: Parser) -> None:
     add_run_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: KernelArguments) -> int:
     """Carry out the action; return 0. With ``start`` this process becomes the kernel.
 
     Raises:
@@ -92,7 +93,7 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-def _install(arguments: Arguments) -> None:
+def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
         found = python.look_at(arguments.python)
@@ -104,7 +105,7 @@ def _install(arguments: Arguments) -> None:
         path = kernelspec.write(folder, name, title, found, _options(arguments))
     except kernelspec.NotOurs as error:
         raise Refusal(words.not_ours(error.filename), 1) from None
-    tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
+    print_lines([words.installed(title, str(path)), words.AFTER_INSTALLING])
     if kernelspec.hidden_by_vs_code(name, title):
         say(words.hidden_by_vs_code(name, title))
 
@@ -112,7 +113,7 @@ def _install(arguments: Arguments) -> None:
 def _list() -> None:
     found = list(kernelspec.installed())
     width = max((len(spec.name) for spec in found), default=0)
-    tell(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
+    print_lines(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
     if not found:
         note(words.NONE_INSTALLED)
 
@@ -122,10 +123,10 @@ def _remove(name: str) -> None:
     if found is None:
         raise Refusal(words.not_installed(name), 1)
     kernelspec.remove(found)
-    tell([words.removed(str(found.folder))])
+    print_lines([words.removed(str(found.folder))])
 
 
-def _options(arguments: Arguments) -> list[str]:
+def _options(arguments: KernelArguments) -> list[str]:
     """Return the options of a run that differ from the defaults, as words of a command line."""
     gpus = arguments.gpus
     typed = {
@@ -159,7 +160,7 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
     )
 
 
-def _start(arguments: Arguments) -> int:
+def _start(arguments: KernelArguments) -> int:
     """Replace this process by the kernel. If tfmemtop fails, the kernel starts without it, and a line has the reason.
 
     Return an exit code only if the kernel cannot be started.

@@ -37,11 +37,10 @@ from tfmemtop.cli.arguments import (
     add_screen_options,
     seconds,
 )
-from tfmemtop.cli.launching import file_for, is_task, make_launch, with_sizes
+from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
 from tfmemtop.cli.logout import ends_at_logout
+from tfmemtop.cli.output import say, say_at_crash
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.saying import say, say_last
-from tfmemtop.cli.screen import script_terminal_size
 from tfmemtop.crash import at_crash
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from tfmemtop.engine.stream.folders import SessionInfo
 
 
-class Arguments(RunArguments, ScreenArguments):
+class LiveArguments(RunArguments, ScreenArguments):
     """The options of a run, of a session that only watches, or of readings without a screen (``once``)."""
 
     once: bool = False
@@ -97,6 +96,7 @@ _NEED_COMMAND = (
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
+    parser.arguments = LiveArguments
     parser.trailing = Trailing.ALLOWED
     add_run_options(parser)
     add_alert_options(parser)
@@ -116,7 +116,7 @@ def declare(parser: Parser) -> None:
     )
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: LiveArguments) -> int:
     """Start the engine, show the screen, and return the exit code with which the user left it. Or print readings.
 
     Raises:
@@ -149,7 +149,7 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
 
     def crashes(number: int) -> None:
         engine.stderr.give_back()
-        say_last(crashed(signal.Signals(number).name))
+        say_at_crash(crashed(signal.Signals(number).name))
 
     try:
         with at_crash(crashes):
@@ -221,16 +221,16 @@ def show(
 def _import_screen() -> None:
     """Import what :func:`_screen` needs. No other import takes as long."""
     with uncollected():
-        import tfmemtop.cli.staying
+        import tfmemtop.cli.task
         import tfmemtop.ui.main  # noqa: F401
 
 
 def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> ScreenOutcome:
     """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
-    from tfmemtop.cli import staying
+    from tfmemtop.cli import task
     from tfmemtop.ui.main import run_live
 
-    with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
+    with task.signals_passed_on(launched.socket, step) if step is not None else nullcontext():
         return run_live(Path(launched.socket), options)
 
 
@@ -242,14 +242,14 @@ def _say_how_it_ended(outcome: ScreenOutcome) -> None:
 
 
 def _listen_to_step() -> "StepListener":
-    from tfmemtop.cli import staying  # imported only if needed, because it takes a while to load
+    from tfmemtop.cli import task  # imported only if needed, because it takes a while to load
 
-    return staying.listener()
+    return task.listen_to_step()
 
 
 def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
-    from tfmemtop.cli.staying import wait_for_script
+    from tfmemtop.cli.task import wait_for_script
 
     say(waits_for_script(launched.id))
     try:
@@ -277,9 +277,9 @@ def _going(name: str) -> Launched | None:
 
 
 def _sessions() -> "list[SessionInfo]":
-    from tfmemtop.cli.known_sessions import going  # imported only if needed, because it takes a while to load
+    from tfmemtop.cli.sessions import running_sessions  # imported only if needed, because it takes a while to load
 
-    return going()
+    return running_sessions()
 
 
 def _say_what_is_left(launched: Launched) -> None:

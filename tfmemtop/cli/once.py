@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import json
 
-from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.session_event import describe
@@ -59,7 +59,7 @@ def run(as_json: bool = False, every_s: float | None = None) -> int:
         said = troubles
         _print(events, as_json)
         if not as_json and every_s is not None:
-            tell([""])
+            print_lines([""])
         if every_s is None:
             nvml.close()
             outside.close()
@@ -69,10 +69,10 @@ def run(as_json: bool = False, every_s: float | None = None) -> int:
 
 def _print(events: list[Event], as_json: bool) -> None:
     if as_json:
-        tell_json(b"\n".join(map(_line, events)))
+        print_encoded(b"\n".join(map(_line, events)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
-        tell(line[:width] for line in table(events))
+        print_lines(line[:width] for line in table(events))
 
 
 def _line(event: Event) -> bytes:

@@ -11,15 +11,15 @@ import os
 
 from tfmemtop.cli import Refusal, usage
 from tfmemtop.cli.arguments import ScreenArguments, add_screen_options
-from tfmemtop.cli.known_sessions import recording_of
+from tfmemtop.cli.launch import terminal_size
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import say
-from tfmemtop.cli.screen import terminal_size
+from tfmemtop.cli.sessions import recording_path
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import recording_text
 
 
-class Arguments(ScreenArguments):
+class ReplayArguments(ScreenArguments):
     """``file`` is the recording."""
 
     file: str | None = None
@@ -27,17 +27,18 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the recording, and the options of the screen."""
+    parser.arguments = ReplayArguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
     add_screen_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ReplayArguments) -> int:
     """Show the recording until the user leaves the screen; return the screen's exit code.
 
     Raises:
         Refusal: the recording cannot be read, or there is no terminal to show it on.
     """
-    path = recording_of(arguments.file)
+    path = recording_path(arguments.file)
     try:
         read(path)  # fails early: before anything is drawn, and before the import that takes longest
         terminal_size()

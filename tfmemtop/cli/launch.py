@@ -1,21 +1,28 @@
-"""Makes the launch, with which an engine is started, from the options that the user typed."""
+"""Makes the launch, with which an engine is started, from the options that the user typed and from the terminal."""
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from tfmemtop import boot
 from tfmemtop.cli import Refusal, usage
 from tfmemtop.cli.arguments import RunArguments
-from tfmemtop.cli.limits import resolve
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named, naming
-from tfmemtop.limits import Machine, needs_gpus
-from tfmemtop.settings import Settings
+from tfmemtop.findings.starting import unusable
+from tfmemtop.limits import Machine, Whole, needs_gpus, parse_limit
+from tfmemtop.settings import Settings, carry
+from tfmemtop.ui.draw.layout import first_size
+
+SMALLEST = (40, 12)
+"""The smallest terminal, in columns and rows, on which the screen is of use."""
 
 FIRST = 1
 """The process number of the first process of a container. If it ends, all others end."""
@@ -170,3 +177,88 @@ def _said(trouble: Trouble) -> str:
     from tfmemtop.findings.notice_texts import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text
+
+
+def resolve(arguments: RunArguments, machine: Machine) -> Settings:
+    """Return the settings with sizes in bytes, checked against *machine*.
+
+    A share such as ``50%`` refers to the smallest GPU that is visible to the script; without a GPU, to the host memory.
+
+    Raises:
+        Refusal: a size is not valid, or larger than the memory; a GPU does not exist; or two options set the size of
+            the CPU pool.
+    """
+    settings = arguments.settings
+    if not machine.uuids and arguments.memory_limit is not None and arguments.cpu_pool is not None:
+        raise Refusal(usage.CPU_POOL_TWICE)
+    try:
+        carry(settings, machine.uuids)
+        return msgspec.structs.replace(
+            settings,
+            memory_limit=_size("--memory-limit", arguments.memory_limit, machine.whole(settings)),
+            cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host),
+        )
+    except ValueError as error:
+        trouble = f" ({machine.trouble})" if machine.trouble else ""
+        raise Refusal(f"{unusable(error)}{trouble}") from error
+
+
+def bounds(
+    settings: Settings, smallest: str | None, largest: str | None, machine: Machine
+) -> tuple[int | None, int | None, int | None]:
+    """Return the *smallest* and the *largest* limit to try, if they are given, and the size of the memory; in bytes.
+
+    Raises:
+        Refusal: one of them is not a size, or larger than the memory, or the smallest is above the largest.
+    """
+    whole = machine.host if settings.gpus == () else machine.whole(settings)
+    least = _size("--from", smallest, whole)
+    most = _size("--to", largest, whole)
+    if least is not None and most is not None and least > most:
+        raise Refusal(usage.bounds_crossed(smallest, largest))
+    return least, most, whole.size
+
+
+def _size(flag: str, text: str | None, whole: Whole) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_limit(text, whole)
+    except ValueError as error:
+        raise Refusal(f"{flag}: {unusable(error)}") from error
+
+
+def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
+    """Return columns and rows of the terminal for the screen. *instead* is the advice in a refusal.
+
+    Raises:
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
+    """
+    for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
+        if stream is None or stream.closed or not stream.isatty():
+            raise Refusal(usage.no_terminal(name, instead))
+    if os.environ.get("TERM", "dumb") in ("dumb", ""):
+        raise Refusal(usage.cannot_draw(instead))
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    if columns == 0 or rows == 0:  # the terminal reports no size, for example a serial line
+        return 80, 24
+    if columns < SMALLEST[0] or rows < SMALLEST[1]:
+        raise Refusal(usage.too_small((columns, rows), SMALLEST, instead))
+    return columns, rows
+
+
+def script_terminal_size() -> tuple[int, int]:
+    """Return columns and rows of the script's own terminal, as they will be after the screen is first drawn.
+
+    Raises:
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
+    """
+    return first_size(*terminal_size(), _gpus())
+
+
+def _gpus() -> int:
+    """Return the number of GPUs in the driver's list in ``/proc``. A call to the driver would delay the start."""
+    try:
+        return len(os.listdir("/proc/driver/nvidia/gpus"))  # noqa: PTH208 (only their number)
+    except OSError:
+        return 0
