@@ -18,7 +18,7 @@ import shlex
 import time
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
 from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
@@ -35,6 +35,7 @@ from tfmemtop.events import InjectionState, OutsideState
 from tfmemtop.findings.injection import refusal
 from tfmemtop.findings.outside_text import say_outside
 from tfmemtop.settings import INTERVAL_S
+from tfmemtop.units import format_duration
 
 
 class AttachArguments(ScreenArguments):
@@ -55,7 +56,7 @@ class AttachArguments(ScreenArguments):
         given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
         given["--interval"] = self.interval != type(self).interval
         if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
-            raise Refusal(usage.needs_process(flag))
+            raise Refusal(f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242")
 
 
 def declare(parser: Parser) -> None:
@@ -103,10 +104,10 @@ def _process(pid: int, arguments: AttachArguments) -> int:
     look.close()
     # If the process itself may change what is missing, the screen waits for that. Otherwise refuse at once.
     if about.state is OutsideState.GONE:
-        raise Refusal(usage.no_process(pid), 1)
+        raise Refusal(f"there is no process {pid}", 1)
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
-        raise Refusal(usage.process_unread(pid, said.line), 1)
+        raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
     if arguments.inject and (found := _unfit(pid)) is not None:
         raise Refusal(refusal(pid, *found), 1)
     columns, rows = script_terminal_size()
@@ -162,7 +163,7 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
         Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
     """
     if not found:
-        raise Refusal(usage.NO_SESSION)
+        raise Refusal("no session is running; start one: tfmemtop -- COMMAND…")
     if name is None:
         return next(filter(_is_running, reversed(found)), found[-1])
     exact = [session for session in found if session.id == name]
@@ -172,7 +173,8 @@ def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
     shown = fitting or found
     _list(shown)
     example = next(filter(_is_running, shown), shown[0])
-    raise Refusal(usage.choose_session(name, example.id, several=bool(fitting)))
+    problem = f"there are several sessions that begin with {name!r}" if fitting else f"no session is called {name!r}"
+    raise Refusal(f"{problem}; choose one: tfmemtop attach {example.id}")
 
 
 def _is_running(session: SessionInfo) -> bool:
@@ -188,4 +190,6 @@ def _list(found: list[SessionInfo]) -> None:
     now = time.time()
     for session in found:
         command = shlex.join(session.command)
-        note(usage.session_to_choose(session.id, command, now - session.started, running=_is_running(session)))
+        state = "running" if _is_running(session) else "ended" if command else "watching"
+        age = format_duration(now - session.started)
+        note(f"  {session.id}  {state:<8}  started {age} ago  {command or '(watching only)'}")

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import print_encoded, print_lines, say
@@ -40,9 +40,9 @@ class ClusterArguments(ScreenArguments):
 
     def check(self) -> None:
         if self.json and not self.once:
-            raise Refusal(usage.JSON_NEEDS_ONCE)
+            raise Refusal("cluster --json needs --once")
         if self.token_file and self.login_file:
-            raise Refusal(usage.TOKEN_AND_LOGIN)
+            raise Refusal("give --token-file or --login-file, not both")
 
 
 def declare(parser: Parser) -> None:
@@ -83,7 +83,7 @@ def run(arguments: ClusterArguments) -> int:
     client = Client(_address(arguments))
     if arguments.once:
         return _once(client, arguments)
-    terminal_size(usage.INSTEAD_OF_CLUSTER)
+    terminal_size("use tfmemtop cluster --once")
     asking = Asking(client, arguments.job)
     asking.begin()  # before the import that takes longest, so that the answer comes meanwhile
     from tfmemtop.ui.main import run_cluster
@@ -91,19 +91,19 @@ def run(arguments: ClusterArguments) -> int:
     options = arguments.ui_options(dict(os.environ))
     outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code
 
 
 def _address(arguments: ClusterArguments) -> Address:
     token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
     if login and ":" not in login:
-        raise Refusal(usage.no_login(str(arguments.login_file)))
+        raise Refusal(f"{arguments.login_file}: there is no USER:PASSWORD in it")
     try:
         return Address.of(arguments.prometheus, token=token, login=login)
     except ValueError:
         # The address may contain a password, so the message does not repeat it.
-        raise Refusal(usage.NO_SERVER) from None
+        raise Refusal("--prometheus needs an address such as http://monitor:9090") from None
 
 
 def _secret(path: Path) -> str:
@@ -116,11 +116,11 @@ def _secret(path: Path) -> str:
         with path.open("rb") as file:
             text = file.read(_LARGEST_SECRET).decode()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or str(error) if isinstance(error, OSError) else usage.NO_TEXT
-        raise Refusal(usage.unreadable(str(path), reason)) from None
+        reason = error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
+        raise Refusal(f"{path} cannot be read: {reason}") from None
     line = text.partition("\n")[0].strip()
     if not line:
-        raise Refusal(usage.empty(str(path)))
+        raise Refusal(f"{path} is empty")
     return line
 
 

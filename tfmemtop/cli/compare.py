@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import add_json_option
 from tfmemtop.cli.output import print_json, print_lines, say
 from tfmemtop.cli.parser import BaseArguments, Parser
@@ -94,7 +94,7 @@ def _ranks(names: Sequence[str]) -> list[Rank]:
         same_job = one is not None and other is not None and one.job == other.job
         return ranks if same_job and ranks[0].number != ranks[1].number else []
     if len(ranks) < 2:
-        raise Refusal(usage.TOO_FEW_RANKS)
+        raise Refusal("fewer than two of the recordings can be compared")
     return _newest(ranks)
 
 
@@ -113,7 +113,7 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
     except Refusal as refusal:
         if needed:
             raise
-        say(usage.left_out(str(refusal)))
+        say(f"{refusal}; it is left out")
         return None
     session = state.session
     hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
@@ -137,7 +137,7 @@ def _newest(ranks: list[Rank]) -> list[Rank]:
         before = newest.get(key)
         if before is not None:
             older, rank = sorted((before, rank), key=lambda each: each.started)
-            say(usage.older_start(older.name, rank.name))
+            say(f"{older.name} is left out: {rank.name} is a newer start of the same rank")
         newest[key] = rank
     return sorted(newest.values(), key=lambda rank: (rank.number is None, rank.number or 0))
 
@@ -164,7 +164,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         return _run_of(str(started_before[-1])), _run_of(path)
     other = next((other.path for _, other in recordings()[1:]), None) if name is None else None
     if other is None:
-        raise Refusal(usage.too_few_runs(path, len(state.runs)))
+        raise Refusal(f"{path} holds {len(state.runs) or 'no'} run: name a second file to compare with")
     return _run_of(str(other)), _run_of(path)
 
 

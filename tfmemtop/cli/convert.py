@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import file_name
 from tfmemtop.cli.output import print_encoded, say
 from tfmemtop.cli.parser import BaseArguments, Parser
@@ -50,7 +50,7 @@ def run(arguments: ConvertArguments) -> int:
     path = recording_path(arguments.file)
     with suppress(OSError):
         if path.samefile(arguments.output):
-            raise Refusal(usage.written_while_read(str(path)))
+            raise Refusal(f"{path} cannot be written while it is read: name another file")
     try:
         recording = read(path)
         if arguments.output == STDOUT:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     add_alert_options,
     add_export_options,
@@ -59,7 +59,7 @@ def run(arguments: DemoArguments) -> int:
         Refusal: TensorFlow is not installed, or there is no screen to show it on.
     """
     if find_spec("tensorflow") is None:
-        raise Refusal(usage.NO_TENSORFLOW)
+        raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)

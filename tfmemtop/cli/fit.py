@@ -15,7 +15,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
 from tfmemtop.cli.fit_search import FitLargest, FitLimit, build_for
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
@@ -58,9 +58,9 @@ class FitArguments(RunArguments):
 
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
-            raise Refusal(usage.SECONDS_AND_STEPS)
+            raise Refusal("give --seconds or --steps, not both")
         if self.value is not None and self.smallest is not None:
-            raise Refusal(usage.FROM_AND_LARGEST)
+            raise Refusal("--from is a limit to search from: with --largest, --to gives the limit of every try")
 
     @property
     def wanted(self) -> Wanted | None:
@@ -72,9 +72,10 @@ class FitArguments(RunArguments):
         if self.value is None:
             return None
         if (wanted := parse_wanted(self.value)) is None:
-            raise Refusal(usage.no_range(self.value))
+            expected = "give a name and a range of whole numbers, such as batch=1..4096"
+            raise Refusal(f"--largest {self.value}: {expected}")
         if not wanted.is_in(self.command):
-            raise Refusal(usage.no_place(self.value, wanted.name))
+            raise Refusal(f"--largest {self.value}: the command has no {{{wanted.name}}} in which to put the value")
         return wanted
 
     @property
@@ -148,7 +149,7 @@ def run(arguments: FitArguments) -> int:
         ceiling=ceiling,
     )
     if wanted is not None and not plan.on_gpu and arguments.largest is None:
-        raise Refusal(usage.LARGEST_NEEDS_TO)
+        raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
     search = FitLimit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
     build_for(launch)
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
@@ -183,5 +184,5 @@ def _print(fit: FitLimit | FitLargest, path: Path, arguments: FitArguments) -> N
         return
     wrapped = [part for line in sentences for part in textwrap.wrap(line, _WIDTH)]
     suggested = advice(fit.plan.suggested(fit.search), arguments.command) if isinstance(fit, FitLimit) else []
-    blocks = filter(None, (fit.table(), wrapped, suggested, [usage.printed_in(str(path))]))
+    blocks = filter(None, (fit.table(), wrapped, suggested, [f"What the script printed in these tries: {path}"]))
     print_lines(line for number, block in enumerate(blocks) for line in ([""] * bool(number) + block))

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_answers import Trouble
@@ -96,11 +96,11 @@ def export_of(arguments: RunArguments, cwd: str) -> Export | None:
     """
     if arguments.metrics is None:
         if arguments.metrics_sd is not None:
-            raise Refusal(usage.METRICS_SD_ALONE)
+            raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
         if arguments.metrics_file is None:
             return None
     elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
-        raise Refusal(usage.METRICS_ANY_PORT)
+        raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
     address, port = arguments.metrics or ("127.0.0.1", None)
 
     def path(pattern: Path | None) -> str | None:
@@ -190,7 +190,8 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
     """
     settings = arguments.settings
     if not machine.uuids and arguments.memory_limit is not None and arguments.cpu_pool is not None:
-        raise Refusal(usage.CPU_POOL_TWICE)
+        twice = "--memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both"
+        raise Refusal(f"without a GPU, {twice}")
     try:
         carry(settings, machine.uuids)
         return msgspec.structs.replace(
@@ -215,7 +216,7 @@ def bounds(
     least = _size("--from", smallest, whole)
     most = _size("--to", largest, whole)
     if least is not None and most is not None and least > most:
-        raise Refusal(usage.bounds_crossed(smallest, largest))
+        raise Refusal(f"--from {smallest} is more than --to {largest}")
     return least, most, whole.size
 
 
@@ -228,7 +229,7 @@ def _size(flag: str, text: str | None, whole: Whole) -> int | None:
         raise Refusal(f"{flag}: {unusable(error)}") from error
 
 
-def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
+def terminal_size(instead: str = "use tfmemtop record -- COMMAND…, or tfmemtop --once") -> tuple[int, int]:
     """Return columns and rows of the terminal for the screen. *instead* is the advice in a refusal.
 
     Raises:
@@ -236,14 +237,15 @@ def terminal_size(instead: str = usage.INSTEAD) -> tuple[int, int]:
     """
     for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stream is None or stream.closed or not stream.isatty():
-            raise Refusal(usage.no_terminal(name, instead))
+            raise Refusal(f"standard {name} is not a terminal: {instead}")
     if os.environ.get("TERM", "dumb") in ("dumb", ""):
-        raise Refusal(usage.cannot_draw(instead))
+        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {instead}")
     columns, rows = os.get_terminal_size(sys.stdout.fileno())
     if columns == 0 or rows == 0:  # the terminal reports no size, for example a serial line
         return 80, 24
     if columns < SMALLEST[0] or rows < SMALLEST[1]:
-        raise Refusal(usage.too_small((columns, rows), SMALLEST, instead))
+        needed = "the screen needs {}×{}: make it larger".format(*SMALLEST)
+        raise Refusal(f"the terminal has {columns}×{rows} cells; {needed}, or {instead}")
     return columns, rows
 
 

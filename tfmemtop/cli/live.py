@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     RunArguments,
     ScreenArguments,
@@ -203,7 +203,7 @@ def show(
             if heard:
                 raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
-                raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+                raise _engine_gone(launched.id, error) from error
             raise
         finally:
             if end is not None:
@@ -216,6 +216,10 @@ def show(
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
+
+
+def _engine_gone(session: str, error: OSError) -> Refusal:
+    return Refusal(f"the engine of {session} cannot be reached: {error.strerror or error}", 1)
 
 
 def _import_screen() -> None:
@@ -236,7 +240,7 @@ def _screen(launched: Launched, options: UiOptions, step: "StepListener | None")
 
 def _say_how_it_ended(outcome: ScreenOutcome) -> None:
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     for line in outcome.summary:
         say(line)
 
@@ -255,7 +259,7 @@ def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     try:
         code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None, step)
     except OSError as error:
-        raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+        raise _engine_gone(launched.id, error) from error
     _say_what_is_left(launched)
     return code
 
@@ -288,10 +292,10 @@ def _say_what_is_left(launched: Launched) -> None:
     while folder.exists() and time.monotonic() < until:
         time.sleep(_LOOK_S)
     if launched.output_path and _has_something(Path(launched.output_path)):
-        say(usage.output_in(launched.output_path))
+        say(f"output in {launched.output_path}")
     if (recording := kept_recordings().get(launched.id)) and _has_something(recording):
-        say(usage.recorded_in(str(recording)))
-        say(usage.explains(launched.id))
+        say(f"recorded in {recording}")
+        say(f"tfmemtop why {launched.id} explains it")
 
 
 def _has_something(path: Path) -> bool:
@@ -347,6 +351,10 @@ def _signals_raised() -> Iterator[_Heard]:
 
 def _say_it_goes_on(launched: Launched, started: bool) -> None:
     """Report that the session's script goes on. *started*: this command has started it, so both belong to one login."""
-    say(usage.still_running(launched.id, launched.output_path))
+    output = f"output in {launched.output_path}; " if launched.output_path else ""
+    say(f"still running as {launched.id}; {output}tfmemtop attach {launched.id} brings the screen back")
     if started and ends_at_logout():
-        say(usage.ENDS_AT_LOGOUT)
+        say(
+            "it ends when you log out: on this machine systemd then ends all processes of the login "
+            "(KillUserProcesses=yes); tfmemtop help use says how to start a program that goes on"
+        )

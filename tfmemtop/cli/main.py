@@ -12,7 +12,6 @@ from tfmemtop.charset import fit_streams
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.output import discard_stdout, open_standard_streams, say
 from tfmemtop.cli.parser import parse
-from tfmemtop.cli.usage import own_error
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
 from tfmemtop.failure import describe
 
@@ -41,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:
         discard_stdout()
-        say(own_error(describe(error)))
+        say(f"{describe(error)}: tfmemtop has failed; this is an error in tfmemtop itself")
         return 1
 
 

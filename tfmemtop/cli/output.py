@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterable
 
 from tfmemtop.charset import json_ascii
-from tfmemtop.cli import usage
 from tfmemtop.safe import safe
+
+_STDOUT = "standard output"
 
 
 def open_standard_streams() -> None:
@@ -79,13 +80,13 @@ def print_encoded(encoded: bytes) -> None:
 
 def _print(text: str) -> None:
     if sys.stdout is None:
-        raise OSError(errno.EBADF, usage.STDOUT_CLOSED)
+        raise OSError(errno.EBADF, f"{_STDOUT} is closed")
     try:
         print(text, flush=True)
     except BrokenPipeError:
         raise  # the reader has closed the pipe
     except OSError as error:
-        raise OSError(error.errno, error.strerror, usage.STDOUT) from error
+        raise OSError(error.errno, error.strerror, _STDOUT) from error
 
 
 def say(text: str) -> None:

@@ -17,7 +17,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     RunArguments,
     add_alert_options,
@@ -120,4 +120,5 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code matters more than its summary
         lines = [ending(end.ending), no_summary(error)]
-    return [*lines, usage.incomplete(recording_text(trouble)) if trouble else usage.recorded_in(str(path))]
+    incomplete = f"the recording is not complete: {recording_text(trouble)}" if trouble else ""
+    return [*lines, incomplete or f"recorded in {path}"]

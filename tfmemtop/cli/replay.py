@@ -9,7 +9,7 @@ tfmemtop help keys.
 
 import os
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, add_screen_options
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import say
@@ -48,5 +48,5 @@ def run(arguments: ReplayArguments) -> int:
     except RecordingError as error:
         raise Refusal(recording_text(error)) from error
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code

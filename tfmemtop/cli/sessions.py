@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.output import say
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
@@ -30,7 +30,7 @@ def running_sessions() -> list[SessionInfo]:
     try:
         return sessions()
     except OSError as error:
-        raise Refusal(usage.unsearchable(error)) from error
+        raise Refusal(f"cannot look for sessions: {error}") from error
 
 
 def recordings() -> list[tuple[str, Recording]]:
@@ -107,14 +107,14 @@ def recording_path(name: str | None) -> Path:
     if name is None:
         newest = next(iter(recordings()), None)
         if newest is None:
-            raise Refusal(usage.NONE_RECORDED)
+            raise Refusal("no session has been recorded yet; start one: tfmemtop -- COMMAND…")
         return newest[1].path
     if Path(name).exists() or not name.isalnum():
         return Path(name)
     kept = kept_recordings()
     found = [kept[name]] if name in kept else [path for each, path in kept.items() if each.startswith(name)]
     if len(found) > 1:
-        raise Refusal(usage.begin_alike(len(found), name))
+        raise Refusal(f"{len(found)} sessions begin with {name!r}; tfmemtop ls lists them")
     return found[0] if found else Path(name)
 
 
@@ -190,4 +190,4 @@ def run_state(name: str | None) -> tuple[str, State]:
 
 def no_run(path: str, number: int | None) -> Refusal:
     """Return the refusal for a recording *path* that contains no run, or no run with that *number*."""
-    return Refusal(usage.no_run(path, number))
+    return Refusal(f"{path} holds no run" + ("" if number is None else f" {number}"))
