@@ -37,7 +37,7 @@ from tfmemtop.findings.notice_texts import say_kind
 from tfmemtop.findings.outside_text import FROM_OUTSIDE
 from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
-from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.units import UNKNOWN, aligned, format_short
 
 E = TypeVar("E", bound=Event)
 
@@ -106,12 +106,12 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
     found = list(events)
     readings, pools = _of(DeviceReading, found), _of(Allocator, found)
-    yield from _aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
+    yield from aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
     yield ""
-    yield from _aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
+    yield from aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
     if pools:
         yield ""
-        yield from _aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
+        yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
 
@@ -172,13 +172,3 @@ def _pool(reading: Allocator) -> list[str]:
 
 def _figure(value: float | None, unit: str = "") -> str:
     return UNKNOWN if value is None else f"{value:.0f}{unit}"
-
-
-def _aligned(rows: list[list[str]], left: set[int]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
