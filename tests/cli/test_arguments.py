@@ -75,6 +75,11 @@ def test_options_stand_before_or_after_the_subcommand(line: str) -> None:
     assert (command(line), found.output, found.settings.growth) == ("record", Path("run.jsonl"), "off")
 
 
+def test_an_option_may_have_the_name_of_what_the_parser_itself_uses() -> None:
+    found = arguments("kernel install --name small")
+    assert (command("kernel install --name small"), found.do, found.name) == ("kernel", "install", "small")
+
+
 def test_an_options_value_is_not_taken_for_a_subcommand() -> None:
     assert (command("record -o fit -- x"), arguments("record -o fit -- x").output) == ("record", Path("fit"))
     assert (command("--record fit -- x"), arguments("--record fit -- x").record) == ("live", Path("fit"))

@@ -199,10 +199,10 @@ def gpu_list(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ArgumentTypeError(f"{text!r} is not a list of GPUs such as 0,2; give numbers as nvidia-smi shows them")
-    found = tuple(map(int, parts))
-    if len(set(found)) < len(found):
+    numbers = tuple(map(int, parts))
+    if len(set(numbers)) < len(numbers):
         raise ArgumentTypeError(f"{text!r} names a GPU twice")
-    return found
+    return numbers
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:

@@ -88,17 +88,18 @@ def run(arguments: AttachArguments) -> int:
     """
     if arguments.pid is not None:
         return _process(arguments.pid, arguments)
-    chosen = choose(running_sessions(), arguments.session)
+    return _show_session(choose(running_sessions(), arguments.session), arguments)
+
+
+def _show_session(session: SessionInfo, arguments: AttachArguments) -> int:
     terminal_size()
-    launched = Launched(id=chosen.id, socket=chosen.socket, output_path=chosen.output_path)
-    return show(lambda: launched, arguments, outside=chosen.reads is not None)
+    launched = Launched(id=session.id, socket=session.socket, output_path=session.output_path)
+    return show(lambda: launched, arguments, outside=session.reads is not None)
 
 
 def _process(pid: int, arguments: AttachArguments) -> int:
-    if (known := _session_of(pid, injects=arguments.inject)) is not None:
-        terminal_size()
-        launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
-        return show(lambda: launched, arguments, outside=known.reads is not None)
+    if (session := _session_of(pid, injects=arguments.inject)) is not None:
+        return _show_session(session, arguments)
     look = Look(pid)
     about = look.refresh()
     look.close()
@@ -108,8 +109,8 @@ def _process(pid: int, arguments: AttachArguments) -> int:
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
         raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
-    if arguments.inject and (found := _unfit(pid)) is not None:
-        raise Refusal(refusal(pid, *found), 1)
+    if arguments.inject and (reason := _unfit(pid)) is not None:
+        raise Refusal(refusal(pid, *reason), 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
     arguments.record, remarks = file_for(arguments.record, pid)
@@ -153,24 +154,24 @@ def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
     return next((session for session in running_sessions() if session.id == name and session.reads is None), None)
 
 
-def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
+def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
     """Return the session whose name is *name* or begins with it.
 
-    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *found* has
-    the oldest first.
+    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *sessions*
+    has the oldest first.
 
     Raises:
         Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
     """
-    if not found:
+    if not sessions:
         raise Refusal("no session is running; start one: tfmemtop -- COMMAND…")
     if name is None:
-        return next(filter(_is_running, reversed(found)), found[-1])
-    exact = [session for session in found if session.id == name]
-    fitting = exact or [session for session in found if name and session.id.startswith(name)]
+        return next(filter(_is_running, reversed(sessions)), sessions[-1])
+    exact = [session for session in sessions if session.id == name]
+    fitting = exact or [session for session in sessions if name and session.id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    shown = fitting or found
+    shown = fitting or sessions
     _list(shown)
     example = next(filter(_is_running, shown), shown[0])
     problem = f"there are several sessions that begin with {name!r}" if fitting else f"no session is called {name!r}"
@@ -186,9 +187,9 @@ def _is_running(session: SessionInfo) -> bool:
     return bool(session.command) and bool(descendants(session.pid))
 
 
-def _list(found: list[SessionInfo]) -> None:
+def _list(sessions: list[SessionInfo]) -> None:
     now = time.time()
-    for session in found:
+    for session in sessions:
         command = shlex.join(session.command)
         state = "running" if _is_running(session) else "ended" if command else "watching"
         age = format_duration(now - session.started)

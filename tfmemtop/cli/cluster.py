@@ -129,13 +129,15 @@ def _once(client: Client, arguments: ClusterArguments) -> int:
     if seen.trouble is not None:
         say(no_answer(client.address.url, seen.trouble))
         return 1
-    found = seen.overview
+    overview = seen.overview
     if arguments.json:
-        for line in map(as_json, found.rows):
+        for line in map(as_json, overview.rows):
             print_encoded(line)
-    elif found.rows:
-        print_lines([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
-    if not found.rows:
+    elif overview.rows:
+        print_lines(
+            [*table(overview.rows), "", counted(len(overview.rows), overview.hosts, overview.jobs, overview.wrong)]
+        )
+    if not overview.rows:
         say(nothing_of(arguments.job))
     if seen.apart_s is not None:
         say(clocks_apart(seen.apart_s))

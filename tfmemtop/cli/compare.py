@@ -18,7 +18,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import add_json_option
 from tfmemtop.cli.output import print_json, print_lines, say
 from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.sessions import fold_recording, is_running, no_run, path_and_run, recordings
+from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.reports.compare import table, to_json
 from tfmemtop.reports.ranks import table as ranks_table
@@ -104,12 +104,8 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
     Raises:
         Refusal: the rank is *needed* and cannot be read.
     """
-    path, number = path_and_run(name)
     try:
-        state = fold_recording(path, number)
-        found = [run for run in state.runs if number in (None, run.run)]
-        if not found:
-            raise no_run(path, number)
+        path, _, state, run = recorded_run(name)
     except Refusal as refusal:
         if needed:
             raise
@@ -122,9 +118,9 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
         name=Path(name).name,
         placement=placement,
         host=placement.host if placement else session.host if session else "",
-        started=(session.started if session else 0.0) + found[-1].started,
+        started=(session.started if session else 0.0) + run.started,
         tensorflow=next(iter(filter(None, hooked)), None),
-        figures=_figures(found[-1], state, path, Path(name).name),
+        figures=_figures(run, state, path, Path(name).name),
     )
 
 
@@ -169,13 +165,9 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
 
 
 def _run_of(name: str | None) -> _Run:
-    path, number = path_and_run(name)
-    state = fold_recording(path, number)
-    found = [run for run in state.runs if number in (None, run.run)]
-    if not found:
-        raise no_run(path, number)
+    path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(found[-1], state, path, called), _holders(state))
+    return _Run(_figures(run, state, path, called), _holders(state))
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
@@ -184,5 +176,5 @@ def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigur
 
 
 def _holders(state: State) -> Listed | None:
-    found = chosen(state)
-    return listed(found[0].window, found[0].hooked, By.LAYER) if found else None
+    windows = chosen(state)
+    return listed(windows[0].window, windows[0].hooked, By.LAYER) if windows else None

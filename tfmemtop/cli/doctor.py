@@ -72,12 +72,12 @@ def _driver() -> list[Check]:
 
 
 def _command(command: tuple[str, ...], environment: dict[str, str], cwd: Path) -> list[Check]:
-    asked: python.Asked = None
+    answer: python.Answer = None
     if command:
-        found = resolve(command, environment, cwd)
-        asked = ask(found, cwd) if isinstance(found, Start) else found
+        start = resolve(command, environment, cwd)
+        answer = ask(start, cwd) if isinstance(start, Start) else start
     compiler = python.compiler()
-    return [python.hook(asked), python.tensorflow(asked), python.pools(asked, compiler), compiler]
+    return [python.hook(answer), python.tensorflow(answer), python.pools(answer, compiler), compiler]
 
 
 def lines(checks: list[Check], coloured: bool = False) -> list[str]:

@@ -16,7 +16,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ReportArguments, add_report_options
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.sessions import run_state
+from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holder_texts import windowless_text
 from tfmemtop.findings.probe_text import why_unused
 from tfmemtop.findings.who_holds import no_device, no_window
@@ -53,17 +53,17 @@ def run(arguments: HoldersArguments) -> int:
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no window of that run or device.
     """
-    path, state = run_state(arguments.file)
-    found = chosen(state)
-    if not found:
+    path, _, state, _ = recorded_run(arguments.file)
+    windows = chosen(state)
+    if not windows:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
         raise Refusal(no_window(Path(path).name, why or None, only_asked=only_asked(state)))
-    wanted = [one for one in found if arguments.device in (None, one.device)]
-    if not wanted:
-        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in found})))
+    shown = [one for one in windows if arguments.device in (None, one.device)]
+    if not shown:
+        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in windows})))
     by = By(arguments.by)
     if arguments.json:
-        print_json(to_json(wanted[0], by))
+        print_json(to_json(shown[0], by))
     else:
-        print_lines(table(wanted[0], by, sorted({one.device for one in found} - {wanted[0].device})))
+        print_lines(table(shown[0], by, sorted({one.device for one in windows} - {shown[0].device})))
     return 0

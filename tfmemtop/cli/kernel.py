@@ -96,13 +96,13 @@ def run(arguments: KernelArguments) -> int:
 def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
-        found = python.look_at(arguments.python)
+        interpreter = python.look_at(arguments.python)
     except python.Unfit as unfit:
         raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name or _NAME, arguments.display_name or _TITLE
     try:
-        path = kernelspec.write(folder, name, title, found, _options(arguments))
+        path = kernelspec.write(folder, name, title, interpreter, _options(arguments))
     except kernelspec.NotOurs as error:
         raise Refusal(words.not_ours(error.filename), 1) from None
     print_lines([words.installed(title, str(path)), words.AFTER_INSTALLING])
@@ -111,10 +111,10 @@ def _install(arguments: KernelArguments) -> None:
 
 
 def _list() -> None:
-    found = list(kernelspec.installed())
-    width = max((len(spec.name) for spec in found), default=0)
-    print_lines(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
-    if not found:
+    specs = list(kernelspec.installed())
+    width = max((len(spec.name) for spec in specs), default=0)
+    print_lines(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in specs)
+    if not specs:
         note(words.NONE_INSTALLED)
 
 
@@ -127,24 +127,15 @@ def _remove(name: str) -> None:
 
 
 def _options(arguments: KernelArguments) -> list[str]:
-    """Return the options of a run that differ from the defaults, as words of a command line."""
-    gpus = arguments.gpus
-    typed = {
-        "--growth": arguments.growth,
-        "--memory-limit": arguments.memory_limit,
-        "--allocator": arguments.allocator,
-        "--gpus": None if gpus is None else ",".join(map(str, gpus)) or "none",
-        "--cpu-pool": arguments.cpu_pool,
-        "--interval": _if_other(arguments.interval, RunArguments.interval),
-        "--holders-interval": _if_other(arguments.holders_interval, RunArguments.holders_interval),
-    }
-    flags = {"--xla-report": arguments.xla_report, "--trace": arguments.trace, "--no-probe": arguments.no_probe}
-    given = [f"{flag}={value}" for flag, value in typed.items() if value is not None]
-    return given + [flag for flag, is_set in flags.items() if is_set]
-
-
-def _if_other(value: float, usual: float) -> str | None:
-    return None if value == usual else f"{value:g}"
+    """Return the options of a run that were typed, as words of a command line."""
+    words = []
+    for name, value in vars(arguments).items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "gpus":
+            words.append(f"{flag}={','.join(map(str, value)) or 'none'}")
+        elif name in RunArguments.__annotations__:
+            words.append(flag if value is True else f"{flag}={value}")
+    return words
 
 
 def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:

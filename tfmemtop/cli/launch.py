@@ -125,14 +125,14 @@ def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | No
 
         with suppress(OSError):  # the process is another user's; the user gets that message later
             environment = read_environment(attach)
-    found = named(str(pattern), environment, socket.gethostname(), os.getpid())
-    path = Path(found.name)
-    if found.added and pattern.exists() and not pattern.is_file():
+    name = named(str(pattern), environment, socket.gethostname(), os.getpid())
+    path = Path(name.name)
+    if name.added and pattern.exists() and not pattern.is_file():
         return pattern, []  # such as /dev/null, to which all ranks can write
     if path.parent != pattern.parent:
         with suppress(OSError):  # if this fails, opening the file fails later with a message
             path.parent.mkdir(parents=True, exist_ok=True)
-    return path, naming(found, path.name)
+    return path, naming(name, path.name)
 
 
 def working_folder() -> str:

@@ -276,8 +276,8 @@ def successor(session: str, ended: float) -> str | None:
 
 
 def _going(name: str) -> Launched | None:
-    found = next((one for one in _sessions() if one.id == name), None)
-    return None if found is None else Launched(id=found.id, socket=found.socket)
+    session = next((one for one in _sessions() if one.id == name), None)
+    return None if session is None else Launched(id=session.id, socket=session.socket)
 
 
 def _sessions() -> "list[SessionInfo]":

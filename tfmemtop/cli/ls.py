@@ -36,13 +36,13 @@ def run(arguments: LsArguments) -> int:
     Raises:
         Refusal: the folder of the sessions cannot be searched.
     """
-    found, left = newest_sessions(None if arguments.all else _NEWEST)
+    sessions, others = newest_sessions(None if arguments.all else _NEWEST)
     if arguments.json:
-        print_json(to_json(found))
-    elif found:
-        print_lines(table(found))
-        if left:
-            note(more(left))
+        print_json(to_json(sessions))
+    elif sessions:
+        print_lines(table(sessions))
+        if others:
+            note(more(others))
     else:
         note(NONE)
     return 0

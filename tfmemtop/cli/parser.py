@@ -151,7 +151,7 @@ def parsers() -> dict[str, Parser]:
     """
     root = Parser("tfmemtop")
     title = "commands (tfmemtop COMMAND --help says more)"
-    commands = root.add_subparsers(title=title, dest="name", metavar="COMMAND", prog="tfmemtop", parser_class=Parser)
+    commands = root.add_subparsers(title=title, dest="subcommand", metavar="COMMAND", prog="tfmemtop", parser_class=Parser)
     return {"tfmemtop": root} | {name: commands.add_parser(name, help=_summary(name)) for name in NAMES}
 
 
@@ -171,7 +171,7 @@ def parse(argv: Sequence[str]) -> Call:
     except _UnknownCommand as unknown:
         _refuse_command(root, head, unknown.word, dashes=split < len(argv))
     given = vars(typed)
-    parser = known[given.pop("name") or "tfmemtop"]
+    parser = known[given.pop("subcommand") or "tfmemtop"]
     for word in rest:
         parser.refuse(word)
     for dest in given.keys() - parser.dests():

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.output import say
@@ -14,6 +15,7 @@ from tfmemtop.events.recording.errors import lines_left_out, recording_text
 from tfmemtop.events.recording.outline import STRETCH_S
 from tfmemtop.findings.run_review import LOOK_S
 from tfmemtop.state import State, apply
+from tfmemtop.state.model import RunState
 from tfmemtop.state.outcome import TOLD_BY, SessionFigures, SessionOutcome, outcome
 
 _LONG_S = 3600.0
@@ -175,8 +177,17 @@ def fold_recording(path: str, number: int | None = None) -> State:
     return state
 
 
-def run_state(name: str | None) -> tuple[str, State]:
-    """Return the path of the recording that *name* means, and the state at the end of its last run, or of its run N.
+class RecordedRun(NamedTuple):
+    """A run in the recording *path*: number *number*, or the last if that is ``None``. *state* is that at its end."""
+
+    path: str
+    number: int | None
+    state: State
+    run: RunState
+
+
+def recorded_run(name: str | None) -> RecordedRun:
+    """Return the run that *name* means.
 
     Raises:
         Refusal: the recording cannot be read, or it has no such run.
@@ -185,7 +196,7 @@ def run_state(name: str | None) -> tuple[str, State]:
     state = fold_recording(path, number)
     if state.run is None or number not in (None, state.run.run):
         raise no_run(path, number)
-    return path, state
+    return RecordedRun(path, number, state, state.run)
 
 
 def no_run(path: str, number: int | None) -> Refusal:

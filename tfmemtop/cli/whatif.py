@@ -13,7 +13,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ReportArguments, add_report_options
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.sessions import run_state
+from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
 from tfmemtop.experiments.whatif.cards import cards
 from tfmemtop.reports.whatif import page, to_json
@@ -42,13 +42,11 @@ def run(arguments: WhatIfArguments) -> int:
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
     """
-    path, state = run_state(arguments.file)
+    path, _, state, run = recorded_run(arguments.file)
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = (
-            NO_TRACE_OUTSIDE if state.run and state.run.outside else no_trace(unused_probe(state), missing(state))
-        )
+        untraced = NO_TRACE_OUTSIDE if run.outside else no_trace(unused_probe(state), missing(state))
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         print_json(to_json(views[0]))

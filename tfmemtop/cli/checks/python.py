@@ -16,41 +16,41 @@ _INJECTABLE = (3, 14)  # the oldest Python into which it can be put while that r
 _LIBRARY = "libtensorflow_framework.so.2"
 _HEADER = "include/tensorflow/core/common_runtime/bfc_allocator.h"
 
-Asked = Interpreter | Unclear | None
+Answer = Interpreter | Unclear | None
 """The answer of a command's Python, or the reason why there is none; ``None`` without a command."""
 
 
-def _untold(name: str, asked: Unclear | None) -> Check:
-    if asked is None:
+def _untold(name: str, answer: Unclear | None) -> Check:
+    if answer is None:
         return unknown(name, "no command was given", "name the command: tfmemtop doctor -- python train.py")
-    return Check(name, State.MISSING if asked.missing else State.UNKNOWN, asked.text, asked.remedy)
+    return Check(name, State.MISSING if answer.missing else State.UNKNOWN, answer.text, answer.remedy)
 
 
-def hook(asked: Asked) -> Check:
+def hook(answer: Answer) -> Check:
     """Check whether the command's Python loads the hook."""
-    if not isinstance(asked, Interpreter):
-        return _untold("hook", asked)
-    python = f"Python {asked.version}, {asked.executable}"
-    version = tuple(int(part) for part in asked.version.split(".")[:2] if part.isdigit())
-    if asked.hook:
+    if not isinstance(answer, Interpreter):
+        return _untold("hook", answer)
+    python = f"Python {answer.version}, {answer.executable}"
+    version = tuple(int(part) for part in answer.version.split(".")[:2] if part.isdigit())
+    if answer.hook:
         also = ", and into one that runs already: tfmemtop attach PID --inject" if version >= _INJECTABLE else ""
         return ok("hook", f"gets into {python}{also}")
     if version < _OLDEST:
         return missing("hook", f"{python} is too old for it", "Python 3.9 or newer")
-    flag = shutting_flag(["python", *asked.flags])
+    flag = shutting_flag(["python", *answer.flags])
     if flag:
         return missing("hook", reason_text(HookAbsence(BY_OPTION[flag])), f"start it without -{flag}")
     return missing("hook", f"does not get into {python}", "leave PYTHONPATH and TFMEMTOP_… in its environment")
 
 
-def tensorflow(asked: Asked) -> Check:
+def tensorflow(answer: Answer) -> Check:
     """Check whether the command's Python has TensorFlow, and which version."""
-    if not isinstance(asked, Interpreter):
-        return _untold("tensorflow", asked)
-    if asked.folder is None:
-        error = f" ({asked.error})" if asked.error else ""
-        return missing("tensorflow", f"{asked.executable} has none{error}", "run there: pip install tensorflow")
-    return ok("tensorflow", f"{asked.tensorflow or 'of unknown version'}, {asked.folder}")
+    if not isinstance(answer, Interpreter):
+        return _untold("tensorflow", answer)
+    if answer.folder is None:
+        error = f" ({answer.error})" if answer.error else ""
+        return missing("tensorflow", f"{answer.executable} has none{error}", "run there: pip install tensorflow")
+    return ok("tensorflow", f"{answer.tensorflow or 'of unknown version'}, {answer.folder}")
 
 
 def compiler() -> Check:
@@ -65,13 +65,13 @@ def compiler() -> Check:
     return ok("compiler", version)
 
 
-def pools(asked: Asked, built_with: Check) -> Check:
+def pools(answer: Answer, built_with: Check) -> Check:
     """Check how the pools of the command's TensorFlow can be read. *built_with* is the result of :func:`compiler`."""
-    if not isinstance(asked, Interpreter):
-        return _untold("pools", asked)
-    if asked.folder is None:
+    if not isinstance(answer, Interpreter):
+        return _untold("pools", answer)
+    if answer.folder is None:
         return unknown("pools", "there is no TensorFlow to look into")
-    folder, version = Path(asked.folder), asked.tensorflow or ""
+    folder, version = Path(answer.folder), answer.tensorflow or ""
     in_place = "read by the hook" if layout_of(version) is not None else ""
     lacking = remedy = ""
     if not (folder / _LIBRARY).is_file():
