@@ -151,7 +151,9 @@ def parsers() -> dict[str, Parser]:
     """
     root = Parser("tfmemtop")
     title = "commands (tfmemtop COMMAND --help says more)"
-    commands = root.add_subparsers(title=title, dest="subcommand", metavar="COMMAND", prog="tfmemtop", parser_class=Parser)
+    commands = root.add_subparsers(
+        title=title, dest="subcommand", metavar="COMMAND", prog="tfmemtop", parser_class=Parser
+    )
     return {"tfmemtop": root} | {name: commands.add_parser(name, help=_summary(name)) for name in NAMES}
 
 
