@@ -34,7 +34,6 @@ from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.failure import describe
 from tfmemtop.findings.starting import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
-from tfmemtop.notebooks import text as words
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
@@ -52,11 +51,12 @@ class KernelArguments(RunArguments):
 
     def check(self) -> None:
         if (self.do == "start") != bool(self.command):
-            raise Refusal(words.START_NEEDS_COMMAND if self.do == "start" else words.no_command(self.do))
+            needs = "needs the kernel's command; for example: tfmemtop kernel install"
+            raise Refusal(f"kernel {self.do} {needs if self.do == 'start' else 'takes no command after --'}")
         if self.name and not kernelspec.is_name(self.name):
-            raise Refusal(words.bad_name(self.name))
+            raise Refusal(f"{self.name!r} is not a name for a kernel; use letters, digits and . _ - only")
         if self.user and self.prefix:
-            raise Refusal(words.USER_OR_PREFIX)
+            raise Refusal("--user and --prefix contradict each other; give one of them")
 
 
 def declare(parser: Parser) -> None:
@@ -97,17 +97,20 @@ def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
         interpreter = python.look_at(arguments.python)
-    except python.Unfit as unfit:
-        raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
+    except python.UnfitPython as unfit:
+        raise Refusal(str(unfit)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name or _NAME, arguments.display_name or _TITLE
     try:
         path = kernelspec.write(folder, name, title, interpreter, _options(arguments))
     except kernelspec.NotOurs as error:
-        raise Refusal(words.not_ours(error.filename), 1) from None
-    print_lines([words.installed(title, str(path)), words.AFTER_INSTALLING])
+        problem = f"{error.filename}: there is a kernelspec of this name that tfmemtop did not make"
+        raise Refusal(problem, 1) from None
+    choose = "Choose it in Jupyter or VS Code; then, in a terminal: tfmemtop attach"
+    print_lines([f'the kernel "{title}" is in {path}', choose])
     if kernelspec.hidden_by_vs_code(name, title):
-        say(words.hidden_by_vs_code(name, title))
+        hidden = "it hides names such as python3, and display names that begin with Python 3"
+        say(f'VS Code does not list the kernel "{title}" ({name}): {hidden}')
 
 
 def _list() -> None:
@@ -115,15 +118,15 @@ def _list() -> None:
     width = max((len(spec.name) for spec in specs), default=0)
     print_lines(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in specs)
     if not specs:
-        note(words.NONE_INSTALLED)
+        note("no kernel of tfmemtop is installed; add one: tfmemtop kernel install")
 
 
 def _remove(name: str) -> None:
     found = next((spec for spec in kernelspec.installed() if spec.name == name), None)
     if found is None:
-        raise Refusal(words.not_installed(name), 1)
+        raise Refusal(f"tfmemtop has installed no kernel {name!r} here; tfmemtop kernel list shows those there are", 1)
     kernelspec.remove(found)
-    print_lines([words.removed(str(found.folder))])
+    print_lines([f"removed {found.folder}"])
 
 
 def _options(arguments: KernelArguments) -> list[str]:
@@ -166,9 +169,9 @@ def _start(arguments: KernelArguments) -> int:
             raise Refusal(start_text(launched.error))
         environment = launched.environment or environment
     except Refusal as refusal:
-        say(words.kernel_alone(str(refusal)))
+        say(f"this kernel runs without tfmemtop: {refusal}")
     except Exception as error:
-        say(words.kernel_alone(describe(error)))
+        say(f"this kernel runs without tfmemtop: {describe(error)}")
     for number in signal.valid_signals():
         with suppress(OSError):  # the handlers of KILL and STOP cannot be set
             signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
@@ -176,5 +179,5 @@ def _start(arguments: KernelArguments) -> int:
     try:
         os.execvpe(command[0], command, environment)
     except OSError as error:
-        say(words.no_kernel(command[0], error.strerror or str(error)))
+        say(f"the kernel cannot be started: {command[0]}: {error.strerror or error}")
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED
