@@ -1,9 +1,10 @@
-"""Parses and formats bytes and durations as people type and read them.
+"""Parses and formats bytes, durations and columns as people type and read them.
 
 All units are powers of 1024: ``1.0 GiB`` is 1 073 741 824 bytes.
 """
 
 import re
+from collections.abc import Container, Sequence
 from enum import Enum
 
 MIB = 2**20
@@ -144,6 +145,22 @@ def rough_time(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"~{seconds / length:.0f} {unit}"
     return f"~{seconds:.0f} s"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
+    """Return *rows* as lines with columns. Those at the places *left* are aligned to the left, others to the right.
+
+    Columns that are empty are left out.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            if width
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def sentence(text: str) -> str:

@@ -29,7 +29,7 @@ from tests.bench.terminal import private_sessions
 from tests.bench.watching import SCRIPT, cpu_s, memory_mb
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.metrics.page import Page
-from tfmemtop.engine.metrics.watched import Watched
+from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.client import connect
@@ -247,7 +247,7 @@ def _synthetic() -> Iterator[str]:
     if pid == 0:
         machine = Machine(_GPUS, _PROCESSES)
         new = deque(machine.beginning())
-        Thread(target=Page(listener, Watched(new), print).serve, daemon=True).start()
+        Thread(target=Page(listener, MetricsState(new), print).serve, daemon=True).start()
         for tenth in count(10):
             new.extend([*machine.allocators(tenth / 10), *(machine.readings(tenth / 10) if tenth % 10 == 0 else ())])
             time.sleep(0.1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfmemtop.cli import NAMES, Refusal, fit
-from tfmemtop.cli.limits import bounds, resolve
+from tfmemtop.cli.launch import bounds, resolve
 from tfmemtop.cli.parser import parse, parsers
 from tfmemtop.limits import Machine
 
@@ -75,6 +75,11 @@ def test_options_stand_before_or_after_the_subcommand(line: str) -> None:
     assert (command(line), found.output, found.settings.growth) == ("record", Path("run.jsonl"), "off")
 
 
+def test_an_option_may_have_the_name_of_what_the_parser_itself_uses() -> None:
+    found = arguments("kernel install --name small")
+    assert (command("kernel install --name small"), found.do, found.name) == ("kernel", "install", "small")
+
+
 def test_an_options_value_is_not_taken_for_a_subcommand() -> None:
     assert (command("record -o fit -- x"), arguments("record -o fit -- x").output) == ("record", Path("fit"))
     assert (command("--record fit -- x"), arguments("--record fit -- x").record) == ("live", Path("fit"))
@@ -95,7 +100,7 @@ def test_files_to_compare_and_to_explain() -> None:
 
 def limits(line: str, machine: Machine) -> tuple[int | None, ...]:
     found = arguments(line)
-    assert isinstance(found, fit.Arguments)
+    assert isinstance(found, fit.FitArguments)
     return bounds(found.settings, found.smallest, found.largest, machine)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench.day import session
 from tests.bench.recording import write
-from tfmemtop.cli.recorded import fold, spacing_s, told
+from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events.recording import Recording, read
 from tfmemtop.events.recording.outline import STRETCH_S, outlined
@@ -33,14 +33,14 @@ def whole() -> RunReview:
 
 @pytest.mark.long
 def test_an_outline_explains_what_the_whole_does(recording: Recording, whole: RunReview) -> None:
-    outline = list(told(recording))
+    outline = list(report_events(recording))
     assert len(outline) < len(list(recording.events())) / 4
     assert page(review(outline, None, spacing_s(recording)), "run") == page(whole, "run")
 
 
 @pytest.mark.long
 def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunReview) -> None:
-    short = fold(str(recording.path))
+    short = fold_recording(str(recording.path))
     complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
     assert replace(few, past=complete.past) == complete
 

@@ -39,7 +39,7 @@ def test_help_and_version() -> None:
     assert (version.returncode, version.stdout, version.stderr) == (0, f"tfmemtop {__version__}\n", "")
     shown = tfmemtop("--help")
     assert (shown.returncode, shown.stderr) == (0, "")
-    for word in ("attach [RUN]", "replay [FILE]", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code", "--seconds N"):
+    for word in ("attach", "replay", "--memory-limit SIZE", "--cpu-pool SIZE", "exit code", "--loop SECONDS"):
         assert word in shown.stdout
 
 

@@ -13,10 +13,10 @@ from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
 from tfmemtop import events as ev
 from tfmemtop.cli.arguments import RunArguments
-from tfmemtop.cli.in_notebook import main as in_notebook
-from tfmemtop.cli.launching import make_launch
+from tfmemtop.cli.launch import make_launch
 from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parse
+from tfmemtop.cli.why import main as in_notebook
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import Writer, read
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.cli.checks.check import Check, State
 from tfmemtop.cli.checks.interpreter import Interpreter, Start, Unclear, ask, resolve
-from tfmemtop.cli.checks.text import say
 
 PYTHON = sys.executable
 ENVIRONMENT = dict(os.environ)
@@ -16,7 +14,7 @@ ENVIRONMENT = dict(os.environ)
 
 def words(found: object) -> str:
     assert isinstance(found, Unclear), found
-    return say(Check("hook", State.UNKNOWN, found.fact, found.values)).text
+    return found.text
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events
-from tfmemtop.cli.launching import ask_machine
+from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
 from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored

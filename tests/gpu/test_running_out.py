@@ -8,7 +8,7 @@ import pytest
 
 from tests.gpu.keep import kept
 from tfmemtop import events
-from tfmemtop.cli.launching import ask_machine
+from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.run_review import RunReview, review

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.metrics.page import Page
-from tfmemtop.engine.metrics.watched import Watched
+from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.events import Event
 from tfmemtop.events.recording import read
 
@@ -96,13 +96,13 @@ def events_until(name: str, share: float) -> list[Event]:
     return [event for event in events if event.t <= last]
 
 
-def watched(events: Iterable[Event]) -> Watched:
+def watched(events: Iterable[Event]) -> MetricsState:
     """Return what watches a session with these *events*."""
-    return Watched(deque(events))
+    return MetricsState(deque(events))
 
 
 @contextmanager
-def served(watched: Watched) -> Iterator[str]:
+def served(watched: MetricsState) -> Iterator[str]:
     """Serve the page of *watched* in a thread during the ``with`` block, and yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"

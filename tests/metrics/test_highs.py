@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.metrics.scraping import events_until, scrape, served, value
 from tests.streams import MIB
-from tfmemtop.engine.metrics.watched import READERS, Highs, Lately, Watched
+from tfmemtop.engine.metrics.state import READERS, Highs, MetricsState, RecentHighs
 from tfmemtop.events import Allocator
 
 PLACE = ("", "CPU:0")
@@ -36,7 +36,7 @@ def test_a_thousand_readers_cost_no_more_than_a_few() -> None:
 
 
 def test_another_run_begins_anew() -> None:
-    highs, lately = Highs(), Lately(3)
+    highs, lately = Highs(), RecentHighs(3)
     highs.take("a")
     highs.add(PLACE, 7)
     lately.add({PLACE: 7})
@@ -46,7 +46,7 @@ def test_another_run_begins_anew() -> None:
 
 
 def test_a_file_tells_the_highest_of_several_looks() -> None:
-    lately = Lately(3)
+    lately = RecentHighs(3)
     assert [lately.add(marks).get(PLACE) for marks in ({PLACE: 1}, {PLACE: 9}, {}, {PLACE: 2}, {})] == [1, 9, 9, 9, 2]
 
 
@@ -64,7 +64,7 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_on
             peak=newest.peak, pool=newest.pool, limit=newest.limit, high=high,
         )  # fmt: skip
 
-    with served(Watched(events)) as url:
+    with served(MetricsState(events)) as url:
 
         def highest(agent: str, query: str = "") -> float | None:
             return value(scrape(url + query, agent), "in_use_high_bytes")

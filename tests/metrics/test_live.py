@@ -17,7 +17,7 @@ from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.streams import run
 from tfmemtop.engine.exporter import WAIT_S, Exporter, open_exporter
-from tfmemtop.engine.metrics.watched import Watched
+from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
@@ -113,11 +113,11 @@ def fails(*_: object) -> None:
 async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Watched, "_apply", fails)
+    monkeypatch.setattr(MetricsState, "_apply", fails)
     exporting = begun(tmp_path)
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert notice.detail.startswith("ValueError: on purpose (engine/metrics/watched.py:")
+    assert notice.detail.startswith("ValueError: on purpose (engine/metrics/state.py:")
     with pytest.raises(OSError):
         await asyncio.to_thread(get, address_in(tmp_path / "sd.json"))  # the file stays, so that the target is down
     exporting.stream.notice("other", NoticeKind.INPUT_LOST)

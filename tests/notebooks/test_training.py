@@ -8,7 +8,7 @@ import pytest
 
 from tests.notebook import PROGRAM, Notebook, until
 from tests.patience import PATIENCE_S
-from tfmemtop.cli.recorded import fold
+from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.engine.stream.kept_sessions import place_for
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.rules import findings
@@ -54,7 +54,7 @@ def _trained_and_told(notebook: Notebook, *command: str) -> str:
 
 
 def _state(notebook: Notebook) -> State:
-    return fold(str(place_for(notebook.session().id)), None)
+    return fold_recording(str(place_for(notebook.session().id)), None)
 
 
 def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:

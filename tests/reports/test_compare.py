@@ -12,7 +12,7 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
-from tfmemtop.cli.recorded import fold
+from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.events.recording import Writer
 from tfmemtop.reports.comparison_text import rows, sentences, settings
 from tfmemtop.state.figures import RunFigures, figures
@@ -171,7 +171,7 @@ def test_logical_devices_of_a_gpu_are_taken_together() -> None:
 
 
 def test_of_unequal_runs_as_many_steps_are_compared() -> None:
-    state = fold(str(RECORDINGS / "h200-runs.jsonl"))
+    state = fold_recording(str(RECORDINGS / "h200-runs.jsonl"))
     first, second = (figures(run, state.now) for run in state.runs[-2:])
     # The run that was ended later had reached another phase, with larger batches.
     assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)

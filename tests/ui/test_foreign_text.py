@@ -16,8 +16,8 @@ from tests.patience import PATIENCE_S
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
 from tfmemtop.cli import once
+from tfmemtop.cli.output import say
 from tfmemtop.cli.record import report
-from tfmemtop.cli.saying import say
 from tfmemtop.events import FORMAT, RunEnd
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
 

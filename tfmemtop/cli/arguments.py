@@ -172,6 +172,19 @@ def add_screen_options(parser: Parser) -> None:
     )
 
 
+class ReportArguments(BaseArguments):
+    """The options of a report. ``file`` is the recording, as ``FILE`` or ``FILE:N``."""
+
+    file: str | None = None
+    json: bool = False
+
+
+def add_report_options(parser: Parser) -> _ArgumentGroup:
+    """Add the options of :class:`ReportArguments`, and return the group of those of the output."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
+    return add_json_option(parser)
+
+
 def add_json_option(parser: Parser) -> _ArgumentGroup:
     """Add ``--json``, and return its group, to which other options of the output can be added."""
     group = parser.add_argument_group("for the output")
@@ -186,10 +199,10 @@ def gpu_list(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ArgumentTypeError(f"{text!r} is not a list of GPUs such as 0,2; give numbers as nvidia-smi shows them")
-    found = tuple(map(int, parts))
-    if len(set(found)) < len(found):
+    numbers = tuple(map(int, parts))
+    if len(set(numbers)) < len(numbers):
         raise ArgumentTypeError(f"{text!r} names a GPU twice")
-    return found
+    return numbers
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:

@@ -18,14 +18,13 @@ import shlex
 import time
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
-from tfmemtop.cli.known_sessions import going
-from tfmemtop.cli.launching import file_for, working_folder
+from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
+from tfmemtop.cli.output import note, say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import note, say
-from tfmemtop.cli.screen import script_terminal_size, terminal_size
+from tfmemtop.cli.sessions import running_sessions
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.engine.sources.outside.look import Look
@@ -36,9 +35,10 @@ from tfmemtop.events import InjectionState, OutsideState
 from tfmemtop.findings.injection import refusal
 from tfmemtop.findings.outside_text import say_outside
 from tfmemtop.settings import INTERVAL_S
+from tfmemtop.units import format_duration
 
 
-class Arguments(ScreenArguments):
+class AttachArguments(ScreenArguments):
     """``session`` is the beginning of a session's name, or a process id."""
 
     session: str | None = None
@@ -56,11 +56,12 @@ class Arguments(ScreenArguments):
         given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
         given["--interval"] = self.interval != type(self).interval
         if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
-            raise Refusal(usage.needs_process(flag))
+            raise Refusal(f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242")
 
 
 def declare(parser: Parser) -> None:
     """Declare the session or process, and the options of the screen."""
+    parser.arguments = AttachArguments
     parser.add_argument(
         "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
     )
@@ -78,7 +79,7 @@ def declare(parser: Parser) -> None:
     add_screen_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: AttachArguments) -> int:
     """Show the named session or process, or the newest session that runs; return the exit code of its screen.
 
     Raises:
@@ -87,28 +88,29 @@ def run(arguments: Arguments) -> int:
     """
     if arguments.pid is not None:
         return _process(arguments.pid, arguments)
-    chosen = choose(going(), arguments.session)
+    return _show_session(choose(running_sessions(), arguments.session), arguments)
+
+
+def _show_session(session: SessionInfo, arguments: AttachArguments) -> int:
     terminal_size()
-    launched = Launched(id=chosen.id, socket=chosen.socket, output_path=chosen.output_path)
-    return show(lambda: launched, arguments, outside=chosen.reads is not None)
+    launched = Launched(id=session.id, socket=session.socket, output_path=session.output_path)
+    return show(lambda: launched, arguments, outside=session.reads is not None)
 
 
-def _process(pid: int, arguments: Arguments) -> int:
-    if (known := _session_of(pid, injects=arguments.inject)) is not None:
-        terminal_size()
-        launched = Launched(id=known.id, socket=known.socket, output_path=known.output_path)
-        return show(lambda: launched, arguments, outside=known.reads is not None)
+def _process(pid: int, arguments: AttachArguments) -> int:
+    if (session := _session_of(pid, injects=arguments.inject)) is not None:
+        return _show_session(session, arguments)
     look = Look(pid)
     about = look.refresh()
     look.close()
     # If the process itself may change what is missing, the screen waits for that. Otherwise refuse at once.
     if about.state is OutsideState.GONE:
-        raise Refusal(usage.no_process(pid), 1)
+        raise Refusal(f"there is no process {pid}", 1)
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
-        raise Refusal(usage.process_unread(pid, said.line), 1)
-    if arguments.inject and (found := _unfit(pid)) is not None:
-        raise Refusal(refusal(pid, *found), 1)
+        raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
+    if arguments.inject and (reason := _unfit(pid)) is not None:
+        raise Refusal(refusal(pid, *reason), 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
     arguments.record, remarks = file_for(arguments.record, pid)
@@ -142,37 +144,38 @@ def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
 
     With *injects*, a session that has put the hook into the process counts, too.
     """
-    if injects and (known := next((one for one in going() if one.reads == pid and one.injects), None)):
+    if injects and (known := next((one for one in running_sessions() if one.reads == pid and one.injects), None)):
         return known
     try:
         socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
     except OSError:
         return None
     name = Path(socket).parent.name
-    return next((session for session in going() if session.id == name and session.reads is None), None)
+    return next((session for session in running_sessions() if session.id == name and session.reads is None), None)
 
 
-def choose(found: list[SessionInfo], name: str | None) -> SessionInfo:
+def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
     """Return the session whose name is *name* or begins with it.
 
-    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *found* has
-    the oldest first.
+    Without a *name*, return the newest session whose script runs, or the newest of all if no script runs. *sessions*
+    has the oldest first.
 
     Raises:
         Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
     """
-    if not found:
-        raise Refusal(usage.NO_SESSION)
+    if not sessions:
+        raise Refusal("no session is running; start one: tfmemtop -- COMMAND…")
     if name is None:
-        return next(filter(_is_running, reversed(found)), found[-1])
-    exact = [session for session in found if session.id == name]
-    fitting = exact or [session for session in found if name and session.id.startswith(name)]
+        return next(filter(_is_running, reversed(sessions)), sessions[-1])
+    exact = [session for session in sessions if session.id == name]
+    fitting = exact or [session for session in sessions if name and session.id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    shown = fitting or found
+    shown = fitting or sessions
     _list(shown)
     example = next(filter(_is_running, shown), shown[0])
-    raise Refusal(usage.choose_session(name, example.id, several=bool(fitting)))
+    problem = f"there are several sessions that begin with {name!r}" if fitting else f"no session is called {name!r}"
+    raise Refusal(f"{problem}; choose one: tfmemtop attach {example.id}")
 
 
 def _is_running(session: SessionInfo) -> bool:
@@ -184,8 +187,10 @@ def _is_running(session: SessionInfo) -> bool:
     return bool(session.command) and bool(descendants(session.pid))
 
 
-def _list(found: list[SessionInfo]) -> None:
+def _list(sessions: list[SessionInfo]) -> None:
     now = time.time()
-    for session in found:
+    for session in sessions:
         command = shlex.join(session.command)
-        note(usage.session_to_choose(session.id, command, now - session.started, running=_is_running(session)))
+        state = "running" if _is_running(session) else "ended" if command else "watching"
+        age = format_duration(now - session.started)
+        note(f"  {session.id}  {state:<8}  started {age} ago  {command or '(watching only)'}")

@@ -14,11 +14,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
+from tfmemtop.cli.launch import terminal_size
+from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import say, tell, tell_json
-from tfmemtop.cli.screen import terminal_size
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
 from tfmemtop.cluster.watch import Asking, Seen
@@ -27,7 +27,7 @@ from tfmemtop.reports.cluster import as_json, table
 _LARGEST_SECRET = 16_384
 
 
-class Arguments(ScreenArguments):
+class ClusterArguments(ScreenArguments):
     """The server, the job, and how they are shown."""
 
     prometheus: str = ""
@@ -40,13 +40,14 @@ class Arguments(ScreenArguments):
 
     def check(self) -> None:
         if self.json and not self.once:
-            raise Refusal(usage.JSON_NEEDS_ONCE)
+            raise Refusal("cluster --json needs --once")
         if self.token_file and self.login_file:
-            raise Refusal(usage.TOKEN_AND_LOGIN)
+            raise Refusal("give --token-file or --login-file, not both")
 
 
 def declare(parser: Parser) -> None:
     """Declare the server, and the options of the screen."""
+    parser.arguments = ClusterArguments
     server = parser.add_argument_group("for the server")
     server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
     server.add_argument(
@@ -73,7 +74,7 @@ def declare(parser: Parser) -> None:
     output.add_argument("--json", action="store_true", help="print JSON, one row a line")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ClusterArguments) -> int:
     """Show the screen, or print the table once; return the exit code, which is 1 if Prometheus did not answer.
 
     Raises:
@@ -82,7 +83,7 @@ def run(arguments: Arguments) -> int:
     client = Client(_address(arguments))
     if arguments.once:
         return _once(client, arguments)
-    terminal_size(usage.INSTEAD_OF_CLUSTER)
+    terminal_size("use tfmemtop cluster --once")
     asking = Asking(client, arguments.job)
     asking.begin()  # before the import that takes longest, so that the answer comes meanwhile
     from tfmemtop.ui.main import run_cluster
@@ -90,19 +91,19 @@ def run(arguments: Arguments) -> int:
     options = arguments.ui_options(dict(os.environ))
     outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code
 
 
-def _address(arguments: Arguments) -> Address:
+def _address(arguments: ClusterArguments) -> Address:
     token, login = (_secret(path) if path else "" for path in (arguments.token_file, arguments.login_file))
     if login and ":" not in login:
-        raise Refusal(usage.no_login(str(arguments.login_file)))
+        raise Refusal(f"{arguments.login_file}: there is no USER:PASSWORD in it")
     try:
         return Address.of(arguments.prometheus, token=token, login=login)
     except ValueError:
         # The address may contain a password, so the message does not repeat it.
-        raise Refusal(usage.NO_SERVER) from None
+        raise Refusal("--prometheus needs an address such as http://monitor:9090") from None
 
 
 def _secret(path: Path) -> str:
@@ -115,26 +116,28 @@ def _secret(path: Path) -> str:
         with path.open("rb") as file:
             text = file.read(_LARGEST_SECRET).decode()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or str(error) if isinstance(error, OSError) else usage.NO_TEXT
-        raise Refusal(usage.unreadable(str(path), reason)) from None
+        reason = error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
+        raise Refusal(f"{path} cannot be read: {reason}") from None
     line = text.partition("\n")[0].strip()
     if not line:
-        raise Refusal(usage.empty(str(path)))
+        raise Refusal(f"{path} is empty")
     return line
 
 
-def _once(client: Client, arguments: Arguments) -> int:
+def _once(client: Client, arguments: ClusterArguments) -> int:
     seen = _complete(Asking(client, arguments.job))
     if seen.trouble is not None:
         say(no_answer(client.address.url, seen.trouble))
         return 1
-    found = seen.overview
+    overview = seen.overview
     if arguments.json:
-        for line in map(as_json, found.rows):
-            tell_json(line)
-    elif found.rows:
-        tell([*table(found.rows), "", counted(len(found.rows), found.hosts, found.jobs, found.wrong)])
-    if not found.rows:
+        for line in map(as_json, overview.rows):
+            print_encoded(line)
+    elif overview.rows:
+        print_lines(
+            [*table(overview.rows), "", counted(len(overview.rows), overview.hosts, overview.jobs, overview.wrong)]
+        )
+    if not overview.rows:
         say(nothing_of(arguments.job))
     if seen.apart_s is not None:
         say(clocks_apart(seen.apart_s))

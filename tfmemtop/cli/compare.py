@@ -14,14 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import add_json_option
-from tfmemtop.cli.known_sessions import alive, recorded
+from tfmemtop.cli.output import print_json, print_lines, say
 from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.recorded import fold, no_run, numbered
-from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.reports.compare import table, to_json
 from tfmemtop.reports.ranks import table as ranks_table
@@ -35,7 +32,7 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank
 
 
-class Arguments(BaseArguments):
+class CompareArguments(BaseArguments):
     """``first``, ``second`` and ``more`` are recordings, as ``FILE`` or ``FILE:N``."""
 
     first: str | None = None
@@ -46,6 +43,7 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the recordings."""
+    parser.arguments = CompareArguments
     parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
     parser.add_argument(
         "second",
@@ -57,7 +55,7 @@ def declare(parser: Parser) -> None:
     add_json_option(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: CompareArguments) -> int:
     """Print the comparison, as a table or as JSON; return 0.
 
     Raises:
@@ -66,19 +64,19 @@ def run(arguments: Arguments) -> int:
     one, other = arguments.first, arguments.second
     if ranks := _ranks([name for name in (one, other, *arguments.more) if name is not None]):
         if arguments.json:
-            tell_json(msgspec.json.format(msgspec.json.encode(ranks_to_json(ranks))))
+            print_json(ranks_to_json(ranks))
         else:
-            tell(ranks_table(ranks))
+            print_lines(ranks_table(ranks))
         return 0
-    if other is None and not (one and numbered(one)[1]):
+    if other is None and not (one and path_and_run(one)[1]):
         first, second = _last_two(one)
     else:
         first, second = _run_of(one), _run_of(other or one)
     holders = (first.holders, second.holders) if first.holders and second.holders else None
     if arguments.json:
-        tell_json(msgspec.json.format(msgspec.json.encode(to_json(first.figures, second.figures, holders))))
+        print_json(to_json(first.figures, second.figures, holders))
     else:
-        tell(table(first.figures, second.figures, holders))
+        print_lines(table(first.figures, second.figures, holders))
     return 0
 
 
@@ -96,7 +94,7 @@ def _ranks(names: Sequence[str]) -> list[Rank]:
         same_job = one is not None and other is not None and one.job == other.job
         return ranks if same_job and ranks[0].number != ranks[1].number else []
     if len(ranks) < 2:
-        raise Refusal(usage.TOO_FEW_RANKS)
+        raise Refusal("fewer than two of the recordings can be compared")
     return _newest(ranks)
 
 
@@ -106,16 +104,12 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
     Raises:
         Refusal: the rank is *needed* and cannot be read.
     """
-    path, number = numbered(name)
     try:
-        state = fold(path, number)
-        found = [run for run in state.runs if number in (None, run.run)]
-        if not found:
-            raise no_run(path, number)
+        path, _, state, run = recorded_run(name)
     except Refusal as refusal:
         if needed:
             raise
-        say(usage.left_out(str(refusal)))
+        say(f"{refusal}; it is left out")
         return None
     session = state.session
     hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
@@ -124,9 +118,9 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
         name=Path(name).name,
         placement=placement,
         host=placement.host if placement else session.host if session else "",
-        started=(session.started if session else 0.0) + found[-1].started,
+        started=(session.started if session else 0.0) + run.started,
         tensorflow=next(iter(filter(None, hooked)), None),
-        figures=_figures(found[-1], state, path, Path(name).name),
+        figures=_figures(run, state, path, Path(name).name),
     )
 
 
@@ -139,7 +133,7 @@ def _newest(ranks: list[Rank]) -> list[Rank]:
         before = newest.get(key)
         if before is not None:
             older, rank = sorted((before, rank), key=lambda each: each.started)
-            say(usage.older_start(older.name, rank.name))
+            say(f"{older.name} is left out: {rank.name} is a newer start of the same rank")
         newest[key] = rank
     return sorted(newest.values(), key=lambda rank: (rank.number is None, rank.number or 0))
 
@@ -152,39 +146,35 @@ class _Run(NamedTuple):
 
 
 def _last_two(name: str | None) -> tuple[_Run, _Run]:
-    path = numbered(name)[0]
-    state = fold(path)
+    path = path_and_run(name)[0]
+    state = fold_recording(path)
     if len(state.runs) > 1:
         before, last = state.runs[-2:]
         held = _holders(state)
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
-        held_before = _holders(fold(path, before.run)) if held else None
+        held_before = _holders(fold_recording(path, before.run)) if held else None
         return _Run(_figures(before, state, path), held_before), _Run(_figures(last, state, path), held)
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
     if started_before:
         return _run_of(str(started_before[-1])), _run_of(path)
-    other = next((other.path for _, other in recorded()[1:]), None) if name is None else None
+    other = next((other.path for _, other in recordings()[1:]), None) if name is None else None
     if other is None:
-        raise Refusal(usage.too_few_runs(path, len(state.runs)))
+        raise Refusal(f"{path} holds {len(state.runs) or 'no'} run: name a second file to compare with")
     return _run_of(str(other)), _run_of(path)
 
 
 def _run_of(name: str | None) -> _Run:
-    path, number = numbered(name)
-    state = fold(path, number)
-    found = [run for run in state.runs if number in (None, run.run)]
-    if not found:
-        raise no_run(path, number)
+    path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(found[-1], state, path, called), _holders(state))
+    return _Run(_figures(run, state, path, called), _holders(state))
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
-    going = state.session is not None and alive(Path(path), state.session.id)
+    going = state.session is not None and is_running(Path(path), state.session.id)
     return figures(run, state.now, name, alive=going)
 
 
 def _holders(state: State) -> Listed | None:
-    found = chosen(state)
-    return listed(found[0].window, found[0].hooked, By.LAYER) if found else None
+    windows = chosen(state)
+    return listed(windows[0].window, windows[0].hooked, By.LAYER) if windows else None

@@ -11,8 +11,8 @@ SHELL is bash, zsh, fish or tcsh. To have it always, put this into your shell's 
 """
 
 from tfmemtop.cli import NAMES
+from tfmemtop.cli.output import print_lines
 from tfmemtop.cli.parser import BaseArguments, Parser, parsers
-from tfmemtop.cli.saying import tell
 from tfmemtop.help import topics
 
 _SESSIONS = "tfmemtop ls 2>/dev/null | awk '$NF == \"running\" { print $1 }'"
@@ -63,7 +63,7 @@ complete -c tfmemtop -n 'contains -- -- (commandline -opc)' -a '(_tfmemtop_progr
 """By shell: completes the user's own command line."""
 
 
-class Arguments(BaseArguments):
+class CompletionArguments(BaseArguments):
     """``shell`` is the shell's name."""
 
     shell: str
@@ -71,11 +71,12 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the shell."""
+    parser.arguments = CompletionArguments
     shells = ("bash", "zsh", "fish", "tcsh")
     parser.add_argument("shell", metavar="SHELL", choices=shells, help="bash, zsh, fish or tcsh")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: CompletionArguments) -> int:
     """Print the script; return 0."""
     import shtab
 
@@ -100,5 +101,5 @@ def run(arguments: Arguments) -> int:
         elif action.metavar in places:
             action.complete = places[action.metavar]  # type: ignore[attr-defined]
     script = shtab.complete(known["tfmemtop"], arguments.shell) + _AFTER_DASHES.get(arguments.shell, "")
-    tell(script.splitlines())
+    print_lines(script.splitlines())
     return 0

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import file_name
-from tfmemtop.cli.known_sessions import recording_of
+from tfmemtop.cli.output import print_encoded, say
 from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.saying import say, tell_json
+from tfmemtop.cli.sessions import recording_path
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording import RecordingError, Writer, read
@@ -26,7 +26,7 @@ STDOUT = Path("-")
 _PRINT_AT = 1 << 16  # bytes
 
 
-class Arguments(BaseArguments):
+class ConvertArguments(BaseArguments):
     """``file`` is the recording; ``output`` is the file to write, or :data:`STDOUT`."""
 
     file: str
@@ -35,21 +35,22 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the two files."""
+    parser.arguments = ConvertArguments
     parser.add_argument("file", metavar="FILE", help="a recording or a session")
     parser.add_argument("output", metavar="OUT", type=file_name, help="the file to write, or -")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ConvertArguments) -> int:
     """Write the file; return 0.
 
     Raises:
         Refusal: the recording cannot be read, the file cannot be written, or both are the same file.
         OSError: stdout cannot be written to.
     """
-    path = recording_of(arguments.file)
+    path = recording_path(arguments.file)
     with suppress(OSError):
         if path.samefile(arguments.output):
-            raise Refusal(usage.written_while_read(str(path)))
+            raise Refusal(f"{path} cannot be written while it is read: name another file")
     try:
         recording = read(path)
         if arguments.output == STDOUT:
@@ -79,7 +80,7 @@ def _print(events: Iterator[Event]) -> None:
         lines.append(encode(event))
         size += len(lines[-1])
         if size >= _PRINT_AT:
-            tell_json(b"\n".join(lines))
+            print_encoded(b"\n".join(lines))
             lines, size = [], 0
     if lines:
-        tell_json(b"\n".join(lines))
+        print_encoded(b"\n".join(lines))

@@ -6,8 +6,8 @@ example: tfmemtop dashboard
 Save it to a file and import that in Grafana (Dashboards, New, Import). See also: tfmemtop help metrics.
 """
 
+from tfmemtop.cli.output import print_lines
 from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.saying import tell
 from tfmemtop.engine.metrics.dashboard import dashboard
 
 
@@ -17,5 +17,5 @@ def declare(parser: Parser) -> None:
 
 def run(arguments: BaseArguments) -> int:
     """Print the dashboard as JSON; return 0."""
-    tell(dashboard().splitlines())
+    print_lines(dashboard().splitlines())
     return 0

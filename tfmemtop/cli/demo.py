@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     add_alert_options,
     add_export_options,
@@ -21,13 +21,10 @@ from tfmemtop.cli.arguments import (
     add_run_options,
     add_screen_options,
 )
-from tfmemtop.cli.launching import ask_machine, file_for, make_launch
-from tfmemtop.cli.limits import resolve
-from tfmemtop.cli.live import Arguments as LiveArguments
-from tfmemtop.cli.live import show
+from tfmemtop.cli.launch import ask_machine, file_for, make_launch, resolve, script_terminal_size
+from tfmemtop.cli.live import LiveArguments, show
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import say
-from tfmemtop.cli.screen import script_terminal_size
 from tfmemtop.engine.start import start
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB
@@ -36,7 +33,7 @@ _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
 _POOL = 2 * GIB  # bytes: about three times what the training needs, so that a smaller limit can be tried
 
 
-class Arguments(LiveArguments):
+class DemoArguments(LiveArguments):
     """The options of any run. The command is the demo's own, and all its allocations are recorded for a replay."""
 
     trace: bool = True
@@ -47,6 +44,7 @@ class Arguments(LiveArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
+    parser.arguments = DemoArguments
     add_run_options(parser)
     add_alert_options(parser)
     add_export_options(parser)
@@ -54,14 +52,14 @@ def declare(parser: Parser) -> None:
     add_screen_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: DemoArguments) -> int:
     """Start the demo, show the screen, and return the exit code with which the user left it.
 
     Raises:
         Refusal: TensorFlow is not installed, or there is no screen to show it on.
     """
     if find_spec("tensorflow") is None:
-        raise Refusal(usage.NO_TENSORFLOW)
+        raise Refusal("the demo needs TensorFlow: pip install 'tfmemtop[demo]'")
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, [sys.executable, str(_SCRIPT)], _settings(arguments), *size)
@@ -71,7 +69,7 @@ def run(arguments: Arguments) -> int:
     return code
 
 
-def _settings(arguments: Arguments) -> Settings:
+def _settings(arguments: DemoArguments) -> Settings:
     machine = ask_machine()
     settings = resolve(arguments, machine)
     on_gpu = bool(machine.uuids) and settings.gpus != ()

@@ -14,24 +14,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from tfmemtop.cli.arguments import add_json_option
-from tfmemtop.cli.checks import here, inside
+from tfmemtop.cli.checks import machine, python
 from tfmemtop.cli.checks.check import Check, State, run_all
 from tfmemtop.cli.checks.interpreter import Start, ask, resolve
-from tfmemtop.cli.checks.text import say
-from tfmemtop.cli.launching import working_folder
+from tfmemtop.cli.launch import SMALLEST, working_folder
+from tfmemtop.cli.output import print_coloured, print_json, takes_colours
 from tfmemtop.cli.parser import BaseArguments, Parser, Trailing
-from tfmemtop.cli.saying import takes_colours, tell_coloured, tell_json
-from tfmemtop.cli.screen import SMALLEST
 from tfmemtop.safe import safe
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python
 _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
 
 
-class Arguments(BaseArguments):
+class DoctorArguments(BaseArguments):
     """``command`` is the command that the user wants to run later."""
 
     json: bool = False
@@ -39,26 +35,19 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the command, and the form of the output."""
+    parser.arguments = DoctorArguments
     parser.trailing = Trailing.ALLOWED
     add_json_option(parser)
 
 
-class Report(msgspec.Struct, frozen=True):
-    """What ``--json`` prints; ``complete``: nothing is missing."""
-
-    complete: bool
-    checks: list[dict[str, str]]
-
-
-def run(arguments: Arguments) -> int:
+def run(arguments: DoctorArguments) -> int:
     """Print the state of each thing that a run needs; return 0 if nothing is missing, else 1."""
     checks = examine(arguments.command)
     complete = all(check.state is not State.MISSING for check in checks)
     if arguments.json:
-        report = Report(complete, [_to_json(check) for check in checks])
-        tell_json(msgspec.json.format(msgspec.json.encode(report)))
+        print_json({"complete": complete, "checks": [check._asdict() for check in checks]})
     else:
-        tell_coloured(lines(checks, coloured=takes_colours()))
+        print_coloured(lines(checks, coloured=takes_colours()))
     return 0 if complete else 1
 
 
@@ -69,40 +58,36 @@ def examine(command: tuple[str, ...]) -> list[Check]:
     groups: dict[tuple[str, ...], Callable[[], list[Check]]] = {
         ("driver", "processes"): _driver,
         ("hook", "tensorflow", "pools", "compiler"): partial(_command, command, environment, cwd),
-        ("sockets",): lambda: [here.sockets()],
-        ("cgroup",): lambda: [here.memory()],
-        ("terminal",): lambda: [here.terminal(environment, SMALLEST)],
-        ("locale",): lambda: [here.locale(environment)],
+        ("sockets",): lambda: [machine.sockets()],
+        ("cgroup",): lambda: [machine.memory()],
+        ("terminal",): lambda: [machine.terminal(environment, SMALLEST)],
+        ("locale",): lambda: [machine.locale(environment)],
     }
     return run_all(groups, _ANSWERS_S)
 
 
 def _driver() -> list[Check]:
-    reading, version = here.read_driver()
-    return [here.driver(reading, version), here.shares(reading)]
+    reading, version = machine.read_driver()
+    return [machine.driver(reading, version), machine.shares(reading)]
 
 
 def _command(command: tuple[str, ...], environment: dict[str, str], cwd: Path) -> list[Check]:
-    asked: inside.Asked = None
+    answer: python.Answer = None
     if command:
-        found = resolve(command, environment, cwd)
-        asked = ask(found, cwd) if isinstance(found, Start) else found
-    compiler = inside.compiler()
-    return [inside.hook(asked), inside.tensorflow(asked), inside.pools(asked, compiler), compiler]
+        start = resolve(command, environment, cwd)
+        answer = ask(start, cwd) if isinstance(start, Start) else start
+    compiler = python.compiler()
+    return [python.hook(answer), python.tensorflow(answer), python.pools(answer, compiler), compiler]
 
 
 def lines(checks: list[Check], coloured: bool = False) -> list[str]:
     """Return a line for each check, in columns."""
-    widths = [max(len(check.name) for check in checks), max(len(check.state.value) for check in checks)]
+    names, states = (max(map(len, column)) for column in zip(*((c.name, c.state.value) for c in checks), strict=True))
     shown = []
     for check in checks:
-        state = check.state.value.ljust(widths[1])
+        state = check.state.value.ljust(states)
         if coloured:
             state = f"\x1b[{_COLOURS[check.state]}m{state}\x1b[0m"
-        shown.append(f"{check.name.ljust(widths[0])}  {state}  {safe(say(check).line)}")
+        text = f"{check.text}; {check.remedy}" if check.remedy else check.text
+        shown.append(f"{check.name.ljust(names)}  {state}  {safe(text)}")
     return shown
-
-
-def _to_json(check: Check) -> dict[str, str]:
-    said = say(check)
-    return {"name": check.name, "state": check.state.value, "text": said.text, "remedy": said.remedy}

@@ -11,24 +11,17 @@ exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effe
 
 import asyncio
 import os
+import textwrap
 import time
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
-from tfmemtop.cli.building import build_for
-from tfmemtop.cli.fit_largest import FitLargest, tell_largest
-from tfmemtop.cli.fit_tries import Trying, tell_blocks
-from tfmemtop.cli.launching import ask_machine, make_launch
-from tfmemtop.cli.limits import bounds, resolve
+from tfmemtop.cli.fit_search import FitLargest, FitLimit, build_for
+from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
+from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.saying import tell_json
-from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.stream.folders import output_folder
-from tfmemtop.engine.tries import open_tries
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
@@ -39,21 +32,20 @@ from tfmemtop.experiments.fit.plan import (
     STEPS_MOST,
     TRIES,
     TRIES_MOST,
-    Plan,
     check,
     make_plan,
     not_sought,
 )
-from tfmemtop.experiments.fit.search import Tried
 from tfmemtop.experiments.fit.stopped import Stopped, Why
-from tfmemtop.experiments.fit.text import advice, conclusion, limit_words, outcome, stopped_words, table
+from tfmemtop.experiments.fit.text import advice, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.starting import start_text, unusable
 
 _NO_EFFECT = 3
+_WIDTH = 96
 
 
-class Arguments(RunArguments):
+class FitArguments(RunArguments):
     """The options of the search: how far a try has to get, the range of limits or of a value, the number of tries."""
 
     seconds: float | None = None
@@ -66,9 +58,9 @@ class Arguments(RunArguments):
 
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
-            raise Refusal(usage.SECONDS_AND_STEPS)
+            raise Refusal("give --seconds or --steps, not both")
         if self.value is not None and self.smallest is not None:
-            raise Refusal(usage.FROM_AND_LARGEST)
+            raise Refusal("--from is a limit to search from: with --largest, --to gives the limit of every try")
 
     @property
     def wanted(self) -> Wanted | None:
@@ -80,9 +72,10 @@ class Arguments(RunArguments):
         if self.value is None:
             return None
         if (wanted := parse_wanted(self.value)) is None:
-            raise Refusal(usage.no_range(self.value))
+            expected = "give a name and a range of whole numbers, such as batch=1..4096"
+            raise Refusal(f"--largest {self.value}: {expected}")
         if not wanted.is_in(self.command):
-            raise Refusal(usage.no_place(self.value, wanted.name))
+            raise Refusal(f"--largest {self.value}: the command has no {{{wanted.name}}} in which to put the value")
         return wanted
 
     @property
@@ -93,6 +86,7 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run except for the limit itself, and those of the search."""
+    parser.arguments = FitArguments
     parser.trailing = Trailing.NEEDED
     fit = parser.add_argument_group("for the search")
     fit.add_argument(
@@ -127,31 +121,7 @@ def declare(parser: Parser) -> None:
     add_json_option(parser)
 
 
-class _Fit(Trying):
-    """The search for the smallest limit: which try comes next."""
-
-    def __init__(self, plan: Plan, launch: Launch) -> None:
-        super().__init__(plan, launch)
-        self.search = plan.search()
-
-    @property
-    def found(self) -> bool:
-        """Whether a limit was found."""
-        return self.search.limit is not None
-
-    async def run(self, output: int) -> None:
-        """Make the tries. The script's output goes to the file descriptor *output*."""
-        async with open_tries(self.launch, output) as tries:
-            while self.search.has_next() and not self.stopped:
-                limit, done = self.search.next(), self.search.tried
-                watch = self.plan.watch(done[0] if done else None)
-                name = self.heading(len(done), limit_words(limit))
-                tried = await self.attempt(tries, output, name, limit, watch, watch.take)
-                if tried is not None:
-                    self.search.tell(tried)
-
-
-def run(arguments: Arguments) -> int:
+def run(arguments: FitArguments) -> int:
     """Make the tries, with a line for each on stderr, and print the result.
 
     Returns 0 if a limit was found, 1 if not, 3 if a limit had no effect, 130 if the search was interrupted.
@@ -178,10 +148,9 @@ def run(arguments: Arguments) -> int:
         largest=largest,
         ceiling=ceiling,
     )
-    if plan.on_gpu or arguments.largest is not None or wanted is None:
-        search: FitLargest | _Fit = _Fit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
-    else:
-        raise Refusal(usage.LARGEST_NEEDS_TO)
+    if wanted is not None and not plan.on_gpu and arguments.largest is None:
+        raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
+    search = FitLimit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
     build_for(launch)
     path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -193,10 +162,7 @@ def run(arguments: Arguments) -> int:
         raise Refusal(unusable(error)) from error
     finally:
         os.close(output)
-    if isinstance(search, FitLargest):
-        tell_largest(search, path, arguments.json)
-    else:
-        _print(search, path, arguments)
+    _print(search, path, arguments)
     if search.stopped == Stopped(Why.INTERRUPTED):
         return INTERRUPTED
     if search.search.unproved is not None:
@@ -204,29 +170,19 @@ def run(arguments: Arguments) -> int:
     return 0 if search.found else 1
 
 
-def _print(fit: _Fit, path: Path, arguments: Arguments) -> None:
-    search = fit.search
-    said = conclusion(search, fit.stopped, fit.hint)
+def _print(fit: FitLimit | FitLargest, path: Path, arguments: FitArguments) -> None:
+    sentences = fit.conclusion()
     if arguments.json:
-        told = {
-            "found": search.limit is not None,
-            "limit": search.limit,
-            "failed_below": search.failed_below,
-            "advice": search.advice,
-            "settled": bool(search.tried) and search.settled,
-            "no_effect": search.unproved is not None,
+        common = {
+            "found": fit.found,
+            "no_effect": fit.search.unproved is not None,
             "stopped": stopped_words(fit.stopped) if fit.stopped else None,
-            "sentences": said,
-            "tries": [_to_json(tried) for tried in search.tried],
+            "sentences": sentences,
             "output": str(path),
         }
-        tell_json(msgspec.json.format(msgspec.json.encode(told)))
+        print_json(common | fit.figures())
         return
-    kept = [usage.printed_in(str(path))]
-    suggested = advice(fit.plan.suggested(search), arguments.command)
-    tell_blocks(table(search.tried) if search.tried else [], said, suggested, kept)
-
-
-def _to_json(tried: Tried) -> dict[str, Any]:
-    how = {"passed": tried.passed, "result": tried.how.result, "how": outcome(tried.how)}
-    return msgspec.structs.asdict(tried) | how
+    wrapped = [part for line in sentences for part in textwrap.wrap(line, _WIDTH)]
+    suggested = advice(fit.plan.suggested(fit.search), arguments.command) if isinstance(fit, FitLimit) else []
+    blocks = filter(None, (fit.table(), wrapped, suggested, [f"What the script printed in these tries: {path}"]))
+    print_lines(line for number, block in enumerate(blocks) for line in ([""] * bool(number) + block))

@@ -9,15 +9,15 @@ import shutil
 import sys
 
 from tfmemtop.cli import NAMES, Refusal
+from tfmemtop.cli.output import print_coloured, print_lines, takes_colours
 from tfmemtop.cli.parser import BaseArguments, Parser, parsers
-from tfmemtop.cli.saying import takes_colours, tell, tell_coloured
 from tfmemtop.help import summary, topic, topics
 
 _WIDTH = 100  # columns; longer lines are hard to read
 _PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
 
 
-class Arguments(BaseArguments):
+class HelpArguments(BaseArguments):
     """``topic`` is the name of a page of the manual, or of a command."""
 
     topic: str | None = None
@@ -25,10 +25,11 @@ class Arguments(BaseArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the page."""
+    parser.arguments = HelpArguments
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page of the manual, or a command")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: HelpArguments) -> int:
     """Print the page, the help of a command, or the list of pages; return 0.
 
     Raises:
@@ -36,11 +37,11 @@ def run(arguments: Arguments) -> int:
     """
     name = arguments.topic
     if name is None:
-        tell(contents())
+        print_lines(contents())
     elif name in topics():
-        tell_coloured(rendered(topic(name), _columns(), coloured=takes_colours()))
+        print_coloured(rendered(topic(name), _columns(), coloured=takes_colours()))
     elif name in NAMES:
-        tell(parsers()[name].load().format_help().splitlines())
+        print_lines(parsers()[name].load().format_help().splitlines())
     else:
         raise Refusal(f"there is no topic {name!r}; choose one of: {', '.join(topics())}")
     return 0

@@ -12,13 +12,11 @@ reason is below the table.
 
 from pathlib import Path
 
-import msgspec
-
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import add_json_option
-from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.recorded import fold, no_run, numbered
-from tfmemtop.cli.saying import tell, tell_json
+from tfmemtop.cli.arguments import ReportArguments, add_report_options
+from tfmemtop.cli.output import print_json, print_lines
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holder_texts import windowless_text
 from tfmemtop.findings.probe_text import why_unused
 from tfmemtop.findings.who_holds import no_device, no_window
@@ -28,19 +26,17 @@ from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import only_asked, unused_probe
 
 
-class Arguments(BaseArguments):
-    """``file`` is the recording, as ``FILE`` or ``FILE:N``; ``by`` is what each row stands for."""
+class HoldersArguments(ReportArguments):
+    """``by`` is what each row stands for; ``device`` is a logical device, by default that with the most in use."""
 
-    file: str | None = None
     by: str = By.LAYER.value
     device: str | None = None
-    json: bool = False
 
 
 def declare(parser: Parser) -> None:
     """Declare the recording, the pool, the grouping and the form of the report."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
-    output = add_json_option(parser)
+    parser.arguments = HoldersArguments
+    output = add_report_options(parser)
     output.add_argument(
         "--by", choices=tuple(by.value for by in By), help="layer (default), op, kind, shape, or line of the script"
     )
@@ -51,26 +47,23 @@ def declare(parser: Parser) -> None:
     )
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: HoldersArguments) -> int:
     """Print the holders at the peak, as a table or as JSON; return 0.
 
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no window of that run or device.
     """
-    path, number = numbered(arguments.file)
-    state = fold(path, number)
-    if state.run is None or number not in (None, state.run.run):
-        raise no_run(path, number)
-    found = chosen(state)
-    if not found:
+    path, _, state, _ = recorded_run(arguments.file)
+    windows = chosen(state)
+    if not windows:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
         raise Refusal(no_window(Path(path).name, why or None, only_asked=only_asked(state)))
-    wanted = [one for one in found if arguments.device in (None, one.device)]
-    if not wanted:
-        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in found})))
+    shown = [one for one in windows if arguments.device in (None, one.device)]
+    if not shown:
+        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in windows})))
     by = By(arguments.by)
     if arguments.json:
-        tell_json(msgspec.json.format(msgspec.json.encode(to_json(wanted[0], by))))
+        print_json(to_json(shown[0], by))
     else:
-        tell(table(wanted[0], by, sorted({one.device for one in found} - {wanted[0].device})))
+        print_lines(table(shown[0], by, sorted({one.device for one in windows} - {shown[0].device})))
     return 0

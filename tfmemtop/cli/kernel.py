@@ -24,9 +24,9 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments, add_run_options, file_name
-from tfmemtop.cli.launching import make_launch, with_sizes
+from tfmemtop.cli.launch import make_launch, with_sizes
+from tfmemtop.cli.output import note, print_lines, say
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.saying import note, say, tell
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
@@ -34,13 +34,12 @@ from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.failure import describe
 from tfmemtop.findings.starting import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
-from tfmemtop.notebooks import text as words
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
 
-class Arguments(RunArguments):
+class KernelArguments(RunArguments):
     """``do`` is the action; ``python`` and the others are for a kernelspec."""
 
     do: str
@@ -52,15 +51,17 @@ class Arguments(RunArguments):
 
     def check(self) -> None:
         if (self.do == "start") != bool(self.command):
-            raise Refusal(words.START_NEEDS_COMMAND if self.do == "start" else words.no_command(self.do))
+            needs = "needs the kernel's command; for example: tfmemtop kernel install"
+            raise Refusal(f"kernel {self.do} {needs if self.do == 'start' else 'takes no command after --'}")
         if self.name and not kernelspec.is_name(self.name):
-            raise Refusal(words.bad_name(self.name))
+            raise Refusal(f"{self.name!r} is not a name for a kernel; use letters, digits and . _ - only")
         if self.user and self.prefix:
-            raise Refusal(words.USER_OR_PREFIX)
+            raise Refusal("--user and --prefix contradict each other; give one of them")
 
 
 def declare(parser: Parser) -> None:
     """Declare the action, the kernelspec, and the options of a run."""
+    parser.arguments = KernelArguments
     parser.trailing = Trailing.ALLOWED
     parser.add_argument(
         "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
@@ -74,7 +75,7 @@ def declare(parser: Parser) -> None:
     add_run_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: KernelArguments) -> int:
     """Carry out the action; return 0. With ``start`` this process becomes the kernel.
 
     Raises:
@@ -92,58 +93,52 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-def _install(arguments: Arguments) -> None:
+def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
-        found = python.look_at(arguments.python)
-    except python.Unfit as unfit:
-        raise Refusal(words.unfit(unfit.why, unfit.python, unfit.detail)) from None
+        interpreter = python.look_at(arguments.python)
+    except python.UnfitPython as unfit:
+        raise Refusal(str(unfit)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name or _NAME, arguments.display_name or _TITLE
     try:
-        path = kernelspec.write(folder, name, title, found, _options(arguments))
+        path = kernelspec.write(folder, name, title, interpreter, _options(arguments))
     except kernelspec.NotOurs as error:
-        raise Refusal(words.not_ours(error.filename), 1) from None
-    tell([words.installed(title, str(path)), words.AFTER_INSTALLING])
+        problem = f"{error.filename}: there is a kernelspec of this name that tfmemtop did not make"
+        raise Refusal(problem, 1) from None
+    choose = "Choose it in Jupyter or VS Code; then, in a terminal: tfmemtop attach"
+    print_lines([f'the kernel "{title}" is in {path}', choose])
     if kernelspec.hidden_by_vs_code(name, title):
-        say(words.hidden_by_vs_code(name, title))
+        hidden = "it hides names such as python3, and display names that begin with Python 3"
+        say(f'VS Code does not list the kernel "{title}" ({name}): {hidden}')
 
 
 def _list() -> None:
-    found = list(kernelspec.installed())
-    width = max((len(spec.name) for spec in found), default=0)
-    tell(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in found)
-    if not found:
-        note(words.NONE_INSTALLED)
+    specs = list(kernelspec.installed())
+    width = max((len(spec.name) for spec in specs), default=0)
+    print_lines(f"{spec.name:<{width}}  {spec.display_name}  {spec.python}  {spec.folder}" for spec in specs)
+    if not specs:
+        note("no kernel of tfmemtop is installed; add one: tfmemtop kernel install")
 
 
 def _remove(name: str) -> None:
     found = next((spec for spec in kernelspec.installed() if spec.name == name), None)
     if found is None:
-        raise Refusal(words.not_installed(name), 1)
+        raise Refusal(f"tfmemtop has installed no kernel {name!r} here; tfmemtop kernel list shows those there are", 1)
     kernelspec.remove(found)
-    tell([words.removed(str(found.folder))])
+    print_lines([f"removed {found.folder}"])
 
 
-def _options(arguments: Arguments) -> list[str]:
-    """Return the options of a run that differ from the defaults, as words of a command line."""
-    gpus = arguments.gpus
-    typed = {
-        "--growth": arguments.growth,
-        "--memory-limit": arguments.memory_limit,
-        "--allocator": arguments.allocator,
-        "--gpus": None if gpus is None else ",".join(map(str, gpus)) or "none",
-        "--cpu-pool": arguments.cpu_pool,
-        "--interval": _if_other(arguments.interval, RunArguments.interval),
-        "--holders-interval": _if_other(arguments.holders_interval, RunArguments.holders_interval),
-    }
-    flags = {"--xla-report": arguments.xla_report, "--trace": arguments.trace, "--no-probe": arguments.no_probe}
-    given = [f"{flag}={value}" for flag, value in typed.items() if value is not None]
-    return given + [flag for flag, is_set in flags.items() if is_set]
-
-
-def _if_other(value: float, usual: float) -> str | None:
-    return None if value == usual else f"{value:g}"
+def _options(arguments: KernelArguments) -> list[str]:
+    """Return the options of a run that were typed, as words of a command line."""
+    words = []
+    for name, value in vars(arguments).items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "gpus":
+            words.append(f"{flag}={','.join(map(str, value)) or 'none'}")
+        elif name in RunArguments.__annotations__:
+            words.append(flag if value is True else f"{flag}={value}")
+    return words
 
 
 def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:
@@ -159,7 +154,7 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
     )
 
 
-def _start(arguments: Arguments) -> int:
+def _start(arguments: KernelArguments) -> int:
     """Replace this process by the kernel. If tfmemtop fails, the kernel starts without it, and a line has the reason.
 
     Return an exit code only if the kernel cannot be started.
@@ -174,9 +169,9 @@ def _start(arguments: Arguments) -> int:
             raise Refusal(start_text(launched.error))
         environment = launched.environment or environment
     except Refusal as refusal:
-        say(words.kernel_alone(str(refusal)))
+        say(f"this kernel runs without tfmemtop: {refusal}")
     except Exception as error:
-        say(words.kernel_alone(describe(error)))
+        say(f"this kernel runs without tfmemtop: {describe(error)}")
     for number in signal.valid_signals():
         with suppress(OSError):  # the handlers of KILL and STOP cannot be set
             signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
@@ -184,5 +179,5 @@ def _start(arguments: Arguments) -> int:
     try:
         os.execvpe(command[0], command, environment)
     except OSError as error:
-        say(words.no_kernel(command[0], error.strerror or str(error)))
+        say(f"the kernel cannot be started: {command[0]}: {error.strerror or error}")
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     RunArguments,
     ScreenArguments,
@@ -37,11 +37,10 @@ from tfmemtop.cli.arguments import (
     add_screen_options,
     seconds,
 )
-from tfmemtop.cli.launching import file_for, is_task, make_launch, with_sizes
+from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
 from tfmemtop.cli.logout import ends_at_logout
+from tfmemtop.cli.output import say, say_at_crash
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.saying import say, say_last
-from tfmemtop.cli.screen import script_terminal_size
 from tfmemtop.crash import at_crash
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from tfmemtop.engine.stream.folders import SessionInfo
 
 
-class Arguments(RunArguments, ScreenArguments):
+class LiveArguments(RunArguments, ScreenArguments):
     """The options of a run, of a session that only watches, or of readings without a screen (``once``)."""
 
     once: bool = False
@@ -97,6 +96,7 @@ _NEED_COMMAND = (
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run on the screen."""
+    parser.arguments = LiveArguments
     parser.trailing = Trailing.ALLOWED
     add_run_options(parser)
     add_alert_options(parser)
@@ -116,7 +116,7 @@ def declare(parser: Parser) -> None:
     )
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: LiveArguments) -> int:
     """Start the engine, show the screen, and return the exit code with which the user left it. Or print readings.
 
     Raises:
@@ -149,7 +149,7 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
 
     def crashes(number: int) -> None:
         engine.stderr.give_back()
-        say_last(crashed(signal.Signals(number).name))
+        say_at_crash(crashed(signal.Signals(number).name))
 
     try:
         with at_crash(crashes):
@@ -203,7 +203,7 @@ def show(
             if heard:
                 raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
-                raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+                raise _engine_gone(launched.id, error) from error
             raise
         finally:
             if end is not None:
@@ -218,44 +218,48 @@ def show(
     return outcome.exit_code
 
 
+def _engine_gone(session: str, error: OSError) -> Refusal:
+    return Refusal(f"the engine of {session} cannot be reached: {error.strerror or error}", 1)
+
+
 def _import_screen() -> None:
     """Import what :func:`_screen` needs. No other import takes as long."""
     with uncollected():
-        import tfmemtop.cli.staying
+        import tfmemtop.cli.task
         import tfmemtop.ui.main  # noqa: F401
 
 
 def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> ScreenOutcome:
     """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
-    from tfmemtop.cli import staying
+    from tfmemtop.cli import task
     from tfmemtop.ui.main import run_live
 
-    with staying.passing_on(launched.socket, step) if step is not None else nullcontext():
+    with task.signals_passed_on(launched.socket, step) if step is not None else nullcontext():
         return run_live(Path(launched.socket), options)
 
 
 def _say_how_it_ended(outcome: ScreenOutcome) -> None:
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     for line in outcome.summary:
         say(line)
 
 
 def _listen_to_step() -> "StepListener":
-    from tfmemtop.cli import staying  # imported only if needed, because it takes a while to load
+    from tfmemtop.cli import task  # imported only if needed, because it takes a while to load
 
-    return staying.listener()
+    return task.listen_to_step()
 
 
 def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
-    from tfmemtop.cli.staying import wait_for_script
+    from tfmemtop.cli.task import wait_for_script
 
     say(waits_for_script(launched.id))
     try:
         code = wait_for_script(launched.socket, screens - SIGNALLED if screens > SIGNALLED else None, step)
     except OSError as error:
-        raise Refusal(usage.engine_gone(launched.id, error), 1) from error
+        raise _engine_gone(launched.id, error) from error
     _say_what_is_left(launched)
     return code
 
@@ -272,14 +276,14 @@ def successor(session: str, ended: float) -> str | None:
 
 
 def _going(name: str) -> Launched | None:
-    found = next((one for one in _sessions() if one.id == name), None)
-    return None if found is None else Launched(id=found.id, socket=found.socket)
+    session = next((one for one in _sessions() if one.id == name), None)
+    return None if session is None else Launched(id=session.id, socket=session.socket)
 
 
 def _sessions() -> "list[SessionInfo]":
-    from tfmemtop.cli.known_sessions import going  # imported only if needed, because it takes a while to load
+    from tfmemtop.cli.sessions import running_sessions  # imported only if needed, because it takes a while to load
 
-    return going()
+    return running_sessions()
 
 
 def _say_what_is_left(launched: Launched) -> None:
@@ -288,10 +292,10 @@ def _say_what_is_left(launched: Launched) -> None:
     while folder.exists() and time.monotonic() < until:
         time.sleep(_LOOK_S)
     if launched.output_path and _has_something(Path(launched.output_path)):
-        say(usage.output_in(launched.output_path))
+        say(f"output in {launched.output_path}")
     if (recording := kept_recordings().get(launched.id)) and _has_something(recording):
-        say(usage.recorded_in(str(recording)))
-        say(usage.explains(launched.id))
+        say(f"recorded in {recording}")
+        say(f"tfmemtop why {launched.id} explains it")
 
 
 def _has_something(path: Path) -> bool:
@@ -347,6 +351,10 @@ def _signals_raised() -> Iterator[_Heard]:
 
 def _say_it_goes_on(launched: Launched, started: bool) -> None:
     """Report that the session's script goes on. *started*: this command has started it, so both belong to one login."""
-    say(usage.still_running(launched.id, launched.output_path))
+    output = f"output in {launched.output_path}; " if launched.output_path else ""
+    say(f"still running as {launched.id}; {output}tfmemtop attach {launched.id} brings the screen back")
     if started and ends_at_logout():
-        say(usage.ENDS_AT_LOGOUT)
+        say(
+            "it ends when you log out: on this machine systemd then ends all processes of the login "
+            "(KillUserProcesses=yes); tfmemtop help use says how to start a program that goes on"
+        )

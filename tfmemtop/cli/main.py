@@ -10,16 +10,15 @@ from collections.abc import Sequence
 
 from tfmemtop.charset import fit_streams
 from tfmemtop.cli import Refusal
+from tfmemtop.cli.output import discard_stdout, open_standard_streams, say
 from tfmemtop.cli.parser import parse
-from tfmemtop.cli.saying import let_go_of_stdout, open_all_three, say
-from tfmemtop.cli.usage import own_error
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
 from tfmemtop.failure import describe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``tfmemtop`` with *argv*, by default the process's own, and return the exit code."""
-    open_all_three()
+    open_standard_streams()
     fit_streams(os.environ)
     try:
         call = parse(sys.argv[1:] if argv is None else argv)
@@ -32,16 +31,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        let_go_of_stdout()
+        discard_stdout()
         return SIGNALLED + signal.SIGPIPE  # the reader of our output has closed the pipe
     except OSError as error:
-        let_go_of_stdout()
+        discard_stdout()
         about = f"{error.filename}: " if error.filename else ""
         say(f"{about}{error.strerror or error}")
         return 1
     except Exception as error:
-        let_go_of_stdout()
-        say(own_error(describe(error)))
+        discard_stdout()
+        say(f"{describe(error)}: tfmemtop has failed; this is an error in tfmemtop itself")
         return 1
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import json
 
-from tfmemtop.cli.saying import say, tell, tell_json
+from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.session_event import describe
@@ -37,7 +37,7 @@ from tfmemtop.findings.notice_texts import say_kind
 from tfmemtop.findings.outside_text import FROM_OUTSIDE
 from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
-from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.units import UNKNOWN, aligned, format_short
 
 E = TypeVar("E", bound=Event)
 
@@ -59,7 +59,7 @@ def run(as_json: bool = False, every_s: float | None = None) -> int:
         said = troubles
         _print(events, as_json)
         if not as_json and every_s is not None:
-            tell([""])
+            print_lines([""])
         if every_s is None:
             nvml.close()
             outside.close()
@@ -69,10 +69,10 @@ def run(as_json: bool = False, every_s: float | None = None) -> int:
 
 def _print(events: list[Event], as_json: bool) -> None:
     if as_json:
-        tell_json(b"\n".join(map(_line, events)))
+        print_encoded(b"\n".join(map(_line, events)))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
-        tell(line[:width] for line in table(events))
+        print_lines(line[:width] for line in table(events))
 
 
 def _line(event: Event) -> bytes:
@@ -106,12 +106,12 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
     found = list(events)
     readings, pools = _of(DeviceReading, found), _of(Allocator, found)
-    yield from _aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
+    yield from aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
     yield ""
-    yield from _aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
+    yield from aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
     if pools:
         yield ""
-        yield from _aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
+        yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
 
@@ -172,13 +172,3 @@ def _pool(reading: Allocator) -> list[str]:
 
 def _figure(value: float | None, unit: str = "") -> str:
     return UNKNOWN if value is None else f"{value:.0f}{unit}"
-
-
-def _aligned(rows: list[list[str]], left: set[int]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

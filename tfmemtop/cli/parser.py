@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from tfmemtop import __version__
 from tfmemtop.cli import NAMES, Refusal
 from tfmemtop.cli.configuration import configured
-from tfmemtop.cli.saying import tell
+from tfmemtop.cli.output import print_lines
 
 FOR_RUN, FOR_ALERTS = "for the run", "for alerts"
 """Titles of the groups of options that have no effect if no program is run."""
@@ -58,7 +58,8 @@ class Call(NamedTuple):
 class Parser(argparse.ArgumentParser):
     """The options of ``tfmemtop`` itself, or of one of its commands. *prog* is what the user types for it.
 
-    The docstring of the command's file is the help. A command sets ``trailing`` if a command line may follow ``--``.
+    The docstring of the command's file is the help. A command sets ``arguments`` to
+    its own class of arguments, and ``trailing`` if a command line may follow ``--``.
     """
 
     def __init__(self, prog: str, **given: Any) -> None:
@@ -73,6 +74,7 @@ class Parser(argparse.ArgumentParser):
         self.color = False  # of Python 3.14
         self.title = prog.removeprefix("tfmemtop ")
         self.trailing = Trailing.NONE
+        self.arguments: type[BaseArguments] = BaseArguments
         self.module: Any = None
         self.example = ""
 
@@ -103,7 +105,7 @@ class Parser(argparse.ArgumentParser):
         raise Refusal(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        tell(message.splitlines())
+        print_lines(message.splitlines())
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.nargs == argparse.PARSER and value not in NAMES:
@@ -149,7 +151,9 @@ def parsers() -> dict[str, Parser]:
     """
     root = Parser("tfmemtop")
     title = "commands (tfmemtop COMMAND --help says more)"
-    commands = root.add_subparsers(title=title, dest="name", metavar="COMMAND", prog="tfmemtop", parser_class=Parser)
+    commands = root.add_subparsers(
+        title=title, dest="subcommand", metavar="COMMAND", prog="tfmemtop", parser_class=Parser
+    )
     return {"tfmemtop": root} | {name: commands.add_parser(name, help=_summary(name)) for name in NAMES}
 
 
@@ -169,7 +173,7 @@ def parse(argv: Sequence[str]) -> Call:
     except _UnknownCommand as unknown:
         _refuse_command(root, head, unknown.word, dashes=split < len(argv))
     given = vars(typed)
-    parser = known[given.pop("name") or "tfmemtop"]
+    parser = known[given.pop("subcommand") or "tfmemtop"]
     for word in rest:
         parser.refuse(word)
     for dest in given.keys() - parser.dests():
@@ -182,7 +186,7 @@ def parse(argv: Sequence[str]) -> Call:
         raise Refusal(f"{parser.title} needs a command; for example: {parser.example}")
     if command and not command[0]:
         raise Refusal("the command after -- is empty")
-    arguments = getattr(parser.module, "Arguments", BaseArguments)(command=command, **given)
+    arguments: BaseArguments = parser.arguments(command=command, **given)
     arguments.check()
     if others := parser.configurable(runs=bool(command)) - given.keys():
         for dest, value in configured(root).items():

@@ -17,7 +17,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import (
     RunArguments,
     add_alert_options,
@@ -25,10 +25,10 @@ from tfmemtop.cli.arguments import (
     add_run_options,
     file_of_a_rank,
 )
-from tfmemtop.cli.launching import file_for, make_launch, with_sizes
+from tfmemtop.cli.launch import file_for, make_launch, with_sizes
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.cli.recorded import told
-from tfmemtop.cli.saying import say
+from tfmemtop.cli.sessions import report_events
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import RecordingError, read
@@ -44,7 +44,7 @@ from tfmemtop.placement import placement
 from tfmemtop.reports.summary import summarise
 
 
-class Arguments(RunArguments):
+class RecordArguments(RunArguments):
     """The options of any run, and the file to record to."""
 
     output: Path | None = None
@@ -52,6 +52,7 @@ class Arguments(RunArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the options of a run, and the file."""
+    parser.arguments = RecordArguments
     parser.trailing = Trailing.NEEDED
     add_run_options(parser)
     add_alert_options(parser)
@@ -66,7 +67,7 @@ def declare(parser: Parser) -> None:
     )
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: RecordArguments) -> int:
     """Run the script, print a summary on stderr, and return the script's exit code, or 128+n for signal n.
 
     Raises:
@@ -111,7 +112,7 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
     """
     try:
         recording = read(path)
-        lines = summarise(told(recording), readings)
+        lines = summarise(report_events(recording), readings)
         if recording.damaged:
             lines.append(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     except RecordingError:
@@ -119,4 +120,5 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code matters more than its summary
         lines = [ending(end.ending), no_summary(error)]
-    return [*lines, usage.incomplete(recording_text(trouble)) if trouble else usage.recorded_in(str(path))]
+    incomplete = f"the recording is not complete: {recording_text(trouble)}" if trouble else ""
+    return [*lines, incomplete or f"recorded in {path}"]

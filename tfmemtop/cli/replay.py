@@ -9,17 +9,17 @@ tfmemtop help keys.
 
 import os
 
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, add_screen_options
-from tfmemtop.cli.known_sessions import recording_of
+from tfmemtop.cli.launch import terminal_size
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Parser
-from tfmemtop.cli.saying import say
-from tfmemtop.cli.screen import terminal_size
+from tfmemtop.cli.sessions import recording_path
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import recording_text
 
 
-class Arguments(ScreenArguments):
+class ReplayArguments(ScreenArguments):
     """``file`` is the recording."""
 
     file: str | None = None
@@ -27,17 +27,18 @@ class Arguments(ScreenArguments):
 
 def declare(parser: Parser) -> None:
     """Declare the recording, and the options of the screen."""
+    parser.arguments = ReplayArguments
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
     add_screen_options(parser)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ReplayArguments) -> int:
     """Show the recording until the user leaves the screen; return the screen's exit code.
 
     Raises:
         Refusal: the recording cannot be read, or there is no terminal to show it on.
     """
-    path = recording_of(arguments.file)
+    path = recording_path(arguments.file)
     try:
         read(path)  # fails early: before anything is drawn, and before the import that takes longest
         terminal_size()
@@ -47,5 +48,5 @@ def run(arguments: Arguments) -> int:
     except RecordingError as error:
         raise Refusal(recording_text(error)) from error
     if outcome.trouble:
-        say(usage.screen_failed(outcome.trouble))
+        say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code

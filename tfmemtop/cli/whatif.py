@@ -9,13 +9,11 @@ The allocations of the run's first steps are replayed in TensorFlow's own alloca
 many limits. The replay runs on this machine and needs no GPU. --device chooses one of several logical devices.
 """
 
-import msgspec
-
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import add_json_option
-from tfmemtop.cli.parser import BaseArguments, Parser
-from tfmemtop.cli.recorded import fold, no_run, numbered
-from tfmemtop.cli.saying import tell, tell_json
+from tfmemtop.cli.arguments import ReportArguments, add_report_options
+from tfmemtop.cli.output import print_json, print_lines
+from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
 from tfmemtop.experiments.whatif.cards import cards
 from tfmemtop.reports.whatif import page, to_json
@@ -26,43 +24,34 @@ from tfmemtop.state.no_holders import unused_probe
 from tfmemtop.state.predicted import predicted
 
 
-class Arguments(BaseArguments):
-    """``file`` is the recording, as ``FILE`` or ``FILE:N``.
+class WhatIfArguments(ReportArguments):
+    """``device`` is a logical device; ``None`` means all that were recorded."""
 
-    ``device`` is a logical device; ``None`` means all that were recorded.
-    """
-
-    file: str | None = None
     device: str | None = None
-    json: bool = False
 
 
 def declare(parser: Parser) -> None:
     """Declare the recording and the form of the report."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
-    group = add_json_option(parser)
-    group.add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
+    parser.arguments = WhatIfArguments
+    add_report_options(parser).add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: WhatIfArguments) -> int:
     """Print what would happen with other settings; return 0.
 
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
     """
-    path, number = numbered(arguments.file)
-    state = fold(path, number)
-    if state.run is None or number not in (None, state.run.run):
-        raise no_run(path, number)
+    path, _, state, run = recorded_run(arguments.file)
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = NO_TRACE_OUTSIDE if state.run.outside else no_trace(unused_probe(state), missing(state))
+        untraced = NO_TRACE_OUTSIDE if run.outside else no_trace(unused_probe(state), missing(state))
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
-        tell_json(msgspec.json.format(msgspec.json.encode(to_json(views[0]))))
+        print_json(to_json(views[0]))
     else:
-        tell(page(views, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
+        print_lines(page(views, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
     return 0
 
 

@@ -37,7 +37,7 @@ from tfmemtop.failure import facts_of
 
 if TYPE_CHECKING:
     from tfmemtop.engine.metrics.page import Page
-    from tfmemtop.engine.metrics.watched import Watched
+    from tfmemtop.engine.metrics.state import MetricsState
 
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
@@ -134,8 +134,8 @@ class Exporter:
             await asyncio.sleep(FOLD_S)
             await self._loop.run_in_executor(self._thread, watched.fold)
 
-    async def _keep_file(self, watched: "Watched") -> None:
-        from tfmemtop.engine.metrics.watched import WRITE_S
+    async def _keep_file(self, watched: "MetricsState") -> None:
+        from tfmemtop.engine.metrics.state import WRITE_S
 
         while True:
             late = self._loop.call_later(WAIT_S, self._tell_of_file, _NO_ANSWER)
@@ -150,7 +150,7 @@ class Exporter:
             watched, _ = await asyncio.shield(self._loading)
             await self._write(watched, last=True)
 
-    async def _write(self, watched: "Watched", *, last: bool) -> None:
+    async def _write(self, watched: "MetricsState", *, last: bool) -> None:
         try:
             await self._loop.run_in_executor(self._file_thread, self._write_now, watched, last)
         except OSError as error:
@@ -204,10 +204,10 @@ class Exporter:
 
     # These run in threads:
 
-    def _load(self) -> "tuple[Watched, Page | None]":
-        from tfmemtop.engine.metrics.watched import Watched  # imported here, as it takes a while
+    def _load(self) -> "tuple[MetricsState, Page | None]":
+        from tfmemtop.engine.metrics.state import MetricsState  # imported here, as it takes a while
 
-        watched = Watched(self._new)
+        watched = MetricsState(self._new)
         if self._listener is None:
             return watched, None
         from tfmemtop.engine.metrics.page import Page
@@ -224,7 +224,7 @@ class Exporter:
         with suppress(RuntimeError):  # the loop has ended, and with it the session
             self._loop.call_soon_threadsafe(self._end_by, error)
 
-    def _write_now(self, watched: "Watched", last: bool) -> None:
+    def _write_now(self, watched: "MetricsState", last: bool) -> None:
         from tfmemtop.engine.metrics.families import text_of
 
         assert self._textfile is not None

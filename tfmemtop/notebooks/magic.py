@@ -54,7 +54,7 @@ def _ask() -> Any:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     try:
         done = subprocess.run(
-            boot.command("tfmemtop.cli.in_notebook", session),
+            boot.command("tfmemtop.cli.why", session),
             env=environment,
             capture_output=True,
             text=True,

@@ -1,28 +1,21 @@
 """The rows of a cluster, as a table and as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import json, to_builtins
 
 from tfmemtop.cluster.judge import Judged, Wrong
 from tfmemtop.cluster.text import gpu_name, in_short
 from tfmemtop.safe import safe
-from tfmemtop.units import UNKNOWN, format_short
+from tfmemtop.units import UNKNOWN, aligned, format_short
 
 _HEADINGS = ["HOST", "GPU", "JOB", "RANK", "USER", "USED", "TOTAL", "TF-USE", "LIMIT", "UTIL", "WRONG"]
 _LEFT = {0, 4, 10}
 
 
-def table(rows: Sequence[Judged]) -> Iterator[str]:
-    """Yield a line with the headings, and one for each row."""
-    cells = [_HEADINGS, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        padded = [
-            cell.ljust(width) if place in _LEFT else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(padded).rstrip()
+def table(rows: Sequence[Judged]) -> list[str]:
+    """Return a line with the headings, and one for each row."""
+    return aligned([_HEADINGS, *map(_cells, rows)], _LEFT)
 
 
 def _cells(judged: Judged) -> list[str]:

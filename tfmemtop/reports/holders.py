@@ -9,7 +9,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
-from tfmemtop.units import format_bytes
+from tfmemtop.units import aligned, format_bytes
 
 _WIDTH = 96
 _NAME = 52  # characters of a row's name
@@ -26,13 +26,14 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
     told = [words.higher(one), words.not_known(found, one), words.before(found)]
     told += [words.rounding(found), words.likely(found)]
     notes = [line for text in told if text for line in _wrap(text)]
-    return [*_wrap(words.about(one, others)), "", *_aligned([head, *rows]), *([""] if notes else []), *notes]
+    return [*_wrap(words.about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
 
 
 def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
     """Return the first *count* rows of the table by layer, without its headings."""
     found = standing(one.window, one.hooked, By.LAYER)
-    return [indent + line for line in _aligned([_cells(row, By.LAYER, found.total) for row in found.holders[:count]])]
+    rows = [_cells(row, By.LAYER, found.total) for row in found.holders[:count]]
+    return [indent + line for line in aligned(rows, {0, 1})]
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
@@ -44,19 +45,6 @@ def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
 
 def _size(size: int, total: int) -> tuple[str, str]:
     return format_bytes(size), f"{size / max(1, total):.1%}"
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Return *rows* as aligned lines: names to the left, numbers to the right. Columns that are empty are left out."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            if width
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def to_json(one: Chosen, by: By) -> dict[str, Any]:

@@ -30,7 +30,17 @@ from tfmemtop.safe import safe
 from tfmemtop.state.in_effect import InEffect
 from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
-from tfmemtop.units import UNKNOWN, counted, format_bytes, format_count, format_duration, format_rate, sentence, spoken
+from tfmemtop.units import (
+    UNKNOWN,
+    aligned,
+    counted,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_rate,
+    sentence,
+    spoken,
+)
 
 HEADINGS = ("RANK", "HOST", "DURATION", "STEPS", "STEPS/S", "IN USE", "POOL", "PROCESS", "END")
 _MOST = 16
@@ -223,8 +233,7 @@ def table(ranks: Sequence[Rank]) -> list[str]:
     """Return a line for each rank, and below them how they differ."""
     laid = lay(ranks)
     rows = [HEADINGS, *(tuple(map(safe, cells(rank))) for rank in ranks)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines = aligned(rows, range(len(HEADINGS)))
     said = sentences(laid, differences(laid), missing(ranks))
     return [heading(laid), "", *lines, "", *said]
 

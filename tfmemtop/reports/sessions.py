@@ -10,7 +10,7 @@ from tfmemtop.placement import Placement
 from tfmemtop.safe import safe
 from tfmemtop.state.outcome import SessionFigures
 from tfmemtop.state.program import program
-from tfmemtop.units import counted, format_bytes, format_duration
+from tfmemtop.units import aligned, counted, format_bytes, format_duration
 
 _HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
 _OF_RANKS = ("JOB", "RANK", "HOST")  # they stand before the command
@@ -71,8 +71,7 @@ def table(sessions: list[SessionFigures]) -> list[str]:
     """Return a line with the headings, and one for each session."""
     ranks = any(session.placement and session.placement.among_others for session in sessions)
     rows = [headings(ranks), *(cells(session, ranks) for session in sessions)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows, range(len(rows[0])))
 
 
 def to_json(sessions: list[SessionFigures]) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfmemtop.cli.checks.check import Fact
 from tfmemtop.engine.process.environment import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
@@ -26,6 +25,8 @@ _DEEPEST = 8  # how many interpreters may follow one another: a script may be th
 _FIRST_LINE = 4096  # bytes
 _ANSWERS_S = 10.0
 _MARK = "tfmemtop doctor: "
+_HOOK_UNKNOWN = "so it is unknown whether the hook gets into a Python that it starts"
+_SHALL_START = "see that the command's Python starts"
 
 _DISTRIBUTIONS = (
     *("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu"),
@@ -66,18 +67,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Unclear:
-    """The reason why nothing is known about a command's Python, with the values of the fact.
+    """The reason why nothing is known about a command's Python, and what helps.
 
     ``missing``: the command cannot start anything, or its Python does not work.
     """
 
-    fact: Fact
-    values: Mapping[str, Any] = field(default_factory=dict)
+    text: str
+    remedy: str = ""
     missing: bool = False
-
-
-def _unclear(fact: Fact, missing: bool = False, **values: Any) -> Unclear:
-    return Unclear(fact, values, missing)
 
 
 @dataclass(frozen=True)
@@ -106,29 +103,29 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
     name = command[0]
     path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
     if path is None or not Path(path).exists():
-        return _unclear(Fact.COMMAND_NOT_FOUND, missing=True, name=name)
+        return Unclear(f"{name}: command not found", "check its spelling and PATH", missing=True)
     if not os.access(path, os.X_OK) or Path(path).is_dir():
-        return _unclear(Fact.NOT_EXECUTABLE, missing=True, name=name)
+        return Unclear(f"{name}: cannot be executed", "chmod +x, or name its interpreter", missing=True)
     base = Path(name).name
     rest = list(command[1:])
     if _PYTHON.fullmatch(base):
         return Start((path, *_flags(rest)), environment)
     if depth >= _DEEPEST:
-        return _unclear(Fact.INTERPRETER_LOOP, name=name)
+        return Unclear(f"{name}: its #! lines form a loop")
     if base == "env":
         return _of_env(path, rest, environment, cwd, depth)
     if base == "uv" and rest[:1] == ["run"]:
         return _of_uv(path, rest[1:], environment)
     line = _first_line(Path(path))
     if line is None:
-        return _unclear(Fact.NOT_PYTHON, name=name)
+        return Unclear(f"{name} is not a Python, {_HOOK_UNKNOWN}")
     interpreter, _, argument = line.partition(" ")
     words = [interpreter, *([argument.strip()] if argument.strip() else []), path, *rest]
     if Path(interpreter).name == "env" and argument.strip().startswith("-S"):
         words = [interpreter, *argument.strip()[2:].split(), path, *rest]
     found = resolve(words, environment, cwd, depth + 1)
     if isinstance(found, Unclear) and not found.missing:
-        return _unclear(Fact.RUN_BY_OTHER, name=name, interpreter=interpreter)
+        return Unclear(f"{name} is run by {interpreter}, {_HOOK_UNKNOWN}")
     return found
 
 
@@ -149,13 +146,13 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
             start_new_session=True,
         )
     except OSError as error:
-        return _unclear(Fact.CANNOT_START, True, name=start.words[0], error=error.strerror or error)
+        return Unclear(f"{start.words[0]} cannot be started: {error.strerror or error}", _SHALL_START, missing=True)
     try:
         told, complaint = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return _unclear(Fact.NO_ANSWER, True, name=start.words[0], seconds=timeout_s)
+        return Unclear(f"{start.words[0]} did not answer within {timeout_s:.0f} s", _SHALL_START, missing=True)
     answer = told.decode(errors="replace").rpartition(_MARK)[2]
     try:
         found: Any = json.JSONDecoder().raw_decode(answer)[0]
@@ -171,7 +168,7 @@ def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter |
         )
     except (ValueError, TypeError, KeyError):
         last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [""]
-        return _unclear(Fact.PYTHON_ENDED, True, name=start.words[0], code=process.returncode, line=last[0])
+        return Unclear(f"{start.words[0]} ended with {process.returncode}: {last[0]}", _SHALL_START, missing=True)
 
 
 def _as_in_tensorflow(version: str | None) -> str | None:
@@ -216,12 +213,12 @@ def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Pat
             if word in ("-u", "--unset"):
                 changed.pop(value, None)
         elif word.startswith("-"):
-            return _unclear(Fact.ENV_OPTION, word=word)
+            return Unclear(f"the meaning of env {word} is unknown here")
         else:
             name, _, value = word.partition("=")
             changed[name] = value
     if not rest:
-        return _unclear(Fact.ENV_EMPTY)
+        return Unclear("env starts nothing")
     # The command is searched in the PATH of the new environment, or in the PATH of the old one if the new has none.
     return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
 
@@ -241,7 +238,7 @@ def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start 
         flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
         # --no-sync uses the environment as it is: a check must not install anything.
         return Start((path, "run", "--no-sync", *options, python, *flags), environment)
-    return _unclear(Fact.UV_COMMAND, word=" ".join(rest[:1]))
+    return Unclear(f"uv run {' '.join(rest[:1])} is not a Python, {_HOOK_UNKNOWN}")
 
 
 def _first_line(path: Path) -> str | None:

@@ -1,7 +1,4 @@
-"""Makes the metrics for Prometheus, each with its samples, from the state. Pure.
-
-The texts that explain the metrics are in ``words/metrics.py``.
-"""
+"""Makes the metrics for Prometheus, each with its help text and its samples, from the state. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from tfmemtop.engine.metrics.families import text_of
-from tfmemtop.engine.metrics.watched import Watched
+from tfmemtop.engine.metrics.state import MetricsState
 
 PATH = "/metrics"
 PATIENCE_S = 10
@@ -35,7 +35,7 @@ class Page(ThreadingWSGIServer):
     If an answer cannot be made, *failed* is called with the exception, in the thread of the request.
     """
 
-    def __init__(self, listener: socket.socket, watched: Watched, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, listener: socket.socket, watched: MetricsState, failed: Callable[[Exception], None]) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener

@@ -7,7 +7,7 @@ from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, TriedVal
 from tfmemtop.experiments.fit.stopped import Stopped
 from tfmemtop.experiments.fit.text import outcome, speed_words, stopped_words, unproved
 from tfmemtop.findings.notice_texts import reason_text
-from tfmemtop.units import counted, format_bytes
+from tfmemtop.units import aligned, counted, format_bytes
 
 
 def value_words(name: str, value: int) -> str:
@@ -21,8 +21,7 @@ def table(name: str, tried: Sequence[TriedValue]) -> list[str]:
     for one in sorted(tried, key=lambda one: one.value):
         peak, pool = format_bytes(one.tried.peak_in_use), format_bytes(one.tried.pool)
         lines.append((str(one.value), peak, pool, speed_words(one.tried), outcome(one.tried.how)))
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return ["  ".join([*map(str.rjust, line, widths), line[4]]) for line in lines]
+    return aligned(lines, {4})
 
 
 def conclusion(search: LargestSearch, stopped: Stopped | None, hint: HookAbsence | None) -> list[str]:

@@ -11,7 +11,7 @@ from tfmemtop.findings.ending import ending, still_held
 from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
 from tfmemtop.findings.notice_texts import reason_text, say
 from tfmemtop.suggested import SuggestedLimit
-from tfmemtop.units import MIB, UNKNOWN, counted, format_bytes
+from tfmemtop.units import MIB, UNKNOWN, aligned, counted, format_bytes
 
 NOTEWORTHY = 0.02
 """Differences in speed below this share do not count: two runs hardly ever have so similar a speed."""
@@ -126,30 +126,19 @@ def table(tried: Sequence[Tried], *, pools: bool = True) -> list[str]:
     reason, and is not compared. With *pools*, a column shows how large the pool became.
     """
     first = next((one for one in from_the_largest(tried) if one.speed is not None and not one.traced), tried[0])
-    lines = [("LIMIT", "PEAK IN USE", "POOL", "SPEED", "", "RESULT")]
+    lines = [("LIMIT", "PEAK IN USE", "POOL" if pools else "", "SPEED", "", "RESULT")]
     lines += [
         (
             "none" if one.limit is None else format_bytes(one.limit),
             format_bytes(one.peak_in_use),
-            format_bytes(one.pool),
+            format_bytes(one.pool) if pools else "",
             speed_words(one),
             "" if one is first and not one.traced else _against(one, first),
             outcome(one.how),
         )
         for one in from_the_largest(tried)
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    if not pools:
-        widths[2] = 0
-    return [
-        "  ".join(
-            [
-                *(cell.rjust(width) for cell, width in zip(line, widths, strict=False) if width),
-                line[5],
-            ]
-        )
-        for line in lines
-    ]
+    return aligned(lines, {5})
 
 
 def _against(tried: Tried, first: Tried) -> str:

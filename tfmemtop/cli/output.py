@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterable
 
 from tfmemtop.charset import json_ascii
-from tfmemtop.cli import usage
 from tfmemtop.safe import safe
 
+_STDOUT = "standard output"
 
-def open_all_three() -> None:
+
+def open_standard_streams() -> None:
     """Open each standard stream that is closed, as the null device.
 
     Otherwise a file of ours would get the stream's number, and printed text would go into that file. The programs that
@@ -33,7 +34,7 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def tell(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Print *lines* on stdout.
 
     Raises:
@@ -48,7 +49,7 @@ def takes_colours() -> bool:
     return not plain and sys.stdout is not None and sys.stdout.isatty()
 
 
-def tell_coloured(lines: Iterable[str]) -> None:
+def print_coloured(lines: Iterable[str]) -> None:
     """Print *lines* on stdout with the escape sequences in them. The caller must have made the rest of them safe.
 
     Raises:
@@ -57,7 +58,18 @@ def tell_coloured(lines: Iterable[str]) -> None:
     _print("\n".join(lines))
 
 
-def tell_json(encoded: bytes) -> None:
+def print_json(value: object) -> None:
+    """Print *value* as indented JSON on stdout.
+
+    Raises:
+        OSError: stdout cannot be written to.
+    """
+    from msgspec import json  # imported only here, because not every command prints JSON
+
+    print_encoded(json.format(json.encode(value)))
+
+
+def print_encoded(encoded: bytes) -> None:
     """Print JSON on stdout. Every character beyond ASCII is escaped, so that no text in it controls the terminal.
 
     Raises:
@@ -68,13 +80,13 @@ def tell_json(encoded: bytes) -> None:
 
 def _print(text: str) -> None:
     if sys.stdout is None:
-        raise OSError(errno.EBADF, usage.STDOUT_CLOSED)
+        raise OSError(errno.EBADF, f"{_STDOUT} is closed")
     try:
         print(text, flush=True)
     except BrokenPipeError:
         raise  # the reader has closed the pipe
     except OSError as error:
-        raise OSError(error.errno, error.strerror, usage.STDOUT) from error
+        raise OSError(error.errno, error.strerror, _STDOUT) from error
 
 
 def say(text: str) -> None:
@@ -92,7 +104,7 @@ def note(text: str, end: str = "\n") -> None:
         _let_go(2)
 
 
-def say_last(text: str) -> None:
+def say_at_crash(text: str) -> None:
     """Print one line on stderr from a process that crashes.
 
     It does not use Python's streams, because their state is unknown then.
@@ -103,7 +115,7 @@ def say_last(text: str) -> None:
         return  # there is no stderr
 
 
-def let_go_of_stdout() -> None:
+def discard_stdout() -> None:
     """Send the rest of stdout to the null device. Otherwise the interpreter would write it at its end, and fail."""
     _let_go(1)
 

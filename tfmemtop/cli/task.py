@@ -22,7 +22,7 @@ _MEANT = (signal.SIGUSR1, signal.SIGUSR2)
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-def listener() -> StepListener:
+def listen_to_step() -> StepListener:
     """Start the listener that notices whether Slurm sent a signal to the whole step. Then the script has it already.
 
     Raises:
@@ -32,7 +32,7 @@ def listener() -> StepListener:
 
 
 @contextmanager
-def passing_on(socket: str, step: StepListener) -> Iterator[None]:
+def signals_passed_on(socket: str, step: StepListener) -> Iterator[None]:
     """In this context, pass the signals :data:`_MEANT` on to the script of the engine that listens at *socket*.
 
     A signal that the whole *step* has received is not passed on.

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfmemtop.charset import locale_name, takes_utf8
-from tfmemtop.cli.checks.check import Check, Fact, missing, ok, unknown
+from tfmemtop.cli.checks.check import Check, State, missing, ok, unknown
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
+from tfmemtop.findings.notice_texts import say_kind
 from tfmemtop.limits import HostOwner
+from tfmemtop.reports.devices import shares_missing
+from tfmemtop.units import counted, format_bytes
 
 _NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # PCI classes: graphics cards with and without a display output
@@ -31,26 +34,33 @@ def driver(reading: NvmlReading, version: str | None, root: Path = Path("/")) ->
     """Check whether the driver answers, or the machine has no GPU."""
     trouble = next((each for each in reading.troubles if each.kind), None)
     if reading.devices and trouble is None:
-        return ok("driver", Fact.GPUS_READ, version=version, names=[device.name for device in reading.devices])
+        names = [device.name for device in reading.devices]
+        gpus = f"{counted(len(names), 'GPU')}: {', '.join(dict.fromkeys(names))}"
+        return ok("driver", f"{version or 'version unknown'}, {gpus}")
     if trouble is None or trouble.kind is NoticeKind.NO_GPU:
-        return missing("driver", Fact.NO_GPU_SHOWN)
+        return missing("driver", "the driver answers but shows no GPU", "in a container: --gpus all")
     if trouble.level is Level.ERROR or _has_card(root):
-        return missing("driver", Fact.DRIVER_TROUBLE, trouble=trouble)
-    return ok("driver", Fact.NO_GPU)
+        return missing("driver", *say_kind(trouble.kind, trouble.detail, trouble.about))
+    return ok("driver", "no NVIDIA GPU here; TensorFlow's pool on the CPU is shown")
 
 
 def shares(reading: NvmlReading, root: Path = Path("/")) -> Check:
     """Check whether the driver reports GPU memory per process."""
     name = "processes"
     if not reading.devices:
-        return ok(name, Fact.NO_GPU_TO_SHARE)
+        return ok(name, "there is no GPU")
     reason = next((one.processes_missing for one in reading.readings if one.processes_missing), None)
     told = any(process.used is not None for one in reading.readings for process in one.processes)
     if pid_namespace(root) != "first" and not told:
-        return unknown(name, Fact.PIDS_DIFFER, reason=reason)
+        text = "process numbers here differ from those of the machine; pools are still read"
+        text += f"; {shares_missing(reason)}" if reason else ""
+        return unknown(name, text, "start the container with --pid=host")
+    if reason and any(device.mig for device in reading.devices):
+        return missing(name, shares_missing(reason), "run as root, or on a GPU that is not divided")
     if reason:
-        return missing(name, Fact.SHARES_MISSING, reason=reason, mig=any(each.mig for each in reading.devices))
-    return ok(name, Fact.SHARES_TOLD if told else Fact.NO_PROCESS)
+        remedy = "nothing can be done; the pools, and how much of them is in use, are still read"
+        return missing(name, shares_missing(reason), remedy)
+    return ok(name, "the driver reports memory per process" if told else "no process is on a GPU now")
 
 
 def sockets() -> Check:
@@ -58,18 +68,22 @@ def sockets() -> Check:
     try:
         session = open_session()
     except OSError as error:
-        return missing("sockets", Fact.SOCKETS_FAILED, file=error.filename, error=error.strerror or error)
+        where = f"{error.filename}: " if error.filename else ""
+        remedy = "set XDG_RUNTIME_DIR to a folder with room"
+        return missing("sockets", f"{where}{error.strerror or error}", remedy)
     folder = session.path.parent
     session.remove()
-    return ok("sockets", Fact.SOCKETS, folder=folder)
+    return ok("sockets", f"in {folder}")
 
 
 def memory(root: Path = Path("/")) -> Check:
     """Return how much host memory a share such as ``50%`` refers to: the machine's, or a cgroup's limit."""
     found = host_memory(root)
+    machine = f"the machine's {format_bytes(found.machine)}"
     if found.owner is HostOwner.MACHINE:
-        return ok("cgroup", Fact.MEMORY_WHOLE, machine=found.machine)
-    return ok("cgroup", Fact.MEMORY_LIMITED, owner=found.owner, total=found.total, machine=found.machine)
+        return ok("cgroup", f"no limit below {machine}")
+    owner = "control group" if found.owner is HostOwner.CGROUP else found.owner.value
+    return ok("cgroup", f"the {owner} may have {format_bytes(found.total)} of {machine}")
 
 
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:
@@ -77,22 +91,23 @@ def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check
     name, kind = "terminal", environment.get("TERM", "")
     stdout, stdin = sys.stdout, sys.stdin
     if stdout is None or stdin is None or not (stdout.isatty() and stdin.isatty()):
-        return unknown(name, Fact.NOT_A_TERMINAL)
+        return unknown(name, "standard input or output is not a terminal", "record and --once need none")
     if kind in ("", "dumb"):
-        return missing(name, Fact.TERMINAL_KIND, kind=kind)
+        return missing(name, f"TERM={kind}: nothing can be drawn on it", "set TERM, such as xterm-256color")
     columns, rows = os.get_terminal_size(stdout.fileno())
-    size = {"columns": columns, "rows": rows, "kind": kind}
+    size = f"{columns} by {rows}, {kind}"
     if 0 < columns < smallest[0] or 0 < rows < smallest[1]:
-        return missing(name, Fact.TERMINAL_SMALL, **size, least=smallest)
-    return ok(name, Fact.TERMINAL, **size, colours=not environment.get("NO_COLOR"))
+        return missing(name, size, f"make it {smallest[0]} by {smallest[1]} or larger")
+    colours = "no colours, as NO_COLOR asks" if environment.get("NO_COLOR") else "16 colours of its own"
+    return ok(name, f"{size}, {colours}")
 
 
 def locale(environment: Mapping[str, str]) -> Check:
     """Return which characters are drawn by the locale in *environment*: UTF-8 or ASCII only."""
     name = locale_name(environment)
     if not takes_utf8(environment):
-        return ok("locale", Fact.LOCALE_ASCII, name=name)
-    return ok("locale", Fact.LOCALE_UTF8, name=name) if name else ok("locale", Fact.LOCALE_UNSET)
+        return Check("locale", State.OK, f"{name}: drawn in ASCII", "LANG=C.UTF-8 draws finer graphs")
+    return ok("locale", f"{name}: UTF-8" if name else "none is set, so UTF-8 is assumed; --ascii draws in ASCII")
 
 
 def _has_card(root: Path) -> bool:

@@ -13,7 +13,7 @@ from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.lookup import of_run
 
-LATELY_S = 120.0
+RECENT_S = 120.0
 """In a file, the highest use is that of the last so many seconds: longer than a reader waits between two reads."""
 WRITE_S = 5.0
 """Seconds between two writes of the file."""
@@ -56,7 +56,7 @@ class Highs:
         return dict(self._ever) if marks is None else marks
 
 
-class Lately:
+class RecentHighs:
     """The highest use in the last *count* reads. It serves a file, because it is not known when the file is read."""
 
     def __init__(self, count: int) -> None:
@@ -76,7 +76,7 @@ class Lately:
         return found
 
 
-class Watched:
+class MetricsState:
     """Folds events into the state and returns families. Several threads may use it.
 
     Another thread may append events to *new* at any time. They are folded before each look, and by :meth:`fold`.
@@ -86,8 +86,8 @@ class Watched:
         self._new = new
         self._state = State()
         self._highs = Highs()
-        self._lately = Lately(round(LATELY_S / WRITE_S))
-        self._used = _Used()
+        self._recent = RecentHighs(round(RECENT_S / WRITE_S))
+        self._used = _BytesInUse()
         self._lock = Lock()
 
     def fold(self) -> None:
@@ -105,7 +105,7 @@ class Watched:
         """Return the families for the file, which is written every :data:`WRITE_S`; *last*: it is the last time."""
         with self._lock:
             self._fold()
-            marks = self._lately.add(self._highs.take(WRITE_S))
+            marks = self._recent.add(self._highs.take(WRITE_S))
             return families(self._state, marks, last=last)
 
     @property
@@ -122,7 +122,7 @@ class Watched:
     def _apply(self, event: Event) -> None:
         if isinstance(event, Run):
             self._highs.restart()
-            self._lately.restart()
+            self._recent.restart()
         apply(self._state, event)
         if isinstance(event, Allocator) and of_run(self._state, event.pid) and not is_pinned(event.device):
             place = place_of(self._state, event.pid, event.device)
@@ -130,7 +130,7 @@ class Watched:
             self._highs.add(place, self._used.after(self._state, place, event) + spike)
 
 
-class _Used:
+class _BytesInUse:
     """The bytes in use at each place. It is updated for each reading without a loop over all processes."""
 
     def __init__(self) -> None:

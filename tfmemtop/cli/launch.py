@@ -1,21 +1,28 @@
-"""Makes the launch, with which an engine is started, from the options that the user typed."""
+"""Makes the launch, with which an engine is started, from the options that the user typed and from the terminal."""
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from tfmemtop import boot
-from tfmemtop.cli import Refusal, usage
+from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments
-from tfmemtop.cli.limits import resolve
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named, naming
-from tfmemtop.limits import Machine, needs_gpus
-from tfmemtop.settings import Settings
+from tfmemtop.findings.starting import unusable
+from tfmemtop.limits import Machine, Whole, needs_gpus, parse_limit
+from tfmemtop.settings import Settings, carry
+from tfmemtop.ui.draw.layout import first_size
+
+SMALLEST = (40, 12)
+"""The smallest terminal, in columns and rows, on which the screen is of use."""
 
 FIRST = 1
 """The process number of the first process of a container. If it ends, all others end."""
@@ -89,11 +96,11 @@ def export_of(arguments: RunArguments, cwd: str) -> Export | None:
     """
     if arguments.metrics is None:
         if arguments.metrics_sd is not None:
-            raise Refusal(usage.METRICS_SD_ALONE)
+            raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
         if arguments.metrics_file is None:
             return None
     elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
-        raise Refusal(usage.METRICS_ANY_PORT)
+        raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
     address, port = arguments.metrics or ("127.0.0.1", None)
 
     def path(pattern: Path | None) -> str | None:
@@ -118,14 +125,14 @@ def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | No
 
         with suppress(OSError):  # the process is another user's; the user gets that message later
             environment = read_environment(attach)
-    found = named(str(pattern), environment, socket.gethostname(), os.getpid())
-    path = Path(found.name)
-    if found.added and pattern.exists() and not pattern.is_file():
+    name = named(str(pattern), environment, socket.gethostname(), os.getpid())
+    path = Path(name.name)
+    if name.added and pattern.exists() and not pattern.is_file():
         return pattern, []  # such as /dev/null, to which all ranks can write
     if path.parent != pattern.parent:
         with suppress(OSError):  # if this fails, opening the file fails later with a message
             path.parent.mkdir(parents=True, exist_ok=True)
-    return path, naming(found, path.name)
+    return path, naming(name, path.name)
 
 
 def working_folder() -> str:
@@ -170,3 +177,90 @@ def _said(trouble: Trouble) -> str:
     from tfmemtop.findings.notice_texts import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text
+
+
+def resolve(arguments: RunArguments, machine: Machine) -> Settings:
+    """Return the settings with sizes in bytes, checked against *machine*.
+
+    A share such as ``50%`` refers to the smallest GPU that is visible to the script; without a GPU, to the host memory.
+
+    Raises:
+        Refusal: a size is not valid, or larger than the memory; a GPU does not exist; or two options set the size of
+            the CPU pool.
+    """
+    settings = arguments.settings
+    if not machine.uuids and arguments.memory_limit is not None and arguments.cpu_pool is not None:
+        twice = "--memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both"
+        raise Refusal(f"without a GPU, {twice}")
+    try:
+        carry(settings, machine.uuids)
+        return msgspec.structs.replace(
+            settings,
+            memory_limit=_size("--memory-limit", arguments.memory_limit, machine.whole(settings)),
+            cpu_pool=_size("--cpu-pool", arguments.cpu_pool, machine.host),
+        )
+    except ValueError as error:
+        trouble = f" ({machine.trouble})" if machine.trouble else ""
+        raise Refusal(f"{unusable(error)}{trouble}") from error
+
+
+def bounds(
+    settings: Settings, smallest: str | None, largest: str | None, machine: Machine
+) -> tuple[int | None, int | None, int | None]:
+    """Return the *smallest* and the *largest* limit to try, if they are given, and the size of the memory; in bytes.
+
+    Raises:
+        Refusal: one of them is not a size, or larger than the memory, or the smallest is above the largest.
+    """
+    whole = machine.host if settings.gpus == () else machine.whole(settings)
+    least = _size("--from", smallest, whole)
+    most = _size("--to", largest, whole)
+    if least is not None and most is not None and least > most:
+        raise Refusal(f"--from {smallest} is more than --to {largest}")
+    return least, most, whole.size
+
+
+def _size(flag: str, text: str | None, whole: Whole) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_limit(text, whole)
+    except ValueError as error:
+        raise Refusal(f"{flag}: {unusable(error)}") from error
+
+
+def terminal_size(instead: str = "use tfmemtop record -- COMMAND…, or tfmemtop --once") -> tuple[int, int]:
+    """Return columns and rows of the terminal for the screen. *instead* is the advice in a refusal.
+
+    Raises:
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
+    """
+    for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
+        if stream is None or stream.closed or not stream.isatty():
+            raise Refusal(f"standard {name} is not a terminal: {instead}")
+    if os.environ.get("TERM", "dumb") in ("dumb", ""):
+        raise Refusal(f"the terminal cannot be drawn on (TERM is dumb or not set): {instead}")
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    if columns == 0 or rows == 0:  # the terminal reports no size, for example a serial line
+        return 80, 24
+    if columns < SMALLEST[0] or rows < SMALLEST[1]:
+        needed = "the screen needs {}×{}: make it larger".format(*SMALLEST)
+        raise Refusal(f"the terminal has {columns}×{rows} cells; {needed}, or {instead}")
+    return columns, rows
+
+
+def script_terminal_size() -> tuple[int, int]:
+    """Return columns and rows of the script's own terminal, as they will be after the screen is first drawn.
+
+    Raises:
+        Refusal: there is no terminal, the screen cannot be drawn on it, or it is too small.
+    """
+    return first_size(*terminal_size(), _gpus())
+
+
+def _gpus() -> int:
+    """Return the number of GPUs in the driver's list in ``/proc``. A call to the driver would delay the start."""
+    try:
+        return len(os.listdir("/proc/driver/nvidia/gpus"))  # noqa: PTH208 (only their number)
+    except OSError:
+        return 0
