@@ -1,10 +1,11 @@
 """An unexpected exception in tfmemtop as one line of facts: its type, its text and its place in the program. Pure."""
 
 import traceback
-from pathlib import PurePath
+from pathlib import Path
 
 from tfmemtop.safe import safe
 
+_FOLDER = f"{Path(__file__).parent}/"
 _LONGEST = 300  # characters of an error's own text
 
 
@@ -22,10 +23,8 @@ def facts_of(error: BaseException) -> str:
 
 def _place(error: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        parts = PurePath(frame.filename).parts
-        if "tfmemtop" in parts:
-            inside = parts[len(parts) - parts[::-1].index("tfmemtop") :]
-            return f" ({'/'.join(inside)}:{frame.lineno})"
+        if frame.filename.startswith(_FOLDER):
+            return f" ({frame.filename.removeprefix(_FOLDER)}:{frame.lineno})"
     return ""
 
 

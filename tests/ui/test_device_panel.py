@@ -219,7 +219,6 @@ READINGS = st.none() | st.builds(
     power_w=st.none() | st.just(1234.0),
     temperature_c=st.none() | st.just(42),
     processes=st.just([]),
-    remark=st.none() | st.just("per-process figures are not shown in 火 " * 5),
 )
 
 
