@@ -87,7 +87,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Return copies of the C modules that the agent needs. Modules that were not imported do not stay imported."""
+    """Return what is kept of the C modules that the agent needs. Those that were not imported do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
