@@ -7,7 +7,7 @@ from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.session_event import watched
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs, output_folder
+from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, place_for
 from tfmemtop.engine.stream.recorder import session_unrecorded
 from tfmemtop.engine.stream.stream import Stream
@@ -15,6 +15,7 @@ from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events.recording import RecordingError, Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.home import output_folder
 from tfmemtop.limits import HostOwner, TooMuch
 from tfmemtop.settings import NoSuchGpu
 
