@@ -17,7 +17,6 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.screens.dialog_box import whose_limit
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.screens.fit_text import OVER, suggestions
 from tfmemtop.ui.sturdy import SturdyApp
@@ -72,6 +71,7 @@ class SearchKeys:
 
     def _ask(self) -> None:
         from tfmemtop.ui.screens.fit_dialogs import Asked, AskFit
+        from tfmemtop.ui.screens.next_run_dialogs import whose_limit
 
         session, upcoming, run = self._session, self._session.next, self._session.state.run
         if upcoming is None:

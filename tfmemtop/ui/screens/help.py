@@ -15,13 +15,13 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, KEY, LAYER, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Key, on_the_key
-from tfmemtop.ui.screens.dialog import Dialog, Hint
+from tfmemtop.ui.screens.dialog import Hint, PageDialog
 
 _LEFT = 9
 """The least width, in cells, of the keys with the blank after them."""
 
 
-class HelpDialog(Dialog[None]):
+class HelpDialog(PageDialog[None]):
     """The help. Its first page lists the keys of this session; the others are the pages of ``tfmemtop help``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -55,8 +55,8 @@ class HelpDialog(Dialog[None]):
         self._page_shown = (self._page_shown + step) % len(self._pages)
         name = self._pages[self._page_shown]
         self.heading = words.page_title(name) if name else words.TITLE
-        self.top = 0
         self.redraw()
+        self.content.scroll_home(animate=False)
 
     def body(self, width: int) -> list[Line]:
         name = self._pages[self._page_shown]
