@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
 from textual.pilot import Pilot
 
 from tests import streams as s
@@ -52,7 +53,7 @@ def relaunches(shown: TfmemtopApp) -> list[events.Relaunch]:
 def said(shown: TfmemtopApp) -> str:
     """Return the open dialog's text, its lines joined."""
     assert isinstance(shown.screen, Dialog)
-    box = shown.screen.content.region
+    box = shown.screen.query_one(Vertical).content_region
     lines = shown.screen._compositor.render_strips()[box.y : box.bottom]
     return " ".join(" ".join(strip.crop(box.x, box.right).text for strip in lines).split())
 

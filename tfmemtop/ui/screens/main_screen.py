@@ -25,7 +25,7 @@ from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.header import Header
 from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.panels.process_rows import COLUMNS, Order
+from tfmemtop.ui.panels.process_rows import COLUMNS, ProcessOrder
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
@@ -229,9 +229,9 @@ def _scale(choices: Choices) -> Scale:
     return Scale(choices.scale) if choices.scale in [scale.value for scale in Scale] else Scale.AUTO
 
 
-def _order(choices: Choices) -> Order:
+def _order(choices: Choices) -> ProcessOrder:
     known = choices.sort in [column.name for column in COLUMNS]
-    return Order(choices.sort, choices.inverted) if known else Order()
+    return ProcessOrder(choices.sort, choices.inverted) if known else ProcessOrder()
 
 
 def _set_height(widget: Widget, lines: int) -> None:
