@@ -5,13 +5,13 @@ from pathlib import Path
 from textual import on
 
 from tfmemtop.options import UiOptions
+from tfmemtop.ui.base_app import BaseApp
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.driver import TerminalDriver, driver_class
 from tfmemtop.ui.panels.key_bar import KeyBar
-from tfmemtop.ui.sturdy import SturdyApp
 
 
-class ScreenApp(SturdyApp):
+class ScreenApp(BaseApp):
     """An app that draws on the user's terminal, in the terminal's colours."""
 
     ENABLE_COMMAND_PALETTE = False

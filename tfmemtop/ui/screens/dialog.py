@@ -263,11 +263,10 @@ class OptionsDialog(Dialog[T]):
         options: Sequence[Option[T]],
         *,
         text: Sequence[str] = (),
-        chosen: int = 0,
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
-        """*text*: the paragraphs above the options. *chosen*: the index of the option that is chosen first."""
+        """*text*: the paragraphs above the options."""
         self.options = list(options)
         keys = [option.key or (str(index) if index < 10 else "") for index, option in enumerate(options, 1)]
         self.indices = {key: index for index, key in enumerate(keys) if key}
@@ -277,7 +276,7 @@ class OptionsDialog(Dialog[T]):
             for key, option in zip(keys, options, strict=True)
         ]
         content = _Options(text, rows, glyphs)
-        content.at = chosen
+        content.at = 0
         super().__init__(title, content, glyphs=glyphs, width=width)
 
     def hints(self) -> list[Hint]:
@@ -396,7 +395,7 @@ class InputDialog(Dialog[T]):
         lines = wrap(error, self.content.size.width) if error else []
         if lines or self._error.display:
             self._error.display = bool(lines)
-            self._error.update("\n".join(lines))
+            self._error.update(to_ascii("\n".join(lines)) if self.glyphs.ascii else "\n".join(lines))
             self.reserved = 2 + len(lines) + bool(lines)
             self.redraw()
 

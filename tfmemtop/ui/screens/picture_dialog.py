@@ -9,9 +9,9 @@ from pathlib import Path
 from textual.color import Color
 from textual.strip import Strip
 
+from tfmemtop.ui.base_app import Gate
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.picture import picture
-from tfmemtop.ui.gate import Gate
 from tfmemtop.ui.screens.dialog import InputDialog
 
 _SVG, _TEXT = ".svg", ".txt"
