@@ -110,7 +110,7 @@ def _spans(cluster: XlaCluster) -> Iterator[tuple[int, int, dict[str, int]]]:
 
 def _part(moment: int, schedule: int, parts: int) -> int:
     """Return the number of the part of the schedule that contains *moment*."""
-    part = moment * parts // schedule if schedule else 0
+    part = moment * parts // schedule
     # Parts begin at whole moments, so the result of the division may be too low by one.
     return part + 1 if part + 1 < parts and (part + 1) * schedule // parts <= moment else part
 
