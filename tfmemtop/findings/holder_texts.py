@@ -8,9 +8,8 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By, Part
+from tfmemtop.state.holders import By
 from tfmemtop.state.no_holders import Lacking, NoHolders
-from tfmemtop.state.owners import Guess
 from tfmemtop.units import counted, format_bytes, spoken
 
 _KINDS = {
@@ -81,8 +80,6 @@ TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
-GUESSED = {Guess.STEP: "~ name of an earlier step", Guess.SIZE: "~ by its size"}
-"""The explanation of a name with ``~``: what the guess rests on."""
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -93,7 +90,7 @@ _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
 """The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _NAMELESS = {
-    Kind.BEFORE: "before the window",
+    Kind.BEFORE: NO_NAME,
     Kind.UNKNOWN: "unknown",
     Kind.XLA: "XLA's buffers",
     Kind.ROUNDING: "rounding of XLA's buffers",
@@ -187,14 +184,11 @@ def operation(name: str) -> str:
     return _CALL.sub("", name)
 
 
-def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely: bool = False) -> str:
+def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str:
     """Return the name of a row in a table that is grouped *by* something.
 
-    *of* is the row's kind. *whole* is whether the name of a line contains the file's whole path. A *likely* name gets a
-    ``~`` in front.
+    *of* is the row's kind. *whole* is whether the name of a line contains the file's whole path.
     """
-    if likely:
-        return f"~{holder(name, of, by, whole=whole)}"
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
     if _ARGUMENT.fullmatch(name):
@@ -205,11 +199,6 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely
 def nameless(of: Kind) -> str:
     """Return the name of a row of which only the kind is known."""
     return _NAMELESS.get(of, _KINDS[of])
-
-
-def nameless_part(part: Part) -> str:
-    """Return the name of an allocation of which neither the operation nor a name in Python is known."""
-    return nameless(part.kind) if part.guess else NO_NAME
 
 
 def unknown(lost: int, nameless: bool) -> str:

@@ -7,7 +7,6 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holders import By, Holder, Kind, standing
-from tfmemtop.state.likely import likely
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
@@ -28,9 +27,7 @@ class HoldersAtFailure:
 
     They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
     and they are those at its end. If too little is known of that window, they are those of an earlier step; then
-    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited. With a ``scale``, the
-    names of some holders are likely, not recorded: a step before made the same allocations, and these are ``scale``
-    times as large.
+    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited.
     """
 
     holders: tuple[Holder, ...]
@@ -38,7 +35,6 @@ class HoldersAtFailure:
     age_s: float
     waiting: bool
     nameless: tuple[int, int] | None = None
-    scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,16 +208,14 @@ def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None
     waiting = window.opened is events.Opened.WAITING
     end = unpacked(window).events - 1
     found = standing(window, hooked, By.LAYER, end if waiting else None)
-    nameless = scale = None
+    nameless = None
     steps = [one for one in known if one.steps]
     if waiting and steps and found.without_name > _UNTOLD * found.total:
         # Most of the memory was allocated after the window before, in a step that was not recorded.
         nameless, window, waiting = (found.without_name, found.total), steps[-1], False
         found = standing(window, hooked, By.LAYER)
     named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
-    if any(holder.likely for holder in named) and (guess := likely(window, hooked)):
-        scale = float(guess.scale)
-    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
+    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:

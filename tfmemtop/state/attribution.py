@@ -11,10 +11,8 @@ from tfmemtop import events
 from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
 from tfmemtop.state.holder_choice import told
 from tfmemtop.state.holdings import OPTIMIZER
-from tfmemtop.state.inputs import inputs
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
-from tfmemtop.state.owners import Guess
 from tfmemtop.state.owners import Kind as Kind
 from tfmemtop.state.owners import Owner as Owner
 from tfmemtop.state.step_course import WindowCourse, unpacked
@@ -57,12 +55,6 @@ class Attribution:
         for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
-        if window.steps and window.opened is not events.Opened.WAITING:
-            layered = [(one, "" if one.kind == OPTIMIZER else self._layers.of_variable(one.name)) for one in variables]
-            for place, read in inputs(course, self.of, layered):
-                self.of[place] = replace(
-                    self.of[place], kind=Kind.INPUT, shape=read.shape, dtype=read.dtype, guess=Guess.SIZE
-                )
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""

@@ -9,7 +9,6 @@ from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
-from tfmemtop.state.owners import Guess
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
 from tfmemtop.state.step_slices import ORDER, Slice, slices
@@ -31,16 +30,6 @@ class HolderRow:
     kinds: tuple[tuple[Kind, int], ...] = ()
     mix: tuple[tuple[Kind, float], ...] = ()
     parts: tuple[Part, ...] = ()
-
-    @property
-    def likely(self) -> bool:
-        """Whether not all names in the row were recorded."""
-        return self.guess is not None
-
-    @property
-    def guess(self) -> Guess | None:
-        """The basis of the name of its largest part whose name was not recorded."""
-        return next((part.guess for part in self.parts if part.guess), None)
 
 
 _NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, 0.0)

@@ -1,4 +1,4 @@
-"""Owners of memory: what the memory is for, the owner's names, and whether these were recorded."""
+"""Owners of memory: what the memory is for, and the owner's names."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -23,13 +23,6 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-class Guess(Enum):
-    """The reason for a name that was not recorded but inferred."""
-
-    STEP = "step"  # the step before allocated as many bytes, or a whole fraction of them
-    SIZE = "size"  # a layer of the step has read as many bytes
-
-
 @dataclass(frozen=True, slots=True)
 class Owner:
     """The owner of an allocation; the fields are those of :class:`tfmemtop.state.holders.Part`."""
@@ -44,4 +37,3 @@ class Owner:
     python_name: str = ""
     line: events.OperationLine | None = None
     cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
-    guess: Guess | None = None
