@@ -22,7 +22,7 @@ from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.state import State, apply
 from tfmemtop.state.growing import growing
-from tfmemtop.state.holder_choice import chosen, told
+from tfmemtop.state.holder_choice import chosen, recorded
 from tfmemtop.state.holders import By, Kind, standing
 
 FOLDER = Path(__file__).parents[1] / "recordings" / "windows"
@@ -39,7 +39,7 @@ def folded(name: str) -> State:
 def windows(name: str) -> list[Holders]:
     """Return the windows that the state keeps, the oldest first."""
     (one,) = chosen(folded(name))
-    return list(told(one.hooked.windows["CPU:0"]))
+    return list(recorded(one.hooked.windows["CPU:0"]))
 
 
 def why(name: str) -> str:

@@ -9,7 +9,7 @@ from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
-from tfmemtop.state.no_holders import Lacking, NoHolders
+from tfmemtop.state.missing_windows import MissingWindow, NoWindow
 from tfmemtop.units import counted, format_bytes, spoken
 
 _KINDS = {
@@ -99,22 +99,23 @@ _NAMELESS = {
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
 
 _LACKING = {
-    Lacking.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
-    Lacking.FORGOTTEN: "Nothing is known of this process any more.",
-    Lacking.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does.",
-    Lacking.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
-    Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
-    Lacking.ENDED: "The process ended before a window was recorded.",
-    Lacking.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
-    Lacking.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
+    NoWindow.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
+    NoWindow.FORGOTTEN: "Nothing is known of this process any more.",
+    NoWindow.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, "
+    "does.",
+    NoWindow.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
+    NoWindow.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
+    NoWindow.ENDED: "The process ended before a window was recorded.",
+    NoWindow.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
+    NoWindow.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
     "automatically: the session was started with --holders-interval 0.",
-    Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
+    NoWindow.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
 }
 
 _HELPS = {
-    Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
-    Lacking.NOT_ASKED: "[n] asks for a window now.",
-    Lacking.NOT_YET: "[n] asks for a window now.",
+    NoWindow.NOT_BFC: "[A] chooses BFC for the next run.",
+    NoWindow.NOT_ASKED: "[n] asks for a window now.",
+    NoWindow.NOT_YET: "[n] asks for a window now.",
 }
 
 
@@ -148,12 +149,12 @@ def why_windowless(why: Windowless) -> str:
     return _WINDOWLESS[why]
 
 
-def none_text(none: NoHolders) -> tuple[str, str]:
+def none_text(none: MissingWindow) -> tuple[str, str]:
     """Return why a pool has no window, and what helps; the latter may be empty."""
-    if none.reason is Lacking.REFUSED:
+    if none.reason is NoWindow.REFUSED:
         return f"There is no window: {windowless_text(none.told)}.", ""
     text = _LACKING[none.reason]
-    if none.reason is Lacking.NO_PROBE:
+    if none.reason is NoWindow.NO_PROBE:
         known = probe_text(none.probe) if none.probe else ""
         return f"{text}{f': {known}' if known else ''}.", probe_remedy(none.probe) if none.probe else ""
     return text, _HELPS.get(none.reason, "")

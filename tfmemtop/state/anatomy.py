@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
@@ -201,7 +201,7 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
 def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
     """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
     windows = hooked.windows.get(device)
-    known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
+    known = [one for one in recorded(windows) if one.began <= failed + _LATER_S] if windows else []
     if not known:
         return None
     window = known[-1]

@@ -11,7 +11,7 @@ from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
-from tfmemtop.state.step_slices import ORDER, Slice, slices
+from tfmemtop.state.step_slices import ORDER, StepSlice, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +216,6 @@ def happened(window: events.Holders, at: int) -> Happened | None:
     return _events(window).get(at)
 
 
-def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[Slice, ...]:
+def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[StepSlice, ...]:
     """Return the course of *window* in *count* slices of equal time."""
     return slices(course(window, hooked), count)
