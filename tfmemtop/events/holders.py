@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Few, Many, Name, Number, Positive, Seconds, Size, Some, Text
+from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Size, Some, Text
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest, Newest
@@ -221,7 +221,7 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
     name: Text
     module: Number = 0
     temporary: Size = 0
-    schedule: Positive = 1
+    schedule: Size = 0
     peak: Size = 0
     peak_at: Size = 0
     others: Size = 0
