@@ -1,7 +1,7 @@
 """Builds the replay program if there is none, and replays one trace: ``python -m tfmemtop.experiments.whatif.worker``.
 
-This runs in a separate process, so that it does not disturb the script.
-``worker_protocol.py`` describes its input and output. The answer is the event :class:`~tfmemtop.events.replayed.Replayed`.
+This runs in a separate process, so that it does not disturb the script. The answer is the
+event :class:`~tfmemtop.events.replayed.Replayed`; ``worker_protocol.py`` describes input and output.
 """
 
 import sys
