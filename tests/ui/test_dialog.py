@@ -79,7 +79,7 @@ async def test_the_option_under_the_cursor_shows_without_colours() -> None:
         await pilot.press("end")
         segments = [segment for strip in dialog._compositor.render_strips() for segment in strip]
         inverse = "".join(segment.text for segment in segments if segment.style and segment.style.reverse)
-        assert inverse.split() == "s as the script says".split()
+        assert inverse.split() == ["s", "as", "the", "script", "says"]
 
 
 async def test_choosing_with_the_mouse() -> None:
@@ -97,7 +97,7 @@ async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> Non
         results = await opened(pilot, dialog)
         await pilot.press("end", *["up"] * 19)
         assert any("number 30" in line for line in shown(dialog))
-        assert "▼ 19 more below  ▲ " in "".join(shown(dialog))
+        assert any("▼ 3 more below  ▲ 30 above" in line for line in shown(dialog))
         await pilot.resize_terminal(60, 16)
         await pilot.pause()
         assert any("number 30" in line for line in shown(dialog))
