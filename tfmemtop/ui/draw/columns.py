@@ -48,8 +48,9 @@ class Column(Generic[R]):
     def pad(self, text: str | None, glyphs: Glyphs, room: int = 0) -> str:
         """Return *text*, or a dash, in exactly *room* cells, or else in the column's width."""
         room = room or self.width
-        text = UNKNOWN if text is None else text
-        if not text.isascii() or len(text) > room:
+        if text is None:
+            text = UNKNOWN  # one cell wide: nothing to fit
+        elif not text.isascii() or len(text) > room:
             text = fit(text, room, glyphs)
             blanks = " " * (room - cell_len(text))
             return text + blanks if self.left else blanks + text
