@@ -12,7 +12,6 @@ texts and classes. While it runs,
 That is why a step is put together from ``map``, ``chain`` and their like: they are lazy, and run within that one call.
 """
 
-import _operator as operator
 import sys
 from itertools import chain, compress, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional

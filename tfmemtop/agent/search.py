@@ -328,7 +328,7 @@ class Search:
             return False
         found = lambda step: self._held(step, node, view)  # noqa: E731
         lengths, items = inner(found, outer, within.attribute, container, _MOST)
-        if within.attribute and len(lengths) > _INSTANCES or self._wanted.keys().isdisjoint(items):
+        if (within.attribute and len(lengths) > _INSTANCES) or self._wanted.keys().isdisjoint(items):
             return False
         fields = self._fields(kind, within)
         begin = 0

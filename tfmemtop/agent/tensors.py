@@ -10,7 +10,7 @@ import gc
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from .collector import MUCH, Collector
+from .collector import Collector
 from .objects import Step, called, identity, without_result
 from .search import HoldingPath, Search
 
@@ -30,19 +30,24 @@ BUSY = "busy"
 
 
 class Look(NamedTuple):
-    """The eager tensors that a look has found, in columns; ``None``, with the reason in ``hidden``, if it found none.
+    """The eager tensors that a look has found, in columns.
 
-    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``events/inside.py`` has the reasons. ``frozen`` is the
-    number of objects that were not looked at.
+    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why the look was not possible,
+    or what was left out; ``events/inside.py`` has the reasons. ``frozen`` is the number of objects left out.
     """
 
-    items: "Optional[list[int]]"  # identities
+    items: "list[int]"  # identities
     shapes: "list[str]"
     dtypes: "list[str]"
     devices: "list[str]"
     sizes: "list[int]"
     hidden: Optional[str] = None
     frozen: Optional[int] = None
+
+    @property
+    def possible(self) -> bool:
+        """Whether the look took place."""
+        return self.hidden is None or self.frozen is not None
 
 
 class Tensors:
@@ -146,4 +151,4 @@ def as_list(shape: str) -> str:
 
 def nothing(hidden: str) -> Look:
     """Return a look that has found nothing, for the reason *hidden*."""
-    return Look(None, [], [], [], [], hidden)
+    return Look([], [], [], [], [], hidden)
