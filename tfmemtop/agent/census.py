@@ -167,7 +167,7 @@ class Census:
         look: Optional[Look] = None
         paths: dict[int, HoldingPath] = {}
         if looking:
-            look = self._tensors.look({one.handle for one in variables}) if room else nothing(BUSY)
+            look = self._tensors.look({one.handle or 0 for one in variables}) if room else nothing(BUSY)
             paths = self._tensors.held(look, PATHS_S if asked else COST_S)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
@@ -234,31 +234,23 @@ def _counted(variables: "list[Entry]", look: Optional[Look], paths: "dict[int, H
     variables.sort(key=lambda one: -(one.size or 0))
     for one in variables:
         _add(kinds, one.device, one.kind, one.size or 0)
-    found = None if look is None else look.items
-    order: list[int] = []
-    if look is not None and found is not None:
-        order = sorted(range(len(found)), key=lambda at: -look.sizes[at])
-        for at in order:
-            _add(kinds, look.devices[at], KIND, look.sizes[at])
-    largest: list[str] = []
-    first = 0  # of the variables, the next to be sent
-    for at in [*order[:SENT], -1]:
-        least = look.sizes[at] if look is not None and at >= 0 else 0
-        while first < len(variables) and len(largest) < SENT and (variables[first].size or 0) >= least:
-            largest.append(_row(variables[first]))
-            first += 1
-        if look is not None and found is not None and at >= 0 and len(largest) < SENT:
-            held = paths.get(found[at], _NAMELESS)
-            largest.append(
-                _encoded(held.path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
-            )
+    sizes = [one.size or 0 for one in variables]
+    if look is not None:
+        for device, size in zip(look.devices, look.sizes):
+            _add(kinds, device, KIND, size)
+        sizes += look.sizes
+    number = len(variables)
+    largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:SENT]
+    first = sum(at < number for at in largest)  # of the variables, the first that is not among the largest
+    tensors = look or nothing("")
+    rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number, paths) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
     initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
-    fields = {"kinds": encoded(kinds), "largest": _list(largest), "others": _list(others)}
+    fields = {"kinds": encoded(kinds), "largest": _list(rows), "others": _list(others)}
     if initial:
         fields["initial"] = _list(initial)
     if look is not None:
-        fields["tensors"] = "null" if found is None else str(len(found))
+        fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.frozen)
         fields["alike"] = _list(_alike(look, paths))
     return fields
@@ -267,6 +259,11 @@ def _counted(variables: "list[Entry]", look: Optional[Look], paths: "dict[int, H
 def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) -> None:
     of_device = kinds.setdefault(device, {})
     of_device[kind] = of_device.get(kind, 0) + size
+
+
+def _tensor_row(look: Look, at: int, paths: "dict[int, HoldingPath]") -> str:
+    path = paths.get(look.items[at], _NAMELESS).path
+    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
 
 
 def _row(one: Entry) -> str:
@@ -287,7 +284,7 @@ def _alike(look: Look, paths: "dict[int, HoldingPath]") -> "list[str]":
     counts: dict[int, int] = {}
     sizes: dict[int, int] = {}
     mixed: set[int] = set()
-    for at, item in enumerate(look.items or ()):
+    for at, item in enumerate(look.items):
         holder = paths.get(item, _NAMELESS).group
         shape, dtype = look.shapes[at], look.dtypes[at]
         first = members.setdefault(f"{look.devices[at]} {holder or dtype + shape}", at)
@@ -298,7 +295,7 @@ def _alike(look: Look, paths: "dict[int, HoldingPath]") -> "list[str]":
     several = sorted((at for at, count in counts.items() if count > 1), key=lambda at: -sizes[at])
     rows = []
     for at in several[:GROUPS_SENT]:
-        holder = encoded(paths.get((look.items or [])[at], _NAMELESS).group[:_NAME])
+        holder = encoded(paths.get(look.items[at], _NAMELESS).group[:_NAME])
         shape = "null" if at in mixed else look.shapes[at]
         dtype, device = encoded(look.dtypes[at]), encoded(look.devices[at])
         rows.append(f"[{holder}, {counts[at]}, {shape}, {dtype}, {device}, {sizes[at]}]")

@@ -219,21 +219,20 @@ def inner(
     have more than *most* values.
     """
 
-    def read(*what: "Callable[[Iterator[Any]], Iterator[Any]]") -> "list[int]":
+    def inside(box: "list[Any]") -> "Iterator[Any]":
+        held = chain.from_iterable(map(outer.values, box))
+        return attribute(name, held) if name else held
+
+    def read(with_items: bool) -> "list[int]":
         step = Step()
         box = step.box()
-        parts = [one(attribute(name, held) if name else held) for one in what for held in (_values(outer, box),)]
-        return step.read(without_result(map(box.append, found(step))), *parts)
+        filled = without_result(map(box.append, found(step)))
+        items = chain.from_iterable(map(each.values, inside(box))) if with_items else iter(())
+        return step.read(filled, map(each.length, inside(box)), map(identity, items))
 
-    lengths = read(lambda held: map(each.length, held))
-    if sum(lengths) > most:
-        return [], []
-    both = read(lambda held: map(each.length, held), lambda held: map(identity, _values(each, held)))
+    lengths = read(False)
+    both = read(True) if sum(lengths) <= most else []
     return both[: len(lengths)], both[len(lengths) :]
-
-
-def _values(container: Container, found: "Collection[Any] | Iterator[Any]") -> "Iterator[Any]":
-    return chain.from_iterable(map(container.values, found))
 
 
 def _are_plain(found: "Collection[Any] | Iterator[Any]") -> "Iterator[bool]":

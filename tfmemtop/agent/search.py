@@ -12,7 +12,7 @@ The nodes of the search are kept in columns, because one container for each woul
 import os
 import sys
 import time
-from _collections import deque
+from _collections import deque  # type: ignore[import-not-found]
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
@@ -298,10 +298,10 @@ class Search:
         step = Step()
         read = values(step, self._held(step, node, view), container)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
-        if number >= _MANY and len(kinds) == 1 and container.keys is None and not late:
-            if self._attempt(self._look_into_each, node, view, read.kinds[0]):
-                self._late.append(node)  # for the objects that they hold further down
-                return
+        many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
+        if many and self._attempt(self._look_into_each, node, view, read.kinds[0]):
+            self._late.append(node)  # for the objects that they hold further down
+            return
         fields = self._fields(self._kinds[node], view)
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
         missed = self._wanted.keys().isdisjoint(read.items)

@@ -32,8 +32,8 @@ BUSY = "busy"
 class Look(NamedTuple):
     """The eager tensors that a look has found, in columns.
 
-    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why the look was not possible,
-    or what was left out; ``events/inside.py`` has the reasons. ``frozen`` is the number of objects left out.
+    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
+    some objects were left out; ``events/inside.py`` has the reasons. ``frozen`` is the number of these.
     """
 
     items: "list[int]"  # identities
