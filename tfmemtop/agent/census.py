@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Optional
 from .collector import MUCH, Collector
 from .messenger import Messenger, encoded
 from .objects import identity
-from .search import HoldingPath
-from .tensors import BUSY, KIND, Look, Tensors, nothing
+from .search import HoldingPaths
+from .tensors import BUSY, KIND, Look, Tensors, as_list, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables have been made since."""
-PATHS_S = 0.2
+PATHS_S = 0.4
 """In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
 The script's threads take their turns meanwhile."""
 COST_S = 0.005
@@ -40,7 +40,6 @@ FOLDED = 10 << 20
 keeps them as constants until the session ends."""
 
 _NAME = 200  # characters
-_NAMELESS = HoldingPath("", "")
 _PRUNE = 256
 _PATIENCE_S = 5.0
 """If there is no room for so long, a requested look for tensors gives way."""
@@ -165,7 +164,7 @@ class Census:
         cost = time.thread_time() - began
         self._costly = cost > COST_S
         look: Optional[Look] = None
-        paths: dict[int, HoldingPath] = {}
+        paths = HoldingPaths({}, {})
         if looking:
             look = self._tensors.look({one.handle or 0 for one in variables}) if room else nothing(BUSY)
             paths = self._tensors.held(look, PATHS_S if asked else COST_S)
@@ -228,7 +227,7 @@ def _is_constant(variable: Any) -> bool:
     return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
-def _counted(variables: "list[Entry]", look: Optional[Look], paths: "dict[int, HoldingPath]") -> "dict[str, str]":
+def _counted(variables: "list[Entry]", look: Optional[Look], paths: HoldingPaths) -> "dict[str, str]":
     """Return the event's fields, encoded: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
     variables.sort(key=lambda one: -(one.size or 0))
@@ -261,9 +260,9 @@ def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) 
     of_device[kind] = of_device.get(kind, 0) + size
 
 
-def _tensor_row(look: Look, at: int, paths: "dict[int, HoldingPath]") -> str:
-    path = paths.get(look.items[at], _NAMELESS).path
-    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
+def _tensor_row(look: Look, at: int, paths: HoldingPaths) -> str:
+    path = paths.paths.get(look.items[at], "")
+    return _encoded(path, KIND, as_list(look.shapes[at]), look.dtypes[at], look.devices[at], look.sizes[at])
 
 
 def _row(one: Entry) -> str:
@@ -278,14 +277,14 @@ def _list(rows: "list[str]") -> str:
     return f"[{', '.join(rows)}]"
 
 
-def _alike(look: Look, paths: "dict[int, HoldingPath]") -> "list[str]":
+def _alike(look: Look, paths: HoldingPaths) -> "list[str]":
     """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
     members: dict[str, int] = {}  # by what they have in common: the first of them
     counts: dict[int, int] = {}
     sizes: dict[int, int] = {}
     mixed: set[int] = set()
     for at, item in enumerate(look.items):
-        holder = paths.get(item, _NAMELESS).group
+        holder = paths.groups.get(item, "")
         shape, dtype = look.shapes[at], look.dtypes[at]
         first = members.setdefault(f"{look.devices[at]} {holder or dtype + shape}", at)
         counts[first] = counts.get(first, 0) + 1
@@ -295,8 +294,8 @@ def _alike(look: Look, paths: "dict[int, HoldingPath]") -> "list[str]":
     several = sorted((at for at, count in counts.items() if count > 1), key=lambda at: -sizes[at])
     rows = []
     for at in several[:GROUPS_SENT]:
-        holder = encoded(paths.get(look.items[at], _NAMELESS).group[:_NAME])
-        shape = "null" if at in mixed else look.shapes[at]
+        holder = encoded(paths.groups.get(look.items[at], "")[:_NAME])
+        shape = "null" if at in mixed else as_list(look.shapes[at])
         dtype, device = encoded(look.dtypes[at]), encoded(look.devices[at])
         rows.append(f"[{holder}, {counts[at]}, {shape}, {dtype}, {device}, {sizes[at]}]")
     return rows

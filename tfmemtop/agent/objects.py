@@ -17,7 +17,12 @@ from itertools import chain, compress, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterable, Iterator
+
+View = Callable[[Any], Any]
+"""The keys or the values of a container."""
+Flat = Callable[["Iterable[Any]"], "Iterator[Any]"]
+"""From containers to all their keys or values, in a row."""
 
 identity = object.__hash__
 """Returns a number that differs for objects alive at the same time. Unlike ``id``, it raises no audit event."""
@@ -106,11 +111,6 @@ class Container(NamedTuple):
         # A value is not found by its key: that would compare the script's keys, in code of the script's.
         return _at(position, chain.from_iterable(map(self.values, found)))
 
-    def key(self, position: int, found: "Iterator[Any]") -> "Iterator[Any]":
-        """Yield the key at *position*."""
-        assert self.keys is not None
-        return _at(position, chain.from_iterable(map(self.keys, found)))
-
 
 MAPPING = Container(_DICT.__len__, _DICT.values, _DICT.keys)
 CLASS = Container(_MAPPING.__len__, _MAPPING.values, _MAPPING.keys)
@@ -196,44 +196,73 @@ def values(step: Step, found: "Iterator[Any]", container: Container) -> Values:
     def each(view: "Callable[[Any], Any]") -> "Iterator[Any]":
         return chain.from_iterable(map(view, box))
 
-    parts = [map(container.length, box), map(identity, each(container.values)), map(type, each(container.values))]
+    parts: list[Iterator[Any]] = [
+        map(container.length, box),
+        map(identity, each(container.values)),
+        map(type, each(container.values)),
+    ]
     if container.keys is not None:
         # The flag of each key, then the plain ones.
         parts += [_are_plain(each(container.keys)), compress(each(container.keys), _are_plain(each(container.keys)))]
     read = step.read(without_result(map(box.append, found)), *parts)
     if not read:
         return Values([], [], [])
-    end = 1 + 2 * read[0]
-    keys = read[end + read[0] :]
-    keys.reverse()
-    named = [keys.pop() if flag else ... for flag in read[end : end + read[0]]]
-    return Values(read[1 : 1 + read[0]], read[1 + read[0] : end], named)
+    number = read[0]
+    keys = _with_gaps(read[1 + 2 * number :], number) if container.keys is not None else []
+    return Values(read[1 : 1 + number], read[1 + number :][:number], keys)
 
 
-def inner(
-    found: "Callable[[Step], Iterator[Any]]", outer: Container, name: str, each: Container, most: int
-) -> "tuple[list[int], list[int]]":
-    """Return the lengths of the containers that one *outer* container holds, and the identities of all their values.
+def flat(view: "View", name: str = "", inner: "Optional[View]" = None) -> Flat:
+    """Return the function that yields all that *view* shows of containers, in a row.
 
-    With a *name*, the inner containers are that attribute of the objects in the outer one. Nothing is returned if they
-    have more than *most* values.
+    With *inner*, it yields all that this shows of the containers in them. With a *name*, these are that attribute of
+    the objects in the outer containers.
     """
 
-    def inside(box: "list[Any]") -> "Iterator[Any]":
-        held = chain.from_iterable(map(outer.values, box))
-        return attribute(name, held) if name else held
+    def outer(found: "Iterable[Any]") -> "Iterator[Any]":
+        return chain.from_iterable(map(view, found))
 
-    def read(with_items: bool) -> "list[int]":
-        step = Step()
-        box = step.box()
-        filled = without_result(map(box.append, found(step)))
-        items = chain.from_iterable(map(each.values, inside(box))) if with_items else iter(())
-        return step.read(filled, map(each.length, inside(box)), map(identity, items))
+    def inside(found: "Iterable[Any]") -> "Iterator[Any]":
+        held = attribute(name, outer(found)) if name else outer(found)
+        return chain.from_iterable(map(inner, held))  # type: ignore[arg-type]
 
-    lengths = read(False)
-    both = read(True) if sum(lengths) <= most else []
-    return both[: len(lengths)], both[len(lengths) :]
+    return outer if inner is None else inside
 
 
-def _are_plain(found: "Collection[Any] | Iterator[Any]") -> "Iterator[bool]":
+def lengths(step: Step, found: "Iterator[Any]", container: Container, name: str, inner: Container) -> "list[int]":
+    """Return how many values each of the *inner* containers has, as in :func:`flat`."""
+    inside = chain.from_iterable(map(container.values, found))
+    return step.read(map(inner.length, attribute(name, inside) if name else inside))
+
+
+def identities(step: Step, found: "Iterator[Any]", values: "Flat") -> "list[int]":
+    """Return the identities of all *values* of the container that is *found*."""
+    return step.read(map(identity, values(found)))
+
+
+def facts(
+    step: Step, found: "Iterator[Any]", values: "Flat", chosen: "list[bool]", fact: "Callable[[Any], Any]"
+) -> "dict[int, str]":
+    """Return what the C function *fact* returns for the *chosen* of these *values*, as a text by their identity."""
+    box = step.box()
+    filled = without_result(map(box.extend, (compress(values(found), chosen),)))
+    read = step.read(filled, map(identity, box), map(str, map(fact, box)))
+    return dict(zip(read[: len(read) // 2], read[len(read) // 2 :]))
+
+
+def plain_keys(step: Step, found: "Iterator[Any]", keys: Flat, chosen: "list[bool]") -> "list[Any]":
+    """Return the *chosen* of these *keys*, with ``...`` for what is not plain."""
+    box = step.box()
+    filled = without_result(map(box.extend, (compress(keys(found), chosen),)))
+    read = step.read(filled, _are_plain(box), compress(box, _are_plain(box)))
+    return _with_gaps(read, sum(chosen))
+
+
+def _with_gaps(read: "list[Any]", number: int) -> "list[Any]":
+    """Return *number* keys; *read* has whether each is plain, and then those that are."""
+    texts = read[: number - 1 : -1]
+    return [texts.pop() if is_plain else ... for is_plain in read[:number]]
+
+
+def _are_plain(found: "Iterable[Any]") -> "Iterator[bool]":
     return map(_PLAIN.__contains__, map(identity, map(type, found)))

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from _collections import deque  # type: ignore[import-not-found]
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from . import real_threads
@@ -26,14 +26,19 @@ from .objects import (
     MAPPING,
     TUPLE,
     Container,
+    Flat,
     Step,
     attribute,
+    facts,
+    flat,
     frames,
     globals_of,
+    identities,
     identity,
-    inner,
     length,
+    lengths,
     plain,
+    plain_keys,
     single,
     threads,
     values,
@@ -69,15 +74,15 @@ _INSTALLED = "tensorflow", "keras", "tf_keras"
 _ITEM, _NUMBERED, _LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
 
 
-class HoldingPath(NamedTuple):
-    """The ``path`` by which a tensor is held, and the path of the ``group`` of all tensors that are held alike.
+class HoldingPaths(NamedTuple):
+    """The paths by which tensors are held, and the paths of the groups of all tensors that are held alike.
 
-    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. The group is empty
-    if the tensor is not one of many.
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. Both are by the
+    tensors' identity. ``groups`` has only tensors that are one of many.
     """
 
-    path: str
-    group: str
+    paths: "dict[int, str]"
+    groups: "dict[int, str]"
 
 
 class _View(NamedTuple):
@@ -114,6 +119,7 @@ class Classes:
 
     def __init__(self) -> None:
         self._views: dict[int, tuple[_View, ...]] = {}
+        self._shared: dict[tuple[_View, ...], tuple[_View, ...]] = {}
         self._roots: dict[str, bool] = {}
         self._kept: list[type] = []  # so that no other class gets the identity of one that is known
         self._folders = _package_folders()
@@ -123,7 +129,9 @@ class Classes:
         found = self._views.get(identity(kind))
         if found is None:
             self._kept.append(kind)
-            found = self._views[identity(kind)] = self._find(kind)
+            found = self._find(kind)
+            # Most classes have the same views, which are kept once.
+            found = self._views[identity(kind)] = self._shared.setdefault(found, found)
         return found
 
     def fields(self, kind: type) -> "tuple[str, ...]":
@@ -216,8 +224,8 @@ class Search:
         self._depths: list[int] = []
         self._threads: dict[int, int] = {}  # of a node that is a frame
 
-    def run(self) -> "dict[int, HoldingPath]":
-        """Search, and return the paths that are found in time, by identity."""
+    def run(self) -> HoldingPaths:
+        """Search, and return the paths that are found in time."""
         self._attempt(self._look_into_module, "__main__")
         if LOCALS is not None:
             self._attempt(self._look_into_frames)
@@ -232,7 +240,10 @@ class Search:
             for node in level:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, late)
-        return {item: self._path(node) for item, node in self._paths.items()}
+        found = HoldingPaths({}, {})
+        for item, node in self._paths.items():
+            self._write(found, item, node)
+        return found
 
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
@@ -283,7 +294,7 @@ class Search:
         if container is None:
             step = Step()
             one = single(step, self._held(step, node, view))
-            if one is not None:
+            if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
                 self._meet(node, view, -1, *one, f".{view.attribute}" if view is not _WRAPPED else "", 0)
             return
         if view is _CLASS_ATTRIBUTES and self._is_librarys_class(node):
@@ -299,61 +310,77 @@ class Search:
         read = values(step, self._held(step, node, view), container)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
-        if many and self._attempt(self._look_into_each, node, view, read.kinds[0]):
+        if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
             self._late.append(node)  # for the objects that they hold further down
             return
         fields = self._fields(self._kinds[node], view)
+        there = self._wanted_among(node, view, read.items, flat(container.values))
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
-        missed = self._wanted.keys().isdisjoint(read.items)
-        there = set() if missed else {at for at, item in enumerate(read.items) if item in self._wanted}
         if holding:
-            there |= set(
-                islice((at for at, kind in enumerate(map(identity, read.kinds)) if kind in holding), _CHILDREN)
-            )
-        for at in sorted(there):
+            kind_of = enumerate(map(identity, read.kinds))
+            there = sorted({*there, *islice((at for at, kind in kind_of if kind in holding), _CHILDREN)})
+        for at in there:
             text, mark = _piece(view, read.keys[at] if read.keys else at, fields)
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
+
+    def _wanted_among(self, node: int, view: _View, items: "list[int]", values: Flat) -> "list[int]":
+        """Return the positions of the tensors that are wanted among *items*, the identities of *values* in *view*.
+
+        Their shapes must be those that are wanted, too: else another tensor has got the identity meanwhile.
+        """
+        wanted = self._wanted
+        if wanted.keys().isdisjoint(items):
+            return []
+        step = Step()
+        chosen = [item in wanted for item in items]
+        shapes = facts(step, self._held(step, node, view), values, chosen, self._shape)
+        return [at for at, item in enumerate(items) if item in wanted and shapes.get(item) == wanted[item]]
 
     def _may_hold(self, kind: type) -> bool:
         return kind is not self._kind and bool(self._classes.views(kind))
 
-    def _look_into_each(self, node: int, view: _View, kind: type) -> bool:
-        """Search many objects of one *kind* at once, such as the transitions of a replay buffer.
+    def _look_into_each(self, node: int, view: _View, kind: type, number: int) -> bool:
+        """Search a *number* of objects of one *kind* at once, such as the transitions of a replay buffer.
 
         Return whether any of them holds a tensor that is wanted.
         """
         within = next(iter(self._classes.views(kind)), _View(""))
         outer, container = view.container, within.container
-        if outer is None or container is None:
+        if outer is None or container is None or (within.attribute and number > _INSTANCES):
             return False
-        found = lambda step: self._held(step, node, view)  # noqa: E731
-        lengths, items = inner(found, outer, within.attribute, container, _MOST)
-        if (within.attribute and len(lengths) > _INSTANCES) or self._wanted.keys().isdisjoint(items):
+        step = Step()
+        numbers = lengths(step, self._held(step, node, view), outer, within.attribute, container)
+        if sum(numbers) > _MOST:
             return False
+        step = Step()
+        values_of_each = flat(outer.values, within.attribute, container.values)
+        items = identities(step, self._held(step, node, view), values_of_each)
+        there = self._wanted_among(node, view, items, values_of_each)
+        keys: list[Any] = []
+        if container.keys is not None and there:
+            step, sought = Step(), set(there)
+            of_each = flat(outer.values, within.attribute, container.keys)
+            chosen = [at in sought for at in range(len(items))]
+            keys = plain_keys(step, self._held(step, node, view), of_each, chosen)[::-1]
+        ends = list(accumulate(numbers))
         fields = self._fields(kind, within)
-        begin = 0
-        for position, number in enumerate(lengths):
-            for at in range(number):
-                if items[begin + at] in self._wanted:
-                    text, mark = _piece(view, position, ())
-                    holder = self._node(node, view, position, 0, kind, text, mark)
-                    key: Any = at
-                    if container.keys is not None:
-                        step = Step()
-                        key = plain(step, container.key(at, self._held(step, holder, within)))
-                    self._meet(holder, within, at, items[begin + at], self._kind, *_piece(within, key, fields))
-            begin += number
-        return True
+        position = 0
+        for found in there:
+            while ends[position] <= found:
+                position += 1
+            at = found - (ends[position] - numbers[position])
+            text, mark = _piece(view, position, ())
+            holder = self._node(node, view, position, 0, kind, text, mark)
+            piece = _piece(within, keys.pop() if keys else at, fields)
+            self._meet(holder, within, at, items[found], self._kind, *piece)
+        return bool(there)
 
     def _meet(self, parent: int, view: _View, position: int, item: int, kind: type, text: str, mark: int) -> None:
         """Note the path of the object *item* if it is a tensor that is wanted; else have it searched later."""
         if kind is self._kind:
             if item in self._wanted:
-                node = self._node(parent, view, position, item, kind, text, mark)
-                step = Step()
-                if step.read(map(str, map(self._shape, self._found(step, node)))) == [self._wanted[item]]:
-                    del self._wanted[item]
-                    self._paths[item] = node
+                del self._wanted[item]
+                self._paths[item] = self._node(parent, view, position, item, kind, text, mark)
             return
         if item in self._seen or self._depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
@@ -399,6 +426,8 @@ class Search:
     def _held(self, step: Step, node: int, view: _View) -> "Iterator[Any]":
         """Yield what *node* has at *view*: a container, or another object."""
         found = self._found(step, node)
+        if view is _CLOSURE:
+            return filter(None, attribute(view.attribute, found))  # a function without one has ``None``
         return attribute(view.attribute, found) if view.attribute else found
 
     def _is_librarys_class(self, node: int) -> bool:
@@ -410,16 +439,17 @@ class Search:
         named = view.container is TUPLE and not view.attribute and kind is not tuple
         return self._classes.fields(kind) if named else ()
 
-    def _path(self, node: int) -> HoldingPath:
+    def _write(self, found: HoldingPaths, item: int, node: int) -> None:
         line = self._line(node)
         texts, marks = [self._texts[each] for each in line], [self._marks[each] for each in line]
         last, many = marks[-1], any(mark & _NUMBERED for mark in marks[:-1])
+        found.paths[item] = "".join(texts)
         if not (last & _ITEM or many):
-            return HoldingPath("".join(texts), "")
+            return
         # A name at the end stays in the group: the loss of each row is not its step.
         count = len(line) - (last & _NUMBERED > 0 or (last & _ITEM > 0 and not many))
         group = ["[*]" if marks[at] & _NUMBERED else texts[at] for at in range(count)]
-        return HoldingPath("".join(texts), "".join(group))
+        found.groups[item] = "".join(group)
 
 
 def name_and_module(kind: type) -> "tuple[str, str]":

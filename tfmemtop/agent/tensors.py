@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .collector import Collector
 from .objects import Step, called, identity, without_result
-from .search import HoldingPath, Search
+from .search import HoldingPaths, Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +32,7 @@ BUSY = "busy"
 class Look(NamedTuple):
     """The eager tensors that a look has found, in columns.
 
-    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
+    ``shapes`` are texts such as ``(2, 3)``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
     some objects were left out; ``events/inside.py`` has the reasons. ``frozen`` is the number of these.
     """
 
@@ -92,16 +92,18 @@ class Tensors:
             dtype = self._dtype(enums[at])
             if not packed[at] and kind in ("CPU", "GPU") and dtype.name not in _NO_SIZE:
                 look.items.append(item)
-                look.shapes.append(as_list(shapes[at]))
+                look.shapes.append(shapes[at])
                 look.dtypes.append(dtype.name)
                 look.devices.append(f"{kind}:{number}")
                 look.sizes.append(dtype.size * counts[at])
         return look
 
-    def held(self, look: Look, seconds: float) -> "dict[int, HoldingPath]":
-        """Return the paths by which Python holds the tensors of *look*, by identity: those found in about *seconds*."""
+    def held(self, look: Look, seconds: float) -> HoldingPaths:
+        """Return the paths by which Python holds the tensors of *look*: those found in about *seconds*."""
         wanted = dict(zip(look.items, look.shapes))
-        return Search(wanted, self._class, self._collector, seconds, self._shape).run() if wanted else {}
+        return (
+            Search(wanted, self._class, self._collector, seconds, self._shape).run() if wanted else HoldingPaths({}, {})
+        )
 
     def _columns(self) -> "Optional[list[list[Any]]]":
         """Return identities, devices, whether packed, types, counts and shapes of all tensors; ``None`` if none fit.
