@@ -6,10 +6,11 @@ it. The network and the files are those of the machine.
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,6 +36,7 @@ while True:
 
 _UNSHARE = ("unshare", "--user", f"--map-user={USER}", "--pid", "--fork", "--mount-proc", "--kill-child")
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro / && cd "$1" && shift && exec "$@"'
+_HIDDEN = 'while [ "$1" != -- ]; do mount --bind /dev/null "$1" || exit; shift; done; shift; exec "$@"'
 
 
 def contained(*command: str, writable: Path | None = None) -> list[str]:
@@ -50,6 +52,30 @@ def contained(*command: str, writable: Path | None = None) -> list[str]:
         return [*_UNSHARE, *command]
     outer = ("unshare", "--user", "--map-root-user", "--mount", "--kill-child")
     return [*outer, "sh", "-c", _READ_ONLY, "sh", str(writable), *_UNSHARE, *command]
+
+
+def on_read_only(folder: Path, *command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run *command* in a container in which only *folder* can be written to.
+
+    Of the variables that name the user's folders, it has only *variables*.
+    """
+    named = ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    return subprocess.run(
+        contained(*command, writable=folder),
+        env={name: value for name, value in os.environ.items() if name not in named} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+def without(programs: Iterable[str], *command: str) -> list[str]:
+    """Return the command line that runs *command* where none of *programs* can be started."""
+    if refused := _refused():
+        pytest.skip(f"no namespaces here: {refused}")
+    hidden = {os.path.realpath(found) for name in programs if (found := shutil.which(name))}
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _HIDDEN, "sh", *hidden, "--", *command]
 
 
 def first_process(started: int) -> psutil.Process:

@@ -125,6 +125,16 @@ async def ended(pid: int) -> None:
         os.close(descriptor)
 
 
+async def eventually(look: Callable[[], bool]) -> None:
+    """Wait until *look* returns true."""
+
+    async def search() -> None:
+        while not look():  # noqa: ASYNC110 (what it looks at is in other processes)
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(search(), PATIENCE_S)
+
+
 @pytest_asyncio.fixture
 async def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
     """Provide engines whose sessions are in a folder of this test."""

@@ -4,27 +4,18 @@ The user's ``PYTHON*`` variables, ``PYTHONPATH``, working folder and ``sitecusto
 In our own processes a foreign ``psutil``, a ``signal.py`` or a module that prints could do anything. So each of our
 processes starts with ``-I -S``, and this file then adds the folders of the installed packages, and nothing else.
 
-Python runs this file by its path, before ``tfmemtop`` can be imported. So it imports only modules that load fast.
+The installed command is :func:`start`, which replaces the Python that the installer has chosen by such a process. Up to
+then, that Python heeds the user's variables. So this file begins with only those modules that each Python has loaded.
 """
 
 import os
-import signal
 import sys
-from importlib.machinery import PathFinder
-
-IGNORED = "TFMEMTOP_IGNORED"
-"""The variable in which the shell script ``tfmemtop`` passes the signals that were ignored before Python started.
-
-Its value is a hexadecimal mask, as in the line ``SigIgn`` of ``/proc/PID/status``.
-"""
 
 KEEPER = "pty-keeper"
 """The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
 _NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
 _FIRST = 1  # the process number of the first process of a container
-_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores these two from its start on
 
 SCREENS = "tfmemtop.cli.main"
 """The module of the command, which may show a screen."""
@@ -55,7 +46,7 @@ def given_environment() -> "dict[bytes, bytes]":
             entries = file.read().split(b"\0")
     except OSError:
         return dict(os.environb)
-    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    return dict(entry.split(b"=", 1) for entry in entries if entry.find(b"=") > 0)
 
 
 def main() -> None:
@@ -68,7 +59,7 @@ def main() -> None:
     except KeyboardInterrupt:
         # This early, nothing has been started that would have to be ended. The code is `exit_codes.INTERRUPTED`, which
         # cannot be imported here.
-        code = 128 + signal.SIGINT
+        code = 130
     sys.exit(code)
 
 
@@ -77,7 +68,9 @@ def _heed_signals() -> None:
 
     The kernel gives the first process of a container (PID 1) only those signals for which it has a handler.
     """
-    for number in _ENDING:
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
 
@@ -100,6 +93,7 @@ def _run() -> int:
 
 def _find_packages() -> None:
     import site
+    from importlib.machinery import PathFinder
 
     # sitecustomize and usercustomize are meant for the user's programs. A Linux distribution's own may print, too.
     site.execsitecustomize = site.execusercustomize = lambda: None
@@ -126,11 +120,11 @@ def _note_signals() -> None:
 
     If SIGCHLD stayed ignored, this process could not learn how its children ended.
     """
-    mask = int(os.environ.pop(IGNORED, "0") or "0", 16)
-    for number in sorted(signal.valid_signals()):
-        noted = bool(mask >> (number - 1) & 1)
-        if noted if number in _PYTHON_IGNORES else signal.getsignal(number) == signal.SIG_IGN:
-            ignored.append(int(number))
+    import signal
+
+    # Python itself ignores these two from its start on. Whether the parent did cannot be known.
+    known = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+    ignored.extend(sorted(int(number) for number in known if signal.getsignal(number) == signal.SIG_IGN))
     blocked.extend(sorted(map(int, signal.pthread_sigmask(signal.SIG_SETMASK, ()))))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 
 from tests.bench.machine import Machine
 from tests.bench.table import Row, spread
@@ -39,9 +39,8 @@ async def _publish(seconds: int) -> tuple[int, float]:
         for event in machine.beginning():
             stream.publish(event)
         readers = [stack.enter_context(_reading(stream)) for _ in range(READERS)]
-        recorder = Recorder(stream, Writer("/dev/null"))
+        recorder = Recorder(stream, lambda: Writer("/dev/null"))
         recorder.begin()
-        stack.enter_context(closing(recorder))
         for reader in readers:
             stream.listen_to_lines(reader.push)
         tasks = [asyncio.ensure_future(reader.write()) for reader in readers]
@@ -55,6 +54,7 @@ async def _publish(seconds: int) -> tuple[int, float]:
             await asyncio.gather(*(reader.idle.wait() for reader in readers))
             taken += time.process_time() - began
             count += len(told)
+        await recorder.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -38,7 +38,6 @@ class Written(NamedTuple):
 def write(path: Path, seconds: int) -> Written:
     """Record a session of *seconds* seconds, flushed as often as a recorder flushes it."""
     backlog, writer = Backlog(), Writer(path)
-    writer.so_far = backlog.events
     text = count = 0
     due = cpu_s = 0.0
     for event in session(seconds):
@@ -50,6 +49,8 @@ def write(path: Path, seconds: int) -> Written:
         if event.t >= due:
             writer.flush()
             due = event.t + writer.flush_s
+        if writer.full:
+            writer.begin_chunk(backlog.events())
         cpu_s += time.process_time() - began
     writer.close()
     return Written(text, path.stat().st_size, count, cpu_s)

@@ -64,6 +64,15 @@ def test_a_mistake_is_refused_in_one_line_that_names_the_file(configured: Path, 
     assert "\n" not in str(refused.value)
 
 
+def test_the_settings_count_where_no_session_can_be_kept(
+    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured.write_text('growth = "on"\n')
+    monkeypatch.setenv("XDG_STATE_HOME", str(configured))
+    assert options("-- true")["growth"] == "on"
+    assert capsys.readouterr().err == f"tfmemtop: {configured}/tfmemtop: Not a directory; kept sessions are left out\n"
+
+
 def test_help_is_shown_whatever_the_file_says(configured: Path) -> None:
     configured.write_text("nonsense")
     for line in ("--help", "help", "record --help", "--version"):

@@ -6,14 +6,14 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.corpus import running, terminals
 from tests.corpus.box import Box
 from tests.corpus.running import HUNG, RunOutcome
 from tests.corpus.script import FILTERS, Script
 
-TFMEMTOP = (str(Path(sys.executable).with_name("tfmemtop")),)
+TFMEMTOP = (sys.executable, "-I", "-m", "tfmemtop")
+"""The installed command without its first Python, which heeds the user's variables as any Python does."""
 
 _LIMIT_S = 20.0
 _LIMIT_TENSORFLOW_S = 120.0

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.engines import READS, Engines
+from tests.engines import READS, Engines, eventually
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
 from tfmemtop.events.recording import Writer, read
@@ -16,8 +16,9 @@ async def test_a_session_is_recorded_of_itself(engines: Engines) -> None:
     screen = await engines.run("sh", "-c", "echo recorded; read line; exit 4", keep=True)
     await screen.until_shown("recorded")
     session = await screen.until(Session)
+    await eventually(lambda: session.id in kept_recordings())
     path = kept_recordings()[session.id]
-    assert is_written(path)
+    await eventually(lambda: is_written(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     await screen.client.send(Input(text="\n"))

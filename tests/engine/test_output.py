@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.engines import Engines
-from tfmemtop.engine.process import kept_output, output
+from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.stream.client import Client
-from tfmemtop.engine.stream.server import OUTPUT_QUEUE, Reader
+from tfmemtop.engine.stream.line_queue import OUTPUT_QUEUE
+from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Notice, Output, RunEnd
 
@@ -71,7 +72,7 @@ async def test_a_flood_costs_neither_disk_nor_screen(engines: Engines) -> None:
     assert sum(len(event.text) + event.skipped for event in told) == printed
     assert screen.shown.endswith("the end\r\n")
     time_s = end.t - told[0].t
-    assert len(screen.shown) <= 2 * 256 * 1024 + time_s / output.TICK_S * output.CHUNK
+    assert len(screen.shown) <= 2 * 256 * 1024 + time_s / output.TICK_S * keeper.CHUNK
 
 
 async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_it_missed() -> None:

@@ -8,7 +8,8 @@ import sys
 from tests.engines import READS, Engines
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.stream.client import Client
-from tfmemtop.engine.stream.server import QUEUE, Reader
+from tfmemtop.engine.stream.line_queue import QUEUE
+from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Input,

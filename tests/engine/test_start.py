@@ -23,6 +23,8 @@ from tfmemtop.events import Notice, RunEnd
 pytestmark = pytest.mark.programs
 
 TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
+ISOLATED = (sys.executable, "-I", "-m", "tfmemtop")
+"""The same command, isolated from its very start."""
 
 
 @pytest.fixture
@@ -47,9 +49,17 @@ def hostile(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(tmp_path: Path, hostile: dict[str, str]) -> None:
+@pytest.mark.parametrize("ours", [ISOLATED, (TFMEMTOP,)], ids=["isolated", "installed"])
+def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(
+    tmp_path: Path, hostile: dict[str, str], ours: tuple[str, ...]
+) -> None:
+    if ours != ISOLATED:  # the installed command begins as any Python does
+        for name in ("PYTHONHOME", "PYTHONPROFILEIMPORTTIME"):
+            del hostile[name]
+        for name in ("sitecustomize", "tfmemtop"):
+            Path(hostile["PYTHONPATH"], f"{name}.py").unlink()
     command = ["sh", "-c", f"env -0 >{tmp_path}/env; exit 7"]
-    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", *command]
+    arguments = [*ours, "record", "-o", str(tmp_path / "r"), "--", *command]
     done = subprocess.run(
         arguments, env=hostile, cwd=hostile["PYTHONPATH"], capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -59,9 +69,9 @@ def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(tmp_path: Path, host
 
 
 def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str]) -> None:
-    command = ["--", "sh", "-c", f"env -0 >{tmp_path}/env; printf 't%s' old; read line"]
+    command = [*ISOLATED[1:], "--", "sh", "-c", f"env -0 >{tmp_path}/env; printf 't%s' old; read line"]
     screen = pexpect.spawn(
-        TFMEMTOP, command, env=hostile | {"TERM": "xterm-256color"}, cwd=hostile["PYTHONPATH"], dimensions=(40, 120)
+        ISOLATED[0], command, env=hostile | {"TERM": "xterm-256color"}, cwd=hostile["PYTHONPATH"], dimensions=(40, 120)
     )
     screen.expect("told", timeout=PATIENCE_S)
     assert _untouched(tmp_path / "env", hostile | {"TERM": "xterm-256color"})
@@ -103,7 +113,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("live", [False, True])
 def test_signals_are_inherited_exactly(tmp_path: Path, live: bool) -> None:
-    """SIGPIPE, which Python ignores, SIGCHLD, which the engine needs, one of the terminal's and a blocked one."""
+    """SIGCHLD, which the engine needs, one of the terminal and blocked ones. SIGPIPE is one that Python ignores."""
     told = tmp_path / "told"
     program = """
 import os, signal, sys
@@ -130,8 +140,8 @@ os.execv(sys.argv[1], sys.argv[1:])
     fields = dict(line.split(":\t") for line in told.read_text().splitlines() if ":\t" in line)
     ignored = {n for n in signal.valid_signals() if int(fields["SigIgn"], 16) >> (n - 1) & 1}
     blocked = {n for n in signal.valid_signals() if int(fields["SigBlk"], 16) >> (n - 1) & 1}
-    assert ignored == {signal.SIGPIPE, signal.SIGCHLD, signal.SIGTTOU, signal.SIGHUP}
-    assert blocked == {signal.SIGUSR2}  # tfmemtop's launcher is a shell script, and a shell unblocks SIGCHLD
+    assert ignored == {signal.SIGCHLD, signal.SIGTTOU, signal.SIGHUP}
+    assert blocked == {signal.SIGCHLD, signal.SIGUSR2}
 
 
 async def test_where_nothing_may_be_written_it_runs_and_is_reachable(

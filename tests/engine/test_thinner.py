@@ -85,11 +85,11 @@ def test_a_flood_of_output_is_cut_and_says_how_much() -> None:
 async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size(tmp_path: Path) -> None:
     stream, told = Stream(), asyncio.get_running_loop().create_future()
     stream.listen(lambda event: told.set_result(event) if isinstance(event, ev.Notice) else None)
-    recorder = Recorder(stream, Writer(tmp_path / "run.jsonl"), Thinner(MIB))
+    recorder = Recorder(stream, lambda: Writer(tmp_path / "run.jsonl"), Thinner(MIB))
     recorder.begin()
     for n in range(30):
         stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
     notice = await asyncio.wait_for(told, 10.0)
     assert say(notice).text == "this session is no longer recorded: its recording has grown to 1 MiB"
     assert isinstance(recorder.trouble, RecordingError) and recorder.trouble.trouble is Trouble.TOO_LARGE
-    recorder.close()
+    await recorder.close()

@@ -18,8 +18,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
 from tfmemtop.engine.sources.windows import WindowReader
-from tfmemtop.engine.stream.recorder import Recorder
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.stream import Line, Stream, line_of
 from tfmemtop.events import Allocator as Reading
 from tfmemtop.events import (
     Closed,
@@ -190,16 +189,24 @@ async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypa
     sizes = []
     for with_windows in (False, True):
         path = desk.folder / f"{with_windows}.gz"
-        recorder = Recorder(desk.stream, Writer(path))
-        recorder.begin()
+        writer = Writer(path)
+
+        def record(line: Line) -> None:
+            writer.write(*line)  # noqa: B023 (forgotten below)
+            if writer.full:  # noqa: B023
+                writer.begin_chunk(desk.stream.backlog.events())  # noqa: B023
+
+        for event in desk.stream.backlog.events():
+            record(line_of(event))
+        desk.stream.listen_to_lines(record)
         for minute in range(MINUTES):
             for _ in range(600):
                 desk.stream.publish(a_reading(chance.randrange(1 << 30)))
             if with_windows:
                 desk.put(hourly[minute % len(hourly)], minute)
                 desk.told()
-        recorder.close()
-        assert recorder.trouble is None
+        desk.stream.forget(record)
+        writer.close()
         sizes.append(path.stat().st_size)
     found = [event for event in read(path).events() if isinstance(event, Holders)]
     assert len(found) == MINUTES and all(not event.is_missing for event in found)

@@ -61,7 +61,7 @@ async def main(folder: Path) -> None:
     connected = asyncio.Event()
     listener = listen(folder / "engine.sock", socket.SOCK_STREAM)
     server = Server(stream, listener, take=lambda reader, command: None, changed=connected.set)
-    recorder = Recorder(stream, Writer(folder / "run.tfm"))
+    recorder = Recorder(stream, lambda: Writer(folder / "run.tfm"))
     hooks.begin()
     server.begin()
     stream.publish(streams.session())
@@ -77,7 +77,7 @@ async def main(folder: Path) -> None:
     late = await _told(await connect(folder / "engine.sock"))
     hooks.close()
     await server.close()
-    recorder.close()
+    await recorder.close()
     state = State()
     for event in read(folder / "run.tfm").events():
         apply(state, event)

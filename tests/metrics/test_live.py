@@ -16,8 +16,9 @@ from tests.metrics.silent import CAN_MOUNT, silent
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.streams import run
-from tfmemtop.engine.exporter import WAIT_S, Exporter, open_exporter
+from tfmemtop.engine.exporter import Exporter, open_exporter
 from tfmemtop.engine.metrics.state import MetricsState
+from tfmemtop.engine.own_thread import WAIT_S
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop

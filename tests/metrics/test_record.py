@@ -20,7 +20,8 @@ from tests.metrics.scraping import address_in, eventually, get, labels_in, parse
 from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
 from tfmemtop.cli.main import main
-from tfmemtop.engine.exporter import WAIT_S, open_exporter
+from tfmemtop.engine.exporter import open_exporter
+from tfmemtop.engine.own_thread import WAIT_S
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 

@@ -42,13 +42,14 @@ def write(path: Path, events: list[ev.Event]) -> None:
     """Write *events* as a recorder does, which flushes once a second."""
     backlog, flushed = Backlog(), 0.0
     writer = Writer(path)
-    writer.so_far = backlog.events
     for event in events:
         backlog.add(event)
         writer.write(event)
         if event.t - flushed > writer.flush_s:
             flushed = event.t
             writer.flush()
+        if writer.full:
+            writer.begin_chunk(backlog.events())
     writer.close()
 
 

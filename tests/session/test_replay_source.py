@@ -273,7 +273,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The path of a compressed recording of more than an hour."""
     folder = tmp_path_factory.mktemp("replay")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "CHUNK", 20_000)
+        patch.setattr(writing, "CHUNK", 100_000)
         assert main(["convert", str(record(folder / "run.jsonl", LONG)), str(folder / "run.jsonl.gz")]) == 0
     return folder / "run.jsonl.gz"
 

@@ -1,13 +1,13 @@
 """The user's file of options, ``~/.config/tfmemtop/config.toml``. The options on the command line override it."""
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tfmemtop.cli import Refusal
-from tfmemtop.home import home
+from tfmemtop.cli.output import say
+from tfmemtop.home import user_folder, writable_output_folder
 
 _TYPED_ONLY = {"--record", "--once", "--json", "--loop", "--help", "--version"}
 """Options that the file cannot contain."""
@@ -16,18 +16,24 @@ _LARGEST = 64 * 1024  # bytes: a file of options is far smaller
 
 def path() -> Path:
     """Return the path of the file, whether it exists or not."""
-    given = os.environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(given) if given.startswith("/") else home() / ".config"  # the XDG standard ignores relative paths
-    return folder / "tfmemtop" / "config.toml"
+    return user_folder("XDG_CONFIG_HOME", ".config") / "tfmemtop" / "config.toml"
 
 
 def configured(parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Return the values in the file by the names of their attributes, as *parser* parses them.
 
+    One line says so where the user's folders cannot be used, as where there is no home folder.
+
     Raises:
-        Refusal: the file cannot be read, is too large, or is not TOML, or an entry is not valid.
+        Refusal: the file is too large, or is not TOML, or an entry is not valid.
     """
-    entries = _read()
+    entries: Mapping[str, object] = {}
+    try:
+        entries = _read()
+        writable_output_folder()
+    except OSError as error:
+        left = "kept sessions" if entries else "settings and kept sessions"
+        say(f"{error.filename}: {error.strerror}; {left} are left out")
     if not entries:
         return {}
     try:
@@ -44,8 +50,6 @@ def _read() -> Mapping[str, object]:
             text = opened.read(_LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except OSError as error:
-        raise Refusal(f"{file}: {error.strerror}") from error
     if len(text) > _LARGEST:
         raise Refusal(f"{file}: the file is larger than {_LARGEST // 1024} KiB")
     from msgspec import DecodeError, toml  # imported only here, because most users have no such file

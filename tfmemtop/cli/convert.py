@@ -67,10 +67,11 @@ def run(arguments: ConvertArguments) -> int:
 
 def _write(events: Iterator[Event], writer: Writer) -> None:
     backlog = Backlog()
-    writer.so_far = backlog.events
     for event in events:
         backlog.add(event)
         writer.write(event)
+        if writer.full:
+            writer.begin_chunk(backlog.events())
 
 
 def _print(events: Iterator[Event]) -> None:

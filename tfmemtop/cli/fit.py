@@ -11,6 +11,7 @@ exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effe
 
 import asyncio
 import os
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -21,7 +22,6 @@ from tfmemtop.cli.fit_search import FitLargest, FitLimit, build_for
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser, Trailing
-from tfmemtop.engine.stream.folders import output_folder
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
@@ -40,6 +40,7 @@ from tfmemtop.experiments.fit.stopped import Stopped, Why
 from tfmemtop.experiments.fit.text import advice, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.home import writable_output_folder
 
 _NO_EFFECT = 3
 _WIDTH = 96
@@ -152,8 +153,12 @@ def run(arguments: FitArguments) -> int:
         raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
     search = FitLimit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
     build_for(launch)
-    path = output_folder() / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
-    output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        folder = writable_output_folder()
+    except OSError:
+        folder = Path(tempfile.gettempdir())
+    path = folder / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
+    output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         asyncio.run(search.run(output))
     except StartError as error:

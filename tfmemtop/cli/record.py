@@ -40,6 +40,7 @@ from tfmemtop.filenames import of_rank
 from tfmemtop.findings.ending import ending
 from tfmemtop.findings.notice_texts import say_kind
 from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import placement
 from tfmemtop.reports.summary import summarise
 
@@ -74,6 +75,11 @@ def run(arguments: RecordArguments) -> int:
         Refusal: the script cannot be started, or the file cannot be recorded to.
     """
     output, remarks = file_for(arguments.output)
+    if output is None:
+        try:
+            writable_output_folder()
+        except OSError:  # a line has told that no sessions are kept
+            output = Path(os.devnull)
     arguments.record = output
     launch = make_launch(arguments, arguments.command, with_sizes(arguments))
     try:

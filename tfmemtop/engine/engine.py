@@ -8,10 +8,10 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfmemtop.engine.opening import unstarted
+from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared
@@ -74,14 +74,15 @@ class Engine:
         launch: Launch,
         folder: SessionFolder,
         terminal: PseudoTerminal | None,
-        output_path: Path | None,
+        keeper: Keeper | None,
         attached: Callable[[], None] = lambda: None,
         exporter: "Exporter | None" = None,
     ) -> None:
         """*attached* is called after each :class:`Attach` command that succeeded.
 
-        Without a *terminal*, the engine is a guest in the process of a screen. It then starts no script, and leaves
-        signals and child processes to that process. It runs until :meth:`leave` or a command of a screen ends it.
+        Without a *terminal* and a *keeper*, the engine is a guest in the process of a screen. It then starts no script,
+        and leaves signals and child processes to that process. It runs until :meth:`leave` or a command of a screen
+        ends it.
         """
         self._watches_only = not launch.argv
         self._kernel = launch.kernel
@@ -91,7 +92,7 @@ class Engine:
         self._stream = stream
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
-        self._output = OutputPump(stream, terminal, output_path) if terminal is not None else None
+        self._output = OutputPump(stream, terminal, keeper) if terminal and keeper else None
         maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
         self.watch = open_watch(
             stream,

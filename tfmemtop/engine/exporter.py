@@ -27,9 +27,9 @@ from tfmemtop.engine.metrics.files import (
     session_labels,
     withdraw,
 )
+from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
-WAIT_S = 5.0
-"""How long a file system may take to answer. The end of the session waits at most that long."""
 
 UNUSED = (Output, Trace)
 """Events with megabytes that no metric and no rule uses."""

@@ -103,7 +103,7 @@ class EngineInside:
 
         def keep() -> None:
             if launch.keep and not engine.watch.recorded:
-                keep_recording(stream, folder.id, engine.watch)
+                keep_recording(folder.id, engine.watch)
 
         async with Engine(stream, launch, folder, None, None, keep) as engine:
             engine.begin()

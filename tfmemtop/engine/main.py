@@ -149,20 +149,18 @@ async def _session(
         # For the recording that is kept of each session, not for one that the user named. A second process that the
         # same session reads goes into the same recording.
         if launch.keep and not engine.watch.recorded:
-            keep_recording(stream, folder.id, engine.watch)
+            keep_recording(folder.id, engine.watch)
 
-    path = Path(output_path) if output_path else None
     exporter = None
     if launch.export is not None:
         from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
 
         exporter = open_exporter(stream, launch.export, session)
-    async with Engine(stream, launch, folder, terminal, path, keep, exporter) as engine:
+    async with Engine(stream, launch, folder, terminal, keeper, keep, exporter) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
-        if output_path is not None:
-            keeper.output_goes_to(output_path)
-        elif has_terminal(launch):
+        keeper.output_goes_to(output_path or os.devnull)
+        if output_path is None and has_terminal(launch):
             stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # so that no file system is kept busy; the script starts in the user's folder
         answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
@@ -180,11 +178,11 @@ async def _session(
         # From here on no command waits for an answer. Errors are written to the log.
         detach(str(folder.log))
         if writer is not None:
-            engine.watch.record(writer)
+            engine.watch.record(lambda: writer)
             if launch.keep:
                 kept_elsewhere(folder.id, writer.path)
         elif launch.keep and (launch.argv or launch.attach is not None):
-            keep_recording(stream, folder.id, engine.watch)
+            keep_recording(folder.id, engine.watch)
         forget_old()
         await engine.done()
 

@@ -3,18 +3,19 @@
 import os
 import time
 
+from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch, readable
 from tfmemtop.engine.session_event import watched
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs, output_folder
+from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, place_for
-from tfmemtop.engine.stream.recorder import session_unrecorded
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
-from tfmemtop.events.recording import RecordingError, Writer
+from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording.errors import reason_of
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.home import output_folder
 from tfmemtop.limits import HostOwner, TooMuch
 from tfmemtop.settings import NoSuchGpu
 
@@ -55,16 +56,27 @@ def has_terminal(launch: Launch) -> bool:
     return bool(launch.argv) and launch.kernel is None
 
 
-def keep_recording(stream: Stream, session: str, watch: Watch) -> None:
+def keep_recording(session: str, watch: Watch) -> None:
     """Start the recording that is kept of every session. If its file cannot be written, a notice reports that."""
-    try:
-        watch.record(Writer(place_for(session)), Thinner())
-    except (OSError, RecordingError) as error:
-        session_unrecorded(stream, error)
+
+    def opened() -> Writer:
+        try:
+            return Writer(place_for(session))
+        except OSError as error:
+            raise RecordingError(Trouble.UNWRITABLE, error.filename or session, reason_of(error)) from error
+
+    watch.record(opened, Thinner())
 
 
 def forget_old() -> None:
-    """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed."""
+    """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed.
+
+    This is done in a thread, since the file system may not answer.
+    """
+    OwnThread("old files").submit(_forget_old)
+
+
+def _forget_old() -> None:
     for forget in (forget_old_outputs, forget_old_recordings, kernel_starts.forget_old):
         try:
             forget()

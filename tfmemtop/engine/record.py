@@ -70,9 +70,10 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
         with closing(Writer(place_for(folder.id))) as writer:
             try:
                 return await _record(launch, folder, writer, Thinner())
-            finally:
+            except BaseException:
                 if not writer.size:  # nothing was started
                     writer.path.unlink(missing_ok=True)
+                raise
     finally:
         folder.remove()
 
@@ -103,7 +104,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
             run = await watch.prepare(launch.argv, launch.settings)
             with _passed_on(heeded, group, watch.runs):
                 watch.start(run)
-                recorder = watch.record(writer, thinner)
+                recorder = watch.record(lambda: writer, thinner)
                 if thinner is None and launch.keep:
                     kept_elsewhere(folder.id, writer.path)
                 await watch.ended()

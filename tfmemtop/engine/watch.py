@@ -132,14 +132,12 @@ class Watch:
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
             _close(self._terminal_reads.close)
-        # The output is closed after the parts above, and the recording after the output, since both may still receive
-        # something from the parts that are closed before them.
-        if self._output is not None:
-            _close(self._output.close)
-        if self._recorder is not None:
-            _close(self._recorder.close)
-        if self._exporter is not None:
-            await self._exporter.close()
+        # These come after the parts above, and the recording after the output, since they may still receive something
+        # from the parts before them. They write files, so they wait side by side.
+        writing = (part.close() for part in (self._output, self._recorder, self._exporter) if part is not None)
+        for failed in await asyncio.gather(*writing, return_exceptions=True):
+            if isinstance(failed, Exception):
+                complain(error=failed)
 
     async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
         """Check everything that can be checked before a run is started.
@@ -182,12 +180,13 @@ class Watch:
         """Whether a recording is written."""
         return self._recorder is not None
 
-    def record(self, writer: Writer, thinner: Thinner | None = None) -> Recorder:
+    def record(self, opened: Callable[[], Writer], thinner: Thinner | None = None) -> Recorder:
         """Write the stream, or what a *thinner* leaves of it, from its beginning until the watch ends.
 
-        Call this after the start of a run, so that a run that cannot be started overwrites no recording.
+        *opened* is called in a thread, and returns where to write. Call this after the start of a run, so that a run
+        that cannot be started overwrites no recording.
         """
-        self._recorder = Recorder(self._stream, writer, thinner)
+        self._recorder = Recorder(self._stream, opened, thinner)
         self._recorder.begin()
         return self._recorder
 

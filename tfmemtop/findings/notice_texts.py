@@ -192,7 +192,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
     K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),
     K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
     K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),
-    K.READER_SLOW: ("this screen could not keep up: {count} readings left out", ""),
+    K.READER_SLOW: ("the screen or the recording could not keep up: {count} readings left out", ""),
     K.EVENTS_UNREAD: ("{count} messages of the engine could not be read by this screen and were left out", ""),
     K.EVENT_LEFT_OUT: ("a reading could not be taken in: {detail}", ""),
     K.DEVICES_LEFT_OUT: ("process {about} names more than {count} devices; the others are left out", ""),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop import __version__, boot
-from tfmemtop.home import home
+from tfmemtop.home import jupyter_folder
 from tfmemtop.notebooks.python import Python
 
 _MARK = "tfmemtop"  # the key in the metadata that marks a kernelspec of ours
@@ -49,10 +49,7 @@ def hidden_by_vs_code(name: str, display_name: str) -> bool:
 
 def user_folder() -> Path:
     """Return the user's folder of kernelspecs."""
-    if given := os.environ.get("JUPYTER_DATA_DIR"):
-        return Path(given, "kernels")
-    share = os.environ.get("XDG_DATA_HOME") or home() / ".local" / "share"
-    return Path(share, "jupyter", "kernels")
+    return jupyter_folder() / "kernels"
 
 
 def folder_under(prefix: Path) -> Path:

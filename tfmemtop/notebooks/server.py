@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tfmemtop.home import home
+from tfmemtop.home import jupyter_folder
 
 _FILES = "*server-*.json"  # matches the files of the classic notebook, too
 _KERNEL = re.compile(r"kernel-([0-9A-Za-z-]+)\.json")
@@ -96,12 +96,7 @@ def _is_here(host: str) -> bool:
 
 
 def _runtime_folder() -> Path:
-    if given := os.environ.get("JUPYTER_RUNTIME_DIR"):
-        return Path(given)
-    if data := os.environ.get("JUPYTER_DATA_DIR"):
-        return Path(data, "runtime")
-    share = os.environ.get("XDG_DATA_HOME") or home() / ".local" / "share"
-    return Path(share, "jupyter", "runtime")
+    return Path(os.environ.get("JUPYTER_RUNTIME_DIR") or jupyter_folder() / "runtime")
 
 
 def _ask(server: Server, path: str, *, post: bool = False, patience_s: float) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tfmemtop.home import home
+from tfmemtop.home import user_folder
 
 _KEPT = 16  # libraries, and as many refusals
 _DRAFTS = "build-*"
@@ -59,8 +59,7 @@ def cache_folder() -> Path:
 
 def cache_path() -> Path:
     """Return the path of that folder, which need not exist."""
-    cache = os.environ.get("XDG_CACHE_HOME") or ""
-    return (Path(cache) if cache.startswith("/") else home() / ".cache") / "tfmemtop"
+    return user_folder("XDG_CACHE_HOME", ".cache") / "tfmemtop"
 
 
 def describe(path: Path) -> Library:

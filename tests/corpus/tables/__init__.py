@@ -21,8 +21,11 @@ from tests.corpus.tables import (
 )
 
 _BY_DESIGN: dict[str, dict[Aspect, str]] = {
-    "env-locale-unknown": {"stderr": "bash, which starts tfmemtop, warns of a locale that the system does not have"},
     "python-option-S": {"stdout": "-S leaves the hook's folder on sys.path"},
+    **{
+        f"signals-{name}-ignored": {"stdout": "whether SIGPIPE and SIGXFSZ were ignored before Python cannot be known"}
+        for name in ("pipe", "several", "real-time")
+    },
     "site-exits": {"stderr": "a traceback through sitecustomize shows our frames"},
 }
 """The differences by design of scripts that a table makes by rule."""

@@ -30,9 +30,10 @@ SCRIPTS: tuple[Script, ...] = (
     sh("env-empty-values", "empty values stay", 'echo "[${EMPTY-unset}]"', environment={"EMPTY": ""}),
     sh("env-tf-variables", "no variable of TensorFlow's appears", "env | grep -E '^(TF_|CUDA_|XLA_)' | sort; echo end", live=True),
     py("env-child-sees", "no variable of TensorFlow's appears in a Python's child", "import subprocess\nprint(subprocess.run('env | grep -E \"^(TF_|CUDA_|XLA_|MALLOC)\"', shell=True, capture_output=True).stdout)\n"),
-    run("env-no-path", "without PATH", "/bin/sh", "-c", "echo ran; env 2>/dev/null | grep ^PATH", environment={"PATH": "/usr/bin:/bin"}),
+    *(run(f"env-path-{name}", f"PATH={value!r}", "/bin/sh", "-c", "echo ran; /usr/bin/env | /bin/grep ^PATH=", environment={"PATH": value}, quick=True)
+      for name, value in (("none", None), ("empty", ""), ("foreign", "/nowhere"))),
     run("env-no-home", "without HOME", "sh", "-c", "echo ${HOME-none}", environment={"HOME": None}),
-    run("env-home-nowhere", "HOME that is not there", "sh", "-c", "echo $HOME", environment={"HOME": "/dev/null/none", "XDG_STATE_HOME": None, "XDG_CACHE_HOME": None}),
+    run("env-home-nowhere", "HOME that is not there", "sh", "-c", "echo $HOME", environment={"HOME": "/dev/null/none", "XDG_STATE_HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None}),
     run("env-no-xdg", "without any XDG folder", "sh", "-c", "env | grep -c ^XDG", environment=dict.fromkeys(("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"))),
     run("env-xdg-relative", "XDG folders that are relative", "sh", "-c", "echo $XDG_RUNTIME_DIR $XDG_STATE_HOME", environment={"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}, quick=True),
     run("env-tmpdir-nowhere", "TMPDIR that is not there", "sh", "-c", "echo $TMPDIR", environment={"TMPDIR": "/nowhere"}, quick=True),

@@ -1,7 +1,7 @@
 """Writes the script's output to a file of bounded size, which keeps the beginning and the end of the output.
 
-The keeper uses this too, so it imports little. One process writes at a time. The next one continues where the last one
-stopped, even if that was killed during a write.
+The keeper uses this, so it imports little. A writer continues where the one before it stopped, even if that was killed
+during a write.
 
 The first ``HEAD`` bytes of the file stay. Once ``2 * TAIL`` more bytes have been written, the last ``TAIL`` bytes, from
 the start of a line, are moved to directly behind the head. A line between the two contains the number of bytes that are
@@ -45,10 +45,14 @@ class KeptOutput:
         self._retry_at = 0.0  # by the machine's monotonic clock
         self.trouble = ""
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append *data*, or count it as lost and store the reason in ``trouble``."""
+    def write(self, data: bytes | bytearray | memoryview, skipped: int = 0) -> None:
+        """Append *data*, or count it as lost and store the reason in ``trouble``. *skipped* bytes were left out before.
+
+        A line in the file tells of them.
+        """
         if not data:
             return
+        self._lost += skipped
         if self.trouble and time.monotonic() < self._retry_at:
             self._lost += len(data)
             return

@@ -1,39 +1,38 @@
-"""Drains the script's output at full speed, keeps it in a file, and publishes as much as screens can use."""
+"""Publishes as much of the script's output as screens can use, and passes on what is typed.
+
+The keeper reads the terminal and keeps the output in a file. The engine asks it for the newest output, at its own pace.
+"""
 
 import asyncio
 import codecs
+import errno
 import os
-from pathlib import Path
+import select
+import time
+from contextlib import suppress
 
-from tfmemtop.engine.process.kept_output import KeptOutput
+from tfmemtop.engine.own_thread import WAIT_S
+from tfmemtop.engine.process.keeper import BURST, CHUNK, Keeper
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Run
 
 TICK_S = 0.05
-CHUNK = 16 * 1024
-"""Bytes of one Output event."""
 
-_BURST = 256 * 1024  # a larger burst is published as its newest end only
-_READS_A_TURN = 64
-_READ = 16 * 1024  # the Linux kernel returns a quarter of that at once
-_LAST_TURNS = 4  # this reads more than a terminal holds; a process that a run left behind may write for ever
+_LAST_TURNS = BURST // CHUNK + 4  # more than there can be; a process that a run left behind may write for ever
+_LAST_S = 1.0  # for a keeper that is stopped
 _INPUT = 64 * 1024
 
 
 class OutputPump:
-    """Reads the pty of a session and writes to it. Create it in the running loop."""
+    """Reads the output of a session from its keeper, and writes to its terminal. Create it in the running loop."""
 
-    def __init__(self, stream: Stream, terminal: PseudoTerminal, path: Path | None) -> None:
+    def __init__(self, stream: Stream, terminal: PseudoTerminal, keeper: Keeper) -> None:
         self._loop = asyncio.get_running_loop()
         self._stream = stream
         self._master = terminal.master
-        self._kept = KeptOutput(path or os.devnull)
+        self._keeper = keeper
         self._trouble = ""
-        self._buffer = bytearray(_READ)
-        self._view = memoryview(self._buffer)
-        self._pending = bytearray()
-        self._skipped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._tick: asyncio.TimerHandle | None = None
         self._input = bytearray()
@@ -41,19 +40,22 @@ class OutputPump:
 
     def begin(self) -> None:
         """Start reading."""
-        self._loop.add_reader(self._master, self._readable)
+        self._loop.add_reader(self._keeper.line, self._readable)
         self._stream.listen(self._follow)
+        self._keeper.ask()
 
     def drain(self) -> None:
-        """Read and publish all output that is there now, so that the end of a run is published after its output."""
+        """Read and publish all output that is there now, so that the end of a run is published after its output.
+
+        By then, the output is in the file too, if the file system answers.
+        """
+        waiting, until = select.poll(), time.monotonic() + _LAST_S
+        waiting.register(self._keeper.line, select.POLLIN)
         for _ in range(_LAST_TURNS):
-            if not self._read():
+            self._keeper.ask_for_all()
+            if not waiting.poll(max(0.0, until - time.monotonic()) * 1000) or self._take():
                 break
-        if self._tick is not None:
-            self._tick.cancel()
-            self._tick = None
-        while self._pending or self._skipped:
-            self._publish()
+        self._keeper.ask()
 
     def write(self, text: str) -> None:
         """Type *text*. Input that the script does not read at once waits; if too much waits, *text* is dropped."""
@@ -65,75 +67,62 @@ class OutputPump:
             self._loop.add_writer(self._master, self._writable)
         self._input += typed
 
-    def close(self) -> None:
-        """Publish the rest of the output and close the file."""
+    async def close(self) -> None:
+        """Publish the rest of the output, and wait until it is in the file."""
         self._stream.forget(self._follow)
-        self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
+        self._loop.remove_reader(self._keeper.line)
+        if self._tick is not None:
+            self._tick.cancel()
         self.drain()
-        self._kept.close()
+        self._keeper.end()
+        try:
+            await asyncio.wait_for(self._keeper_has_ended(), WAIT_S)
+        except asyncio.TimeoutError:
+            self._tell_trouble(os.strerror(errno.ETIMEDOUT))
+
+    async def _keeper_has_ended(self) -> None:
+        with suppress(ConnectionError):
+            while await self._loop.sock_recv(self._keeper.line, 1):
+                pass
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, Run):
             self._run = event.run
 
     def _readable(self) -> None:
-        if self._read() and self._tick is None:
-            self._on_tick()
-
-    def _read(self) -> bool:
-        """Read the output that is there, up to a bound. Return false if there is none.
-
-        The output is written to the file first, so that as little as possible is lost if the engine is killed.
-        """
-        news = bytearray()
-        for _ in range(_READS_A_TURN):
-            try:
-                count = os.readv(self._master, (self._buffer,))
-            except BlockingIOError:
-                break
-            news += self._view[:count]
-        if news:
-            self._keep(news)
-            self._pending += news
-            if len(self._pending) > _BURST:
-                self._skip_to_newest()
-        return bool(news)
-
-    def _keep(self, news: bytearray) -> None:
-        self._kept.write(news)
-        if self._kept.trouble != self._trouble:
-            self._trouble = self._kept.trouble
-            if self._trouble:
-                self._stream.notice("output_file", NoticeKind.OUTPUT_FILE_FAILED, detail=self._trouble)
-            else:
-                self._stream.withdraw("output_file")
-
-    def _skip_to_newest(self) -> None:
-        cut = len(self._pending) - CHUNK
-        line = self._pending.find(b"\n", cut, cut + CHUNK // 4)
-        if line >= 0:
-            cut = line + 1
-        while cut < len(self._pending) and self._pending[cut] & 0xC0 == 0x80:
-            cut += 1  # not in the middle of a character
-        del self._pending[:cut]
-        self._skipped += cut
-        self._decoder.reset()
+        self._take()
+        if self._tick is None:
+            self._tick = self._loop.call_later(TICK_S, self._on_tick)
 
     def _on_tick(self) -> None:
         self._tick = None
-        if self._skipped and len(self._pending) > CHUNK:
-            self._skip_to_newest()  # output was skipped already: a screen needs only the newest
-        if self._pending:
-            self._publish()
-            self._tick = self._loop.call_later(TICK_S, self._on_tick)
+        self._keeper.ask()
 
-    def _publish(self) -> None:
-        text = self._decoder.decode(bytes(self._pending[:CHUNK]))
-        del self._pending[:CHUNK]
-        skipped, self._skipped = self._skipped, 0
-        if text or skipped:
-            self._stream.publish(Output(t=self._stream.now(), run=self._run, text=text, skipped=skipped))
+    def _take(self) -> bool:
+        """Publish the next packet. Return whether it was the last of those that were asked for all."""
+        try:
+            packet = self._keeper.receive()
+        except BlockingIOError:
+            return False
+        if packet is None:  # the keeper was killed, and with it the terminal
+            self._loop.remove_reader(self._keeper.line)
+            return True
+        if packet.skipped:
+            self._decoder.reset()
+        text = self._decoder.decode(packet.data)
+        if text or packet.skipped:
+            self._stream.publish(Output(t=self._stream.now(), run=self._run, text=text, skipped=packet.skipped))
+        self._tell_trouble(packet.trouble)
+        return packet.all
+
+    def _tell_trouble(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            if trouble:
+                self._stream.notice("output_file", NoticeKind.OUTPUT_FILE_FAILED, detail=trouble)
+            else:
+                self._stream.withdraw("output_file")
 
     def _writable(self) -> None:
         try:

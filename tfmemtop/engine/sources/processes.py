@@ -179,13 +179,6 @@ def working_folder(pid: int) -> str:
     return ""
 
 
-def in_driver(thread: int) -> bool:
-    """Return whether a thread of this process is in a system call that nothing interrupts."""
-    with suppress(psutil.Error):
-        return psutil.Process(thread).status() == psutil.STATUS_DISK_SLEEP
-    return False
-
-
 def machine_memory() -> int:
     """Return the bytes of memory that the machine has."""
     return psutil.virtual_memory().total

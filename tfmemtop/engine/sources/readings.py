@@ -5,11 +5,11 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 
+from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host, Shown
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
-from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream

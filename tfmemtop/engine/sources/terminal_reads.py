@@ -93,6 +93,9 @@ def waits_for(pid: int, terminal: int) -> bool:
             descriptor = 0
         else:
             return False
-        return os.stat(f"/proc/{pid}/fd/{descriptor}").st_rdev in (terminal, _DEV_TTY)  # noqa: PTH116
+        file_read = f"/proc/{pid}/fd/{descriptor}"
+        # Another file may be one of a file system that does not answer, which would hold up this process too.
+        is_device = os.readlink(file_read).startswith("/dev/")  # noqa: PTH115
+        return is_device and os.stat(file_read).st_rdev in (terminal, _DEV_TTY)  # noqa: PTH116
     except (OSError, ValueError):
         return False  # the process has ended, does not wait, or may not be looked at

@@ -1,4 +1,4 @@
-"""The folders of sessions, and the folder for the output of their scripts.
+"""The folders of sessions, and what becomes old in the folder for the output of their scripts.
 
 A session's folder contains its sockets. Only its user can enter it. The process that owns the folder holds a lock on it
 as long as the process runs, so a folder without a lock is left over from a process that has ended. A process number
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.home import home
+from tfmemtop.home import output_folder
 
 _SOCKET_PATH_LIMIT = 107
 _LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
@@ -133,19 +133,6 @@ def sessions() -> list[SessionInfo]:
             with _locked(parent):
                 found.update((session.id, session) for session in _sweep(parent))
     return sorted(found.values(), key=lambda session: session.started)
-
-
-def output_folder() -> Path:
-    """Return the folder in which scripts' outputs are kept. Make it if it is missing.
-
-    Raises:
-        OSError: the folder cannot be made.
-    """
-    state = os.environ.get("XDG_STATE_HOME") or ""
-    base = Path(state) if state.startswith("/") else home() / ".local" / "state"
-    folder = base / "tfmemtop"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
 
 
 def choices_file() -> Path | None:

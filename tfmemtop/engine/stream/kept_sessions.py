@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.stream.folders import output_folder
+from tfmemtop.home import output_folder
 from tfmemtop.units import GIB
 
 _ENDING = ".jsonl.gz"

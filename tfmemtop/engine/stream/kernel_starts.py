@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.engine.stream.folders import output_folder
+from tfmemtop.home import output_folder
 from tfmemtop.settings import Settings
 
 _SETTINGS, _SESSIONS = ".kernel.json", ".kernel.sessions"

@@ -4,22 +4,14 @@ import asyncio
 import errno
 import os
 import socket
-from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from tfmemtop.engine.stream.folders import peer
+from tfmemtop.engine.stream.line_queue import LineQueue
 from tfmemtop.engine.stream.stream import Line, Stream, line_of
-from tfmemtop.events import CaughtUp, Command, Leave, Level, Notice, NoticeKind, Output, Unreadable, decode_command
+from tfmemtop.events import CaughtUp, Command, Leave, NoticeKind, Unreadable, decode_command
 from tfmemtop.units import MIB
 
-QUEUE = 4 * MIB
-"""Bytes of droppable events that may wait for one reader before its oldest are dropped."""
-OUTPUT_QUEUE = 512 * 1024
-"""Bytes of the script's output that may wait for one reader before the oldest output is left out."""
-
-_QUEUE_WHOLE = 64 * MIB
 _LINE = MIB
 _WRITE = 256 * 1024
 _GATHER_S = 0.2
@@ -31,39 +23,20 @@ class Reader:
     def __init__(self, stream: Stream, sock: socket.socket) -> None:
         self._stream = stream
         self.sock = sock
-        self._queue: deque[Line] = deque()
-        # Bytes in the queue: of all events, of droppable ones, of output.
-        self._waiting = self._droppable = self._output = 0
-        self._dropped = 0  # events that this reader did not get
+        self._queue = LineQueue(stream)
         self._more = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
         self.idle = asyncio.Event()
 
     def push(self, line: Line) -> None:
-        """Queue *line*. A queue that is too long loses its oldest droppable events, and a notice reports it."""
-        self._add(self._queue, line)
-        if self._droppable > QUEUE:
-            self._drop()
-        if self._output > OUTPUT_QUEUE:
-            self._skip_output()
+        """Queue *line*."""
+        self._queue.push(line)
         self.idle.clear()
         if not line.event.droppable:
             self._more.set()
         elif self._gathering is None:
             # A screen draws readings about once a second. To wake it for each reading would cost more than to draw.
             self._gathering = asyncio.get_running_loop().call_later(_GATHER_S, self._gathered)
-
-    def _add(self, queue: deque[Line], one: Line) -> None:
-        queue.append(one)
-        self._count(one, 1)
-
-    def _count(self, one: Line, sign: int) -> None:
-        size = len(one.line) * sign
-        self._waiting += size
-        if one.event.droppable:
-            self._droppable += size
-        elif isinstance(one.event, Output):
-            self._output += size
 
     def _gathered(self) -> None:
         self._gathering = None
@@ -81,16 +54,9 @@ class Reader:
                 self._more.clear()
                 self.idle.set()
                 await self._more.wait()
-            if self._waiting > _QUEUE_WHOLE:
+            if self._queue.overflows:
                 raise ConnectionError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
-            lines = []
-            size = 0
-            while self._queue and size < _WRITE:
-                one = self._queue.popleft()
-                self._count(one, -1)
-                size += len(one.line)
-                lines.append(one.line)
-            await loop.sock_sendall(self.sock, b"".join(lines))
+            await loop.sock_sendall(self.sock, b"".join(one.line for one in self._queue.take(_WRITE)))
 
     async def read(self, take: Callable[["Reader", Command], None]) -> None:
         """Pass the commands of the reader to *take* until it leaves.
@@ -116,43 +82,6 @@ class Reader:
                 if isinstance(command, Leave):
                     return
                 take(self, command)
-
-    def _drop(self) -> None:
-        kept: deque[Line] = deque()
-        for one in self._queue:
-            if one.event.droppable and self._droppable > QUEUE // 2:
-                self._count(one, -1)
-                self._dropped += 1
-            else:
-                kept.append(one)
-        kind, level = NoticeKind.READER_SLOW, Level.WARNING
-        notice = Notice(t=self._stream.now(), key="slow_reader", level=level, kind=kind, count=self._dropped)
-        self._add(kept, line_of(notice))
-        self._queue = kept
-
-    def _skip_output(self) -> None:
-        """Leave out the oldest output. The next output event contains how many bytes are missing."""
-        kept: deque[Line] = deque()
-        run = left_out = 0
-        for one in self._queue:
-            event = one.event
-            if not isinstance(event, Output):
-                kept.append(one)
-                continue
-            left_out = event.skipped + (left_out if event.run == run else 0)
-            run = event.run
-            if self._output > OUTPUT_QUEUE // 2:
-                self._count(one, -1)
-                left_out += len(event.text.encode())
-            elif left_out == event.skipped:
-                kept.append(one)
-                left_out = 0
-            else:
-                self._count(one, -1)
-                told = msgspec.structs.replace(event, skipped=left_out)
-                self._add(kept, line_of(told))
-                left_out = 0
-        self._queue = kept
 
 
 class Server:

@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from tfmemtop.events import Event, encode
@@ -35,9 +35,7 @@ _LONGEST_OUTLINE = CHUNK / _SHARE
 class Writer:
     """Writes events to a file, one in each line. It is compressed unless the file's name ends in :data:`PLAIN`.
 
-    A compressed recording is written in chunks. Each chunk but the first begins with the events that ``so_far``
-    returns, and with an outline of the chunk before. ``so_far`` returns the events that a reader needs if it has not
-    read the chunks before. It may return ``None``; then reading cannot begin at that chunk.
+    A compressed recording is written in chunks. Once a chunk is ``full``, call :meth:`begin_chunk`.
 
     An existing file is overwritten, with the first flush, if it is empty or a tfmemtop recording. Any other file is not
     changed. A device such as ``/dev/null`` is written to.
@@ -48,7 +46,6 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.so_far: Callable[[], Iterable[Event] | None] = lambda: None
         self._packer = None if self.path.name.endswith(PLAIN) else Packer()
         self.flush_s = _PLAIN_FLUSH_S if self._packer is None else _PACKED_FLUSH_S
         """Seconds between two flushes. More frequent flushes would make the compression worse."""
@@ -111,6 +108,11 @@ class Writer:
         return self._descriptor < 0
 
     @property
+    def full(self) -> bool:
+        """Whether it is time for the next chunk."""
+        return self._packer is not None and (self._packer.size or 0) >= self._chunk
+
+    @property
     def size(self) -> int:
         """The number of bytes written."""
         return self._written
@@ -152,15 +154,24 @@ class Writer:
         text = b"".join(self._buffer)
         self._buffer.clear()
         self._buffered = 0
-        self._put(text if self._packer is None else self._pack(self._packer, text))
+        packer = self._packer
+        if packer is not None:
+            text = (packer.begin(0.0) if packer.size is None else b"") + packer.add(text)
+        self._put(text)
 
-    def _pack(self, packer: Packer, text: bytes) -> bytes:
-        if packer.size is None:
-            return packer.begin(0.0) + packer.add(text)
-        packed = packer.add(text)
-        if packer.size < self._chunk:
-            return packed
-        known = self.so_far()
+    def begin_chunk(self, known: Iterable[Event] | None) -> None:
+        """Flush, and begin the next chunk with the events *known* and an outline of the chunk before.
+
+        *known* are the events that a reader needs if it has not read the chunks before. Without them, reading cannot
+        begin at this chunk.
+
+        Raises:
+            RecordingError: the file cannot be written; see :meth:`flush`.
+        """
+        self.flush()
+        packer = self._packer
+        if packer is None or self.closed:
+            return
         so_far = b"" if known is None else self._so_far(known)
         outline = repeat(OUTLINE, self._t, [*self._outlined, *self._outline.rest()])
         whole = max(len(outline), self._unthinned) < _LONGEST_OUTLINE
@@ -168,9 +179,9 @@ class Writer:
         self._unthinned = 0
         lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if whole else b"")
         self._chunk = max(CHUNK, _SHARE * len(lines))
-        packed += packer.end()
-        self._chunk_at = self._written + len(packed)
-        return packed + packer.begin(self._t) + packer.add(lines)
+        end = packer.end()
+        self._chunk_at = self._written + len(end)
+        self._put(end + packer.begin(self._t) + packer.add(lines))
 
     def _so_far(self, known: Iterable[Event]) -> bytes:
         told: list[Event] = []
@@ -200,6 +211,10 @@ class Writer:
             self._drop()
             raise RecordingError(Trouble.STOPPED, self.path, reason_of(error)) from error
         self._written += done
+
+    def abandon(self) -> None:
+        """Take and write nothing more, though another thread may wait for a file system that does not answer."""
+        self._descriptor = -1
 
     def close(self) -> None:
         """Flush and close the file. Closing twice does nothing.

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from tfmemtop.agent.layouts import Figures, Layout
+from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.outside_events import allocator_event, cards_of, outside_event
-from tfmemtop.engine.sources.own_thread import OwnThread
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream

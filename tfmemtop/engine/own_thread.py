@@ -1,4 +1,7 @@
-"""A thread for calls that may never return, such as those to a driver."""
+"""A thread for calls that may never return, such as those to a driver or a file system.
+
+The keeper uses this too, so it imports little.
+"""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +9,8 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from tfmemtop.engine.sources.processes import in_driver
+WAIT_S = 5.0
+"""How long a file system may take to answer. The end of a session waits at most that long."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,15 +35,16 @@ class OwnThread(Executor):
         """Have *fn* called in the thread, after all calls that were submitted before.
 
         Raises:
-            RuntimeError: the executor has been shut down.
+            RuntimeError: the executor has been shut down, or no more threads are allowed.
         """
         if self._closed:
             raise RuntimeError("after shutdown")
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
         future: Future[T] = Future()
         self._jobs.put((future, lambda: fn(*args, **kwargs)))
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
@@ -59,7 +64,7 @@ class OwnThread(Executor):
     def held(self) -> bool:
         """Whether the thread is in a system call that nothing interrupts. A process can end only after such a call."""
         thread = self._thread
-        return thread is not None and thread.native_id is not None and thread.is_alive() and in_driver(thread.native_id)
+        return thread is not None and thread.is_alive() and _is_held(thread.native_id)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -73,3 +78,11 @@ class OwnThread(Executor):
             else:
                 future.set_result(result)
             del job, future, call
+
+
+def _is_held(thread: int | None) -> bool:
+    try:
+        with open(f"/proc/self/task/{thread}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] == b"D"
+    except OSError:
+        return False  # it has just ended
