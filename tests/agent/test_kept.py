@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.hooked import Forks, Monitor, Process, outcome
+from tests.hooked import Forks, Monitor, Process, both, outcome
 
 Script = Callable[[str], str]
 
@@ -90,3 +90,31 @@ print(Mine(1.0, name="x").numpy(), Own(2.0).numpy())
     assert monitor.of("requested")[0]["other"] == ["[<Odd>]"]
     assert monitor.of("initialised")[0]["code"] == ""
     assert not monitor.of("hook_error")
+
+
+ENDS = """
+import gc, sys, types
+import tensorflow
+
+gc.set_threshold(0)  # what one collection finds comes in an order that depends on those before
+
+class Held:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        print("end of", self.name)
+
+held = Held("a global")
+circle = Held("a circle")
+circle.itself = circle
+sys.modules["made"] = types.ModuleType("made")
+sys.modules["made"].held = Held("a module")
+print("trained")
+"""
+
+
+def test_what_the_script_holds_ends_as_ever_and_what_it_prints_then_is_seen(monitor: Monitor, script: Script) -> None:
+    bare, hooked = both(monitor, script(ENDS), PYTHONPATH="")
+    assert bare == hooked and bare.out.count("end of") >= 2
+    assert monitor.wait_for(lambda event: event["type"] == "hook_end")

@@ -1,5 +1,7 @@
 """``tfmemtop record``: the script runs as without it, its events are in a file, and a summary is printed at its end."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,6 +51,25 @@ def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     done = record(tmp_path / "run.jsonl", "sh", "-c", "kill -USR1 $$")
     assert done.returncode == 128 + signal.SIGUSR1
     assert "ended by SIGUSR1" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs a user who has no processes yet")
+def test_where_too_few_threads_can_be_started_the_script_runs_without_us(tmp_path: Path) -> None:
+    """The kernel limits a user's threads, but not those of root. Those of tfmemtop count too."""
+    reading = "+dac_override,+dac_read_search"  # of the files of this installation
+    user = ["--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps", reading, "--ambient-caps", reading]
+    limited = ["prlimit", "--nproc=10", "setpriv", *user]
+    script = ["sh", "-c", "(sleep 0.5; echo in one) | cat | cat | cat | cat | cat | cat; exit 5"]
+    done = subprocess.run(
+        [*limited, PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", *script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stdout) == (5, "in one\n")
+    told = "the command runs without tfmemtop: the system lets this user start too few threads (ulimit -u)"
+    assert done.stderr.splitlines()[-1] == f"tfmemtop: {told}"  # the folders are another user's, which is told before
 
 
 def test_with_stderr_closed_the_scripts_stdout_is_its_own(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_p
         json.dumps(READING | {"pool": -1}).encode(),
         json.dumps(READING | {"device": "G" * 5000}).encode(),
         json.dumps({"type": "memory_map", "device": "GPU:0", "fragmentation": 1e308}).encode(),
+        json.dumps({"type": "pool_growth", "device": "GPU:0", "at": -1e9, "before": 1, "after": 2}).encode(),
         json.dumps({"type": "functions", "functions": [["f", 1, 1, "a.py", 1]] * 300}).encode(),
     ],
 )

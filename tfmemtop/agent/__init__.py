@@ -4,10 +4,10 @@
 Nothing here may change what the script does, prints or catches. So the agent takes threads and sockets from Python's
 C modules: no list of threads shows them, and no library has patched them.
 
-The modules import one another, the stand-ins in ``stdlib``, and C modules. Of the C modules they get copies that the
-hook made before the script began. If the script replaces a function (``mock.patch("time.monotonic")``), the agent
-still calls the original, and never the replacement. All imports are at the top of a file, so that they run only while
-the agent is loaded.
+The modules import one another, the stand-ins in ``stdlib``, and C modules. Of the C modules they get the functions and
+types that the hook kept before the script began. If the script replaces a function (``mock.patch("time.monotonic")``),
+the agent still calls the original, and never the replacement. All imports are at the top of a file, so that they run
+only while the agent is loaded.
 """
 
 import gc

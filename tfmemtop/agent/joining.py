@@ -69,17 +69,10 @@ def agent_before() -> Any:
         if kind.__module__ == _WATCH:
             return finder.agent  # type: ignore[attr-defined]
         if (kind.__module__, kind.__name__) == ("sitecustomize", "_Arrival"):
-            _silence(finder)  # its engine has gone: else ``attach`` would have shown that session
+            # Its engine has gone: else ``attach`` would have shown that session.
+            finder.find_spec = lambda *_, **__: None  # type: ignore[method-assign]
     method = getattr(getattr(sys.modules.get(_CONTEXT), "Context", None), "_initialize_logical_devices", None)
     return getattr(method, "__dict__", {}).get(_MARK)
-
-
-def _silence(finder: Any) -> None:
-    finder.find_spec = _find_nothing
-
-
-def _find_nothing(name: str, path: Any = None, target: Any = None) -> None:
-    return None
 
 
 def earlier() -> Earlier:

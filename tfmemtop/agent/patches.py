@@ -85,6 +85,7 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
     manager: Any = polymorphic_function._frequent_tracing_detector_manager
     functions.found(manager)
     owner: Any = type(manager)
+    kind: Any = polymorphic_function.Function  # without the module itself, which Python empties if it lives on
     original: Callable[..., None] = owner.called_with_tracing
 
     @functools.wraps(original)
@@ -103,7 +104,7 @@ def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", fu
             frame = frame.f_back
         caller = frame.f_back
         made = None if caller is None else caller.f_locals.get("self")  # this call ends now, and with it f_locals
-        kept = isinstance(made, polymorphic_function.Function) and hasattr(made, "_function_cache")
+        kept = isinstance(made, kind) and hasattr(made, "_function_cache")
         functions.traced(key, function, calls, made if kept else None)
 
     wrapper: Any = called_with_tracing

@@ -14,15 +14,13 @@ Jupyter itself calls "kernel start -- COMMAND". See also: tfmemtop help notebook
 """
 
 import os
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from tfmemtop import boot
 from tfmemtop.cli import Refusal
+from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import RunArguments, add_run_options, file_name
 from tfmemtop.cli.launch import make_launch, with_sizes
 from tfmemtop.cli.output import note, print_lines, say
@@ -36,7 +34,6 @@ from tfmemtop.findings.starting import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
-_NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
 
 class KernelArguments(RunArguments):
@@ -161,6 +158,8 @@ def _start(arguments: KernelArguments) -> int:
     """
     command, environment = list(arguments.command), dict(os.environ)
     try:
+        if not has_room():
+            raise Refusal(NO_ROOM)
         launch = make_launch(arguments, command, with_sizes(arguments))
         kernel = _kernel(command, launch.cwd, environment)
         settings = chosen(kernel.shared) or launch.settings
@@ -172,12 +171,4 @@ def _start(arguments: KernelArguments) -> int:
         say(f"this kernel runs without tfmemtop: {refusal}")
     except Exception as error:
         say(f"this kernel runs without tfmemtop: {describe(error)}")
-    for number in signal.valid_signals():
-        with suppress(OSError):  # the handlers of KILL and STOP cannot be set
-            signal.signal(number, signal.SIG_IGN if number in boot.ignored else signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, boot.blocked)
-    try:
-        os.execvpe(command[0], command, environment)
-    except OSError as error:
-        say(f"the kernel cannot be started: {command[0]}: {error.strerror or error}")
-        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED
+    return run_alone(command, environment)

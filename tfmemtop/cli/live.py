@@ -27,6 +27,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from tfmemtop.cli import Refusal
+from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import (
     RunArguments,
     ScreenArguments,
@@ -126,6 +127,9 @@ def run(arguments: LiveArguments) -> int:
         from tfmemtop.cli import once
 
         return once.run(arguments.json, arguments.loop)
+    if arguments.command and not has_room():
+        say(f"the command runs without tfmemtop: {NO_ROOM}")
+        return run_alone(arguments.command, os.environ)
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
     launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
+from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import (
     RunArguments,
     add_alert_options,
@@ -74,6 +75,9 @@ def run(arguments: RecordArguments) -> int:
     Raises:
         Refusal: the script cannot be started, or the file cannot be recorded to.
     """
+    if not has_room():
+        say(f"the command runs without tfmemtop: {NO_ROOM}")
+        return run_alone(arguments.command, os.environ)
     output, remarks = file_for(arguments.output)
     if output is None:
         try:

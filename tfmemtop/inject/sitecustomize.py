@@ -23,8 +23,6 @@ _JOINED = globals().get("_joined")  # the settings for the agent, and the main t
 _HOOKED = not _JOINED and sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
 # A tfmemtop that is itself watched has put another hook before this one.
 _HOOKED = _HOOKED and not any(type(finder).__module__ == __name__ for finder in sys.meta_path)
-if _HOOKED or _JOINED:
-    __builtins__ = dict(__builtins__)  # type: ignore  # the functions below call these
 
 _AGENT = "_tfmemtop_agent"
 _FOLDER = os.path.dirname(__file__)
@@ -49,6 +47,20 @@ if sys.version_info < (3, 14):
     _KEPT.append("_ctypes")  # from 3.14 on the script's ctypes lays structures out, and works with no other copy
 _LAYOUT = "ctypes._layout"  # from 3.14 on each structure imports this module, even if the script does not
 _STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
+
+
+def _lasting(content):  # type: (dict[str, Any]) -> dict[str, Any]
+    """Return the part of a module's *content* that holds no object of the script's, such as ``sys.stdout`` does.
+
+    The hook lives on when Python ends: an object that it held would not be deleted, and a stream would not be flushed.
+    Python itself empties ``sys.modules``.
+    """
+    kinds, names = (type(len), type, int, str, tuple), ("__import__", "environ", "modules")
+    return {name: value for name, value in content.items() if issubclass(type(value), kinds) or name in names}
+
+
+if _HOOKED or _JOINED:
+    __builtins__ = _lasting(__builtins__)  # type: ignore  # the functions below call these
 
 
 def _step_aside():  # type: () -> None
@@ -86,7 +98,7 @@ def _working_folder():  # type: () -> str
 
 
 def _keep():  # type: () -> dict[str, ModuleType]
-    """Return copies of the C modules that the agent needs. Modules that were not imported do not stay imported."""
+    """Return what is kept of the C modules that the agent needs. Those that were not imported do not stay imported."""
     import _frozen_importlib
     import _frozen_importlib_external
     import _imp
@@ -108,7 +120,8 @@ def _keep():  # type: () -> dict[str, ModuleType]
                 spec.loader.exec_module(module)
             except Exception:
                 continue  # the agent's import of it will fail in the same way, and be reported
-        kept[name] = _module(name, vars(module))
+        # Whatever else the agent asks for, such as sys.meta_path, it reads where it is.
+        kept[name] = _module(name, dict(_lasting(vars(module)), __getattr__=module.__getattribute__))
     for name in () if _JOINED else set(sys.modules) - before:  # a thread of the script's may be importing others
         del sys.modules[name]
     return kept
@@ -145,7 +158,7 @@ class _Arrival:
                     # Replaced, never removed: a search that is going through the list would skip a finder.
                     sys.meta_path[sys.meta_path.index(self)] = arrival  # type: ignore[arg-type]
             except Exception as error:
-                self.find_spec = _find_nothing  # type: ignore[method-assign]
+                self.find_spec = lambda *_, **__: None  # type: ignore[method-assign]
                 if _from_signal_handler(error):
                     raise
                 _report(error, self._engine, self._kept)
@@ -176,14 +189,10 @@ def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any
 def _replaced(kept):  # type: (dict[str, Any]) -> str
     """Return the name of a C module's function that Python code has replaced, as gevent does; empty if none was."""
     for name in sorted(set(kept) - {"os", "sys"}):
-        for function, value in sorted(vars(kept[name]).items()):
+        for function, value in sorted(vars(sys.modules.get(name, kept[name])).items()):
             if isinstance(value, type(_keep)):
                 return "%s.%s" % (name, function)
     return ""
-
-
-def _find_nothing(name, path=None, target=None):  # type: (str, object, object) -> object
-    return None
 
 
 def _from_signal_handler(error):  # type: (Exception) -> bool

@@ -7,6 +7,7 @@ from tests.corpus.tables import (
     commands,
     environments,
     exits,
+    finalizers,
     folders,
     interpreter,
     modules,
@@ -33,6 +34,7 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
 _ALL: tuple[Script, ...] = (
     *signals.SCRIPTS,
     *exits.SCRIPTS,
+    *finalizers.SCRIPTS,
     *stdio.SCRIPTS,
     *processes.SCRIPTS,
     *pythons.SCRIPTS,

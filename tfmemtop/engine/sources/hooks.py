@@ -25,7 +25,9 @@ from tfmemtop.events import (
     PutDown,
     Unreadable,
     Window,
+    decode_event,
     decode_from_hook,
+    encode,
 )
 from tfmemtop.tensorflow_text import parse_exhausted
 from tfmemtop.units import MIB
@@ -201,7 +203,7 @@ class Hooks:
 
     def _take(self, connection: _Connection, packet: bytes) -> None:
         try:
-            event = decode_from_hook(packet, connection.pid, self._stream.now())
+            event = self._completed(decode_from_hook(packet, connection.pid, self._stream.now()))
         except Unreadable as error:
             self._complain(connection, HookTrouble.UNREAD, str(error))
             return
@@ -217,11 +219,21 @@ class Hooks:
                 self._tell_pace(connection)
         elif isinstance(event, HookEnd):
             connection.goodbye = True
-        elif isinstance(event, PoolGrowth):
-            event = msgspec.structs.replace(event, at=self._stream.since_start(event.at))
-        elif isinstance(event, OutOfMemory):
-            event = msgspec.structs.replace(event, **parse_exhausted(event.message)._asdict())
         self._stream.publish(event)
+
+    def _completed(self, message: Event | PutDown) -> Event | PutDown:
+        """Return *message* with what is computed from it.
+
+        Raises:
+            Unreadable: what was computed is out of bounds, so that no reader could decode the event.
+        """
+        if isinstance(message, PoolGrowth):
+            message = msgspec.structs.replace(message, at=self._stream.since_start(message.at))
+        elif isinstance(message, OutOfMemory):
+            message = msgspec.structs.replace(message, **parse_exhausted(message.message)._asdict())
+        else:
+            return message
+        return decode_event(encode(message))
 
     def _may_send(self, pid: int, message: Event | PutDown, size: int) -> bool:
         """Return whether process *pid* may send *message*, of *size* bytes.
