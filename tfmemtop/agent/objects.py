@@ -241,16 +241,16 @@ def identities(step: Step, found: "Iterator[Any]", values: "Flat") -> "list[int]
 
 
 def facts(
-    step: Step, found: "Iterator[Any]", values: "Flat", chosen: "list[bool]", fact: "Callable[[Any], Any]"
-) -> "dict[int, str]":
-    """Return what the C function *fact* returns for the *chosen* of these *values*, as a text by their identity."""
+    step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray, fact: "Callable[[Any], Any]"
+) -> "Iterator[tuple[int, Any]]":
+    """Return the identities of the *chosen* of these *values*, each with what the C function *fact* returns for it."""
     box = step.box()
     filled = without_result(map(box.extend, (compress(values(found), chosen),)))
-    read = step.read(filled, map(identity, box), map(str, map(fact, box)))
-    return dict(zip(read[: len(read) // 2], read[len(read) // 2 :]))
+    read = step.read(filled, map(identity, box), map(fact, box))
+    return zip(read[: len(read) // 2], read[len(read) // 2 :])
 
 
-def plain_keys(step: Step, found: "Iterator[Any]", keys: Flat, chosen: "list[bool]") -> "list[Any]":
+def plain_keys(step: Step, found: "Iterator[Any]", keys: Flat, chosen: bytearray) -> "list[Any]":
     """Return the *chosen* of these *keys*, with ``...`` for what is not plain."""
     box = step.box()
     filled = without_result(map(box.extend, (compress(keys(found), chosen),)))

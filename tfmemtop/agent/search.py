@@ -59,6 +59,7 @@ _LOOKED = 16  # objects between two reads of the clock
 _PATIENCE = 5
 _THREADS, _FRAMES, _MODULES = 64, 300, 5_000
 _KEY = 60  # characters
+_HELD = 32  # tensors
 
 _MODULE: Any = type(sys)
 _FUNCTION: Any = type(lambda: None)
@@ -74,15 +75,17 @@ _INSTALLED = "tensorflow", "keras", "tf_keras"
 _ITEM, _NUMBERED, _LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
 
 
-class HoldingPaths(NamedTuple):
-    """The paths by which tensors are held, and the paths of the groups of all tensors that are held alike.
+class Found(NamedTuple):
+    """What a search has found, by the identity of the tensors.
 
-    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. Both are by the
-    tensors' identity. ``groups`` has only tensors that are one of many.
+    There are the paths by which tensors are held, and the paths of the groups of all tensors that are held alike:
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. ``groups`` has only
+    tensors that are one of many. ``shapes`` are texts such as ``[2, 3]``.
     """
 
     paths: "dict[int, str]"
     groups: "dict[int, str]"
+    shapes: "dict[int, str]"
 
 
 class _View(NamedTuple):
@@ -192,17 +195,18 @@ class Search:
     """A search for the paths of tensors. All but the paths that it returns is released at its end."""
 
     def __init__(
-        self, wanted: "dict[int, str]", kind: type, collector: Collector, seconds: float, shape: "Callable[[Any], Any]"
+        self, wanted: "set[int]", kind: type, collector: Collector, seconds: float, shape: "Callable[[Any], Any]"
     ) -> None:
-        """*wanted* has, by :data:`identity`, the text of each tensor's shape, which the C function *shape* returns.
+        """*wanted* are the identities of tensors of class *kind*; the C function *shape* returns the shape of one.
 
-        The tensors are of class *kind*. The search takes about *seconds* of the thread's time at most. The script's
+        The search takes about *seconds* of the thread's time at most. The script's
         threads take their turns meanwhile. If they leave it little time, or no room for containers, it ends all the
         same, after ``_PATIENCE`` times *seconds*.
         """
         self._wanted = wanted
         self._kind = kind
         self._shape = shape
+        self._shapes: dict[int, str] = {}
         self._collector = collector
         self._until = time.thread_time() + seconds
         self._ends = time.monotonic() + seconds * _PATIENCE
@@ -224,7 +228,7 @@ class Search:
         self._depths: list[int] = []
         self._threads: dict[int, int] = {}  # of a node that is a frame
 
-    def run(self) -> HoldingPaths:
+    def run(self) -> Found:
         """Search, and return the paths that are found in time."""
         self._attempt(self._look_into_module, "__main__")
         if LOCALS is not None:
@@ -240,7 +244,7 @@ class Search:
             for node in level:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, late)
-        found = HoldingPaths({}, {})
+        found = Found({}, {}, self._shapes)
         for item, node in self._paths.items():
             self._write(found, item, node)
         return found
@@ -326,15 +330,19 @@ class Search:
     def _wanted_among(self, node: int, view: _View, items: "list[int]", values: Flat) -> "list[int]":
         """Return the positions of the tensors that are wanted among *items*, the identities of *values* in *view*.
 
-        Their shapes must be those that are wanted, too: else another tensor has got the identity meanwhile.
+        Their shapes are read. TensorFlow lets other threads run meanwhile, so only a few tensors are held at a time.
         """
-        wanted = self._wanted
-        if wanted.keys().isdisjoint(items):
+        if self._wanted.isdisjoint(items):
             return []
-        step = Step()
-        chosen = [item in wanted for item in items]
-        shapes = facts(step, self._held(step, node, view), values, chosen, self._shape)
-        return [at for at, item in enumerate(items) if item in wanted and shapes.get(item) == wanted[item]]
+        wanted = [at for at, item in enumerate(items) if item in self._wanted]
+        for first in range(0, len(wanted), _HELD):
+            chosen = bytearray(len(items))
+            for at in wanted[first : first + _HELD]:
+                chosen[at] = True
+            step = Step()
+            read = facts(step, self._held(step, node, view), values, chosen, self._shape)
+            self._shapes.update((item, text_of(shape)) for item, shape in read if item in self._wanted)
+        return [at for at in wanted if items[at] in self._shapes]
 
     def _may_hold(self, kind: type) -> bool:
         return kind is not self._kind and bool(self._classes.views(kind))
@@ -360,7 +368,7 @@ class Search:
         if container.keys is not None and there:
             step, sought = Step(), set(there)
             of_each = flat(outer.values, within.attribute, container.keys)
-            chosen = [at in sought for at in range(len(items))]
+            chosen = bytearray(at in sought for at in range(len(items)))
             keys = plain_keys(step, self._held(step, node, view), of_each, chosen)[::-1]
         ends = list(accumulate(numbers))
         fields = self._fields(kind, within)
@@ -379,7 +387,7 @@ class Search:
         """Note the path of the object *item* if it is a tensor that is wanted; else have it searched later."""
         if kind is self._kind:
             if item in self._wanted:
-                del self._wanted[item]
+                self._wanted.discard(item)
                 self._paths[item] = self._node(parent, view, position, item, kind, text, mark)
             return
         if item in self._seen or self._depths[parent] >= _DEEPEST or not self._may_hold(kind):
@@ -439,7 +447,7 @@ class Search:
         named = view.container is TUPLE and not view.attribute and kind is not tuple
         return self._classes.fields(kind) if named else ()
 
-    def _write(self, found: HoldingPaths, item: int, node: int) -> None:
+    def _write(self, found: Found, item: int, node: int) -> None:
         line = self._line(node)
         texts, marks = [self._texts[each] for each in line], [self._marks[each] for each in line]
         last, many = marks[-1], any(mark & _NUMBERED for mark in marks[:-1])
@@ -450,6 +458,11 @@ class Search:
         count = len(line) - (last & _NUMBERED > 0 or (last & _ITEM > 0 and not many))
         group = ["[*]" if marks[at] & _NUMBERED else texts[at] for at in range(count)]
         found.groups[item] = "".join(group)
+
+
+def text_of(shape: "tuple[int, ...]") -> str:
+    """Return a shape as JSON."""
+    return str(list(shape))
 
 
 def name_and_module(kind: type) -> "tuple[str, str]":

@@ -7,15 +7,16 @@ nothing is read from a device, and no reference is kept.
 
 import _operator as operator
 import gc
-from itertools import compress, repeat
+from _weakref import ref
+from itertools import chain, compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from .collector import Collector
+from .collector import MUCH, Collector
 from .objects import Step, called, identity, without_result
-from .search import HoldingPaths, Search
+from .search import Found, Search, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from types import ModuleType
 
 KIND = "tensors"
@@ -24,16 +25,18 @@ _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers, such as one to a variable's own memory."""
 
 _TRIES = 5
+_PASSES, _REFERENCES = 4, 128
+"""The most looks through all objects for tensors to which no path was found, and the most of these in one look."""
 
 BUSY = "busy"
 """The reason for no look that is given where the script's threads left no moment for it."""
 
 
 class Look(NamedTuple):
-    """The eager tensors that a look has found, in columns.
+    """The eager tensors that a look has found, in columns, and by which paths Python holds them.
 
-    ``shapes`` are texts such as ``(2, 3)``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
-    some objects were left out; ``events/inside.py`` has the reasons. ``frozen`` is the number of these.
+    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
+    some objects were left out; ``events/inside.py`` has the reasons. ``left_out`` is the number of these.
     """
 
     items: "list[int]"  # identities
@@ -41,13 +44,14 @@ class Look(NamedTuple):
     dtypes: "list[str]"
     devices: "list[str]"
     sizes: "list[int]"
+    found: Found
     hidden: Optional[str] = None
-    frozen: Optional[int] = None
+    left_out: Optional[int] = None
 
     @property
     def possible(self) -> bool:
         """Whether the look took place."""
-        return self.hidden is None or self.frozen is not None
+        return self.hidden is None or self.left_out is not None
 
 
 class Tensors:
@@ -58,7 +62,7 @@ class Tensors:
         kind: Any = module.ops.EagerTensor
         self._class = kind
         self._device, self._packed = kind.__dict__["backing_device"].__get__, kind.__dict__["is_packed"].__get__
-        self._enum, self._shape, self._count = kind._datatype_enum, kind._shape_tuple, kind._num_elements
+        self._enum, self._shape = kind._datatype_enum, kind._shape_tuple
         self._context: Any = module.context
         self._dtype: Any = module.dtypes.as_dtype
         self._collector = collector
@@ -70,11 +74,14 @@ class Tensors:
         """Note that the script makes an executor, which may run its operations asynchronously from now on."""
         self._asynchronous |= bool(enable_async)
 
-    def look(self, handles: "Collection[int]") -> Look:
-        """Find all tensors that are alive. *handles* are the identities of tensors that must be among them."""
+    def look(self, handles: "Collection[int]", seconds: float) -> Look:
+        """Find all tensors that are alive, and the paths by which Python holds them, those found in about *seconds*.
+
+        *handles* are the identities of tensors that must be among them.
+        """
         context = self._context._context
         if context is None:
-            return Look([], [], [], [], [])
+            return nothing()
         if getattr(context, "_server_def", None) is not None:
             return nothing("remote")
         if self._asynchronous or getattr(context, "_default_is_async", False):
@@ -82,31 +89,32 @@ class Tensors:
         columns = self._columns()
         if columns is None:
             return nothing(BUSY)
-        items, devices, packed, enums, counts, shapes = columns
+        items, devices, packed, enums = columns
         frozen = max(0, gc.get_freeze_count() - self._frozen)
         if handles and not frozen and not any(item in handles for item in items):
             return nothing("not_shown")
-        look = Look([], [], [], [], [], "frozen" if frozen else None, frozen or None)
-        for at, item in enumerate(items):
+        names = {enum: self._dtype(enum) for enum in set(enums)}
+        wanted = [at for at in range(len(items)) if not packed[at] and names[enums[at]].name not in _NO_SIZE]
+        sought = {items[at] for at in wanted}
+        found = Search(sought, self._class, self._collector, seconds, self._shape).run()
+        missing = [items[at] for at in wanted if items[at] not in found.shapes]
+        left_out = frozen + self._find_shapes(missing, found.shapes)
+        hidden = "frozen" if frozen else BUSY if left_out else None
+        look = Look([], [], [], [], [], found, hidden, left_out or None)
+        for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
-            dtype = self._dtype(enums[at])
-            if not packed[at] and kind in ("CPU", "GPU") and dtype.name not in _NO_SIZE:
-                look.items.append(item)
-                look.shapes.append(shapes[at])
+            extents = found.shapes.get(items[at])
+            if extents is not None and kind in ("CPU", "GPU"):
+                dtype = names[enums[at]]
+                look.items.append(items[at])
+                look.shapes.append(extents)
                 look.dtypes.append(dtype.name)
                 look.devices.append(f"{kind}:{number}")
-                look.sizes.append(dtype.size * counts[at])
+                look.sizes.append(_size(extents, dtype.size))
         return look
 
-    def held(self, look: Look, seconds: float) -> HoldingPaths:
-        """Return the paths by which Python holds the tensors of *look*: those found in about *seconds*."""
-        wanted = dict(zip(look.items, look.shapes))
-        return (
-            Search(wanted, self._class, self._collector, seconds, self._shape).run() if wanted else HoldingPaths({}, {})
-        )
-
     def _columns(self) -> "Optional[list[list[Any]]]":
-        """Return identities, devices, whether packed, types, counts and shapes of all tensors; ``None`` if none fit.
+        """Return identity, device, whether packed, and type of all tensors, a column each; ``None`` if none can be had.
 
         The device is read first. TensorFlow raises there if another thread is still making the tensor. A read of such a
         tensor's type would crash the process. So that tensor is left out in another try.
@@ -121,36 +129,63 @@ class Tensors:
                 unfinished.add(read[len(read) - number])
                 continue
             number = read[0]
-            return [read[1 + column * number :][:number] for column in range(6)]
+            return [read[1 + column * number :][:number] for column in range(4)]
         return None
 
     def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
         """Append the number of tensors to *read*, then one column after the other."""
         step = Step()
-        everything, all_tensors, tensors = step.box(), step.box(), step.box()
-        are_tensors = map(operator.is_, map(type, everything), repeat(self._class))
+        all_tensors, tensors = step.box(), step.box()
         finished = map(operator.not_, map(unfinished.__contains__, map(identity, all_tensors)))
         step.read_into(
             read,
-            # The one audit event is raised before an object is held.
-            without_result(map(everything.extend, called(gc.get_objects))),
-            without_result(map(all_tensors.extend, (compress(everything, are_tensors),))),
+            self._filled(step, all_tensors),
             without_result(map(tensors.extend, (compress(all_tensors, finished),))),
             called(tensors.__len__),
             map(identity, tensors),
             map(self._device, tensors),
             map(self._packed, tensors),
             map(self._enum, tensors),
-            map(self._count, tensors),
-            map(str, map(self._shape, tensors)),
         )
 
+    def _filled(self, step: Step, box: "list[Any]") -> "Iterator[Any]":
+        """Fill the *box* with all tensors, and yield nothing."""
+        everything = step.box()
+        are_tensors = map(operator.is_, map(type, everything), repeat(self._class))
+        # The one audit event is raised before an object is held.
+        filled = chain(
+            map(everything.extend, called(gc.get_objects)), map(box.extend, (compress(everything, are_tensors),))
+        )
+        return without_result(filled)
 
-def as_list(shape: str) -> str:
-    """Return the text of a tuple of numbers as that of a list."""
-    return f"[{shape[1:-1].rstrip(',')}]"
+    def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]") -> int:
+        """Find the *shapes* of tensors to which no path was found, and return of how many there was no room for that.
+
+        TensorFlow lets other threads run while it returns a shape. So not all tensors may be held then, only one.
+        """
+        for _ in range(_PASSES):
+            chosen = set(items[:_REFERENCES])
+            if not chosen or not self._collector.room(MUCH):
+                break
+            del items[:_REFERENCES]
+            step = Step()
+            tensors = step.box()
+            are_chosen = map(chosen.__contains__, map(identity, tensors))
+            for reference in step.read(self._filled(step, tensors), map(ref, compress(tensors, are_chosen))):
+                tensor = reference()
+                if tensor is not None:
+                    shapes[identity(tensor)] = text_of(self._shape(tensor))
+                tensor = None
+        return len(items)
 
 
-def nothing(hidden: str) -> Look:
-    """Return a look that has found nothing, for the reason *hidden*."""
-    return Look([], [], [], [], [], hidden)
+def _size(extents: str, size: int) -> int:
+    """Return the bytes of a tensor whose elements have that *size*."""
+    for extent in extents[1:-1].split(", ") if len(extents) > 2 else ():
+        size *= int(extent)
+    return size
+
+
+def nothing(hidden: Optional[str] = None) -> Look:
+    """Return a look that has found nothing, for the reason *hidden* if there is one."""
+    return Look([], [], [], [], [], Found({}, {}, {}), hidden)

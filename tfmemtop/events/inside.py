@@ -264,7 +264,7 @@ class Unseen(Enum):
     ASYNCHRONOUS = "asynchronous"  # the script runs operations asynchronously: reading a tensor would wait for them
     REMOTE = "remote"  # tensors are on other machines: reading one would wait for them
     NOT_SHOWN = "not_shown"  # Python's garbage collector does not list the tensors
-    BUSY = "busy"  # the script's threads left no moment in which it would not have disturbed them
+    BUSY = "busy"  # to look at all of them would have held up the script
     FROZEN = "frozen"  # objects that the script has put aside with gc.freeze were left out
 
 
