@@ -266,7 +266,7 @@ class Agent:
         return False
 
     def _find_earlier(self) -> None:
-        found = earlier()
+        found = earlier(self._collector)
         self._census.found_earlier(found.variables)
         self._functions.found_earlier(found.trainers)
         for graph in found.graphs:

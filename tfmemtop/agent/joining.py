@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Any, NamedTuple, Optional
 
 from .census import METRICS, OPTIMIZER, VARIABLES
+from .collector import Collector
 from .objects import Step, called, identity, without_result
 
 _MARK = "_tfmemtop"
@@ -75,13 +76,13 @@ def agent_before() -> Any:
     return getattr(method, "__dict__", {}).get(_MARK)
 
 
-def earlier() -> Earlier:
+def earlier(collector: Collector) -> Earlier:
     """Find TensorFlow's and Keras's objects that were made before."""
     made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
     keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
     trainers = _classes(_TRAINERS)
     kinds_sought = made | graphs | sessions | keras | optimizers | metrics | trainers
-    step = Step()
+    step = Step(collector)
     everything = step.box()
     sought = map(kinds_sought.__contains__, map(identity, map(type, everything)))
     found = step.read(without_result(map(everything.extend, called(gc.get_objects))), compress(everything, sought))

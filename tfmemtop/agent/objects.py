@@ -16,6 +16,8 @@ import sys
 from itertools import chain, compress, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
+from .collector import MUCH, Collector, NoRoom
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -39,9 +41,15 @@ _PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 
 
 class Step:
-    """One step. Its parts are made first, and :meth:`read` runs them."""
+    """One step. Its parts are made first, and :meth:`read` runs them.
 
-    def __init__(self) -> None:
+    Both raise :class:`NoRoom` if the collector might run meanwhile.
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        if not collector.room(MUCH):
+            raise NoRoom
+        self._collector = collector
         self._boxes: list[list[Any]] = []
 
     def box(self) -> "list[Any]":
@@ -59,6 +67,8 @@ class Step:
     def read_into(self, found: "list[Any]", *parts: "Iterator[Any]") -> None:
         """Append what the *parts* yield to *found*, also if one of them fails."""
         release = map(list.clear, self._boxes)
+        if not self._collector.room():
+            raise NoRoom
         try:
             found.extend(chain(*parts, without_result(release)))
         except BaseException:
@@ -134,12 +144,11 @@ def globals_of(module: str) -> "Iterator[Any]":
     return attribute("__dict__", filter(None, map(dict.get, iter((sys.modules,)), repeat(module))))
 
 
-def frames(thread: int) -> "tuple[list[int], list[str]]":
+def frames(step: Step, thread: int) -> "tuple[list[int], list[str]]":
     """Return identity and description of the functions that run in *thread*, the outermost first.
 
     A frame's own attributes would raise audit events. So it is known by its ``repr``.
     """
-    step = Step()
     box = step.box()
     read = step.read(_filled(box, thread), map(identity, box), map(repr, box))[::-1]
     return read[len(read) // 2 :], read[: len(read) // 2]
@@ -154,9 +163,9 @@ def _filled(box: "list[Any]", thread: int) -> "Iterator[Any]":
     return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
 
 
-def threads() -> "list[int]":
+def threads(step: Step) -> "list[int]":
     """Return Python's threads by number."""
-    return Step().read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
+    return step.read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
 
 
 def length(step: Step, found: "Iterator[Any]", container: Container) -> int:

@@ -152,6 +152,7 @@ class Sampler:
         pause: Optional[float] = 0.0
         while os.getpid() == pid and pause is not None:
             stopping = self._stopping
+            collector.hurries = stopping or time.monotonic() < self._first_until
             pause = self._work(stopping) if stopping or collector.room() else _SOON_S
             if pause is not None:
                 self._wake.acquire(True, pause)

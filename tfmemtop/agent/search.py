@@ -17,7 +17,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from . import real_threads
-from .collector import MUCH, Collector
+from .collector import MUCH, ROOM, Collector, NoRoom
 from .objects import (
     CLASS,
     GONE,
@@ -57,6 +57,7 @@ _LARGE = 10_000  # values of a container, from which on it is searched after the
 _SOME = 8_000  # objects at one distance from the roots; further ones are searched after the others
 _LOOKED = 16  # objects between two reads of the clock
 _PATIENCE = 5
+_TRIES = 3
 _THREADS, _FRAMES, _MODULES = 64, 300, 5_000
 _KEY = 60  # characters
 _HELD = 32  # tensors
@@ -251,18 +252,19 @@ class Search:
 
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
-        if self._looks % _LOOKED == 0 and time.thread_time() > self._until:
+        if not self._wanted or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
             self._over = True
-        while not self._over and not self._collector.room(MUCH):
-            self._over = time.monotonic() > self._ends
-            real_threads.pause(0.001)
-        if self._over or not self._wanted:
-            self._over = True
-            return None
-        try:
-            return look(*arguments)
-        except GONE:
-            return None
+        for _ in range(_TRIES):
+            if self._over or not self._collector.wait(MUCH + ROOM, self._ends):
+                self._over = True
+                break
+            try:
+                return look(*arguments)
+            except NoRoom:
+                continue
+            except GONE:
+                break
+        return None
 
     def _look_into_module(self, name: str) -> None:
         main = name == "__main__"
@@ -270,10 +272,10 @@ class Search:
         self._look_into(self._node(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
 
     def _look_into_frames(self) -> None:
-        others = [each for each in threads() if each != real_threads.get_ident()]
+        others = [each for each in threads(Step(self._collector)) if each != real_threads.get_ident()]
         others.sort(key=lambda each: each != real_threads.main)
         for thread in others[:_THREADS]:
-            items, texts = frames(thread)
+            items, texts = frames(Step(self._collector), thread)
             for height in range(min(len(items), _FRAMES)):
                 # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
                 place, _, code = texts[height].rpartition(", code ")
@@ -296,21 +298,21 @@ class Search:
         """Read what *node* holds in *view*: note the tensors that are wanted, and have the rest searched later."""
         container = view.container
         if container is None:
-            step = Step()
+            step = Step(self._collector)
             one = single(step, self._held(step, node, view))
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
                 self._meet(node, view, -1, *one, f".{view.attribute}" if view is not _WRAPPED else "", 0)
             return
         if view is _CLASS_ATTRIBUTES and self._is_librarys_class(node):
             return
-        step = Step()
+        step = Step(self._collector)
         number = length(step, self._held(step, node, view), container)
         if number > (_MOST if container.keys is None else _MOST_KEYS):
             return
         if number > _LARGE and not late:
             self._late.append(node)
             return
-        step = Step()
+        step = Step(self._collector)
         read = values(step, self._held(step, node, view), container)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
@@ -339,7 +341,7 @@ class Search:
             chosen = bytearray(len(items))
             for at in wanted[first : first + _HELD]:
                 chosen[at] = True
-            step = Step()
+            step = Step(self._collector)
             read = facts(step, self._held(step, node, view), values, chosen, self._shape)
             self._shapes.update((item, text_of(shape)) for item, shape in read if item in self._wanted)
         return [at for at in wanted if items[at] in self._shapes]
@@ -356,17 +358,17 @@ class Search:
         outer, container = view.container, within.container
         if outer is None or container is None or (within.attribute and number > _INSTANCES):
             return False
-        step = Step()
+        step = Step(self._collector)
         numbers = lengths(step, self._held(step, node, view), outer, within.attribute, container)
         if sum(numbers) > _MOST:
             return False
-        step = Step()
+        step = Step(self._collector)
         values_of_each = flat(outer.values, within.attribute, container.values)
         items = identities(step, self._held(step, node, view), values_of_each)
         there = self._wanted_among(node, view, items, values_of_each)
         keys: list[Any] = []
         if container.keys is not None and there:
-            step, sought = Step(), set(there)
+            step, sought = Step(self._collector), set(there)
             of_each = flat(outer.values, within.attribute, container.keys)
             chosen = bytearray(at in sought for at in range(len(items)))
             keys = plain_keys(step, self._held(step, node, view), of_each, chosen)[::-1]
@@ -439,7 +441,7 @@ class Search:
         return attribute(view.attribute, found) if view.attribute else found
 
     def _is_librarys_class(self, node: int) -> bool:
-        step = Step()
+        step = Step(self._collector)
         return self._classes.is_librarys(plain(step, map(_module, self._found(step, node))))
 
     def _fields(self, kind: type, view: _View) -> "tuple[str, ...]":

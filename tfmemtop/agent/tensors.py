@@ -7,11 +7,12 @@ nothing is read from a device, and no reference is kept.
 
 import _operator as operator
 import gc
+import time
 from _weakref import ref
 from itertools import chain, compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from .collector import MUCH, Collector
+from .collector import MUCH, ROOM, Collector, NoRoom
 from .objects import Step, called, identity, without_result
 from .search import Found, Search, text_of
 
@@ -24,7 +25,7 @@ KIND = "tensors"
 _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers, such as one to a variable's own memory."""
 
-_TRIES = 5
+_PATIENCE_S = 1.0
 _PASSES, _REFERENCES = 4, 128
 """The most looks through all objects for tensors to which no path was found, and the most of these in one look."""
 
@@ -86,7 +87,7 @@ class Tensors:
             return nothing("remote")
         if self._asynchronous or getattr(context, "_default_is_async", False):
             return nothing("asynchronous")
-        columns = self._columns()
+        columns = self._columns(time.monotonic() + _PATIENCE_S)
         if columns is None:
             return nothing(BUSY)
         items, devices, packed, enums = columns
@@ -113,17 +114,21 @@ class Tensors:
                 look.sizes.append(_size(extents, dtype.size))
         return look
 
-    def _columns(self) -> "Optional[list[list[Any]]]":
-        """Return identity, device, whether packed, and type of all tensors, a column each; ``None`` if none can be had.
+    def _columns(self, until: float) -> "Optional[list[list[Any]]]":
+        """Return identity, device, whether packed, and type of all tensors, a column each.
+
+        ``None`` if there is no room for that *until* then.
 
         The device is read first. TensorFlow raises there if another thread is still making the tensor. A read of such a
         tensor's type would crash the process. So that tensor is left out in another try.
         """
         unfinished: set[int] = set()
-        for _ in range(_TRIES):
+        while self._collector.wait(MUCH + ROOM, until):
             read: list[Any] = []
             try:
                 self._read(read, unfinished)
+            except NoRoom:
+                continue
             except ValueError:
                 number = read[0]
                 unfinished.add(read[len(read) - number])
@@ -134,7 +139,7 @@ class Tensors:
 
     def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
         """Append the number of tensors to *read*, then one column after the other."""
-        step = Step()
+        step = Step(self._collector)
         all_tensors, tensors = step.box(), step.box()
         finished = map(operator.not_, map(unfinished.__contains__, map(identity, all_tensors)))
         step.read_into(
@@ -153,10 +158,9 @@ class Tensors:
         everything = step.box()
         are_tensors = map(operator.is_, map(type, everything), repeat(self._class))
         # The one audit event is raised before an object is held.
-        filled = chain(
-            map(everything.extend, called(gc.get_objects)), map(box.extend, (compress(everything, are_tensors),))
-        )
-        return without_result(filled)
+        filled = map(everything.extend, called(gc.get_objects))
+        chosen = map(box.extend, (compress(everything, are_tensors),))
+        return without_result(chain(filled, chosen, called(everything.clear)))
 
     def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]") -> int:
         """Find the *shapes* of tensors to which no path was found, and return of how many there was no room for that.
@@ -165,13 +169,17 @@ class Tensors:
         """
         for _ in range(_PASSES):
             chosen = set(items[:_REFERENCES])
-            if not chosen or not self._collector.room(MUCH):
+            if not chosen or not self._collector.wait(2 * MUCH, time.monotonic() + _PATIENCE_S):
                 break
             del items[:_REFERENCES]
-            step = Step()
+            step = Step(self._collector)
             tensors = step.box()
             are_chosen = map(chosen.__contains__, map(identity, tensors))
-            for reference in step.read(self._filled(step, tensors), map(ref, compress(tensors, are_chosen))):
+            try:
+                references = step.read(self._filled(step, tensors), map(ref, compress(tensors, are_chosen)))
+            except NoRoom:
+                return len(items) + len(chosen)
+            for reference in references:
                 tensor = reference()
                 if tensor is not None:
                     shapes[identity(tensor)] = text_of(self._shape(tensor))

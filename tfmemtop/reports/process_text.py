@@ -138,6 +138,9 @@ _UNSEEN = {
 }
 
 
+WITHOUT_LOCALS = "Local variables of running functions were not looked at. That takes Python 3.13 in the script."
+
+
 def unseen_tensors(census: Census) -> str:
     """Return why, or where, live tensors were not looked for; empty if they were looked for everywhere."""
     if census.hidden is None:
