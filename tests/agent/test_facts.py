@@ -37,7 +37,7 @@ SENT: dict[tuple[str, int], type[Enum]] = {
     ("_CannotBuild", 0): Unbuildable,
     ("NotReplayed", 0): Unreplayed,
     ("NoCopy", 0): Mapless,
-    ("Look", 1): Unseen,
+    ("nothing", 0): Unseen,
     ("_say_missing", 1): Windowless,
     ("server_begins", 0): Windowless,
     ("guarded", 0): HookPart,
@@ -53,6 +53,7 @@ ELSEWHERE = {
     "profiler_server",  # of Windowless, a default
     "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
+    *("busy", "frozen"),  # of Unseen, beside what was found
     "system",  # of Unbuildable, without an exception
 }
 """Values that are sent without one of those functions."""

@@ -1,7 +1,6 @@
 """A pool that runs out is reported while TensorFlow still tries; child processes see nothing of this."""
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,8 +62,6 @@ def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Sc
     put_down = monitor.wait_for(exhausted)
     where = monitor.of("waiting")[0]
     assert where["operation"] == "Empty" and where["code"].startswith("tf.raw_ops.Empty(")
-    known = (128 << 20, [128 << 20], "uint8") if sys.version_info >= (3, 13) else (None, None, None)
-    assert (where["requested"], where["shape"], where["dtype"]) == known
     assert not monitor.of("out_of_memory")
     pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
     assert sum(piece.size for piece in pieces if piece.in_use) == put_down["in_use"] >= 16 * MIB

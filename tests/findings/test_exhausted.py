@@ -238,15 +238,6 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
     assert "known only when TensorFlow gives up" in finding.said.figures
-    # The size by the operation's arguments is taken as the requested size, unless there was room for it.
-    known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
-    exactly = found(gpu(2 * GIB, OURS), written, known)[NoRoom].said
-    assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
-    fits = msgspec.structs.replace(known, requested=80 * MIB, shape=[20 * MIB])
-    fragmented = found(gpu(2 * GIB, OURS), written, fits)[NoRoom].said
-    assert "asked for 80.0 MiB. The pool is fragmented: 100.0 MiB of it were free" in fragmented.headline
-    small = msgspec.structs.replace(known, requested=MIB)
-    assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
     assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
     # If no limit was set, more than one reason is possible.

@@ -1,6 +1,7 @@
 """Puts the agent's parts together: gives each part what it needs, and starts it when its time has come."""
 
 import atexit
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -9,10 +10,10 @@ from . import real_threads
 from .apply_settings import Settings, Settled, parse_settings
 from .census import Census
 from .chunk_copies import ChunkCopies
+from .collector import Collector
 from .device_init import Making
 from .devices import uses_cpu_pool
 from .functions import Functions
-from .gc_guard import Collector
 from .import_watch import Awaited, ImportWatch
 from .joining import earlier, remember
 from .link import Link
@@ -63,6 +64,8 @@ class Agent:
         self._holders_interval = 60.0
         self._settings = Settings()
         self._collector = Collector()
+        self.collects = False
+        """Whether the collector is off for as long as the agent is brought into a process that runs already."""
         self._census = Census(self.messenger, self._collector)
         self._functions = Functions(self.messenger)
         self._making = Making(self.messenger)
@@ -94,7 +97,8 @@ class Agent:
 
     def _start_over(self) -> None:
         """Begin anew in a forked child, which needs a connection of its own and lacks the parent's thread."""
-        self._collector.on()
+        if self.collects:
+            gc.enable()
         self.messenger.start_over()
         self._sampler = None
         if self._context is not None:
@@ -221,11 +225,6 @@ class Agent:
     def _want_tensors(self) -> None:
         self._census.want(tensors=True)
 
-    @property
-    def collector(self) -> Collector:
-        """The guard that keeps Python's collector out of the agent's thread. A forked child turns the collector on."""
-        return self._collector
-
     def join(self) -> None:
         """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
         guarded = self.messenger.guarded
@@ -267,20 +266,16 @@ class Agent:
         return False
 
     def _find_earlier(self) -> None:
-        self._collector.off(much=True)
-        try:
-            found = earlier()
-            self._census.found_earlier(found.variables)
-            self._functions.found_earlier(found.trainers)
-            for graph in found.graphs:
-                self._lines.graph_made(graph)
-            for session in found.sessions:
-                self._lines.graph_made(session._graph)
-                if not session._target:
-                    self._census.session_made(session)
-                    self._sessions = True
-        finally:
-            self._collector.on()
+        found = earlier(self._collector)
+        self._census.found_earlier(found.variables)
+        self._functions.found_earlier(found.trainers)
+        for graph in found.graphs:
+            self._lines.graph_made(graph)
+        for session in found.sessions:
+            self._lines.graph_made(session._graph)
+            if not session._target:
+                self._census.session_made(session)
+                self._sessions = True
 
     def _meet_devices(self) -> None:
         """Start to read the devices that exist already."""
