@@ -16,6 +16,7 @@ from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
 from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import whole
 
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
@@ -205,8 +206,6 @@ class _Build:
         """Whether the library that was built has been deleted or changed since."""
         if self.outcome is None or self.outcome.state is not ProbeState.BUILT:
             return False
-        from tfmemtop.probe.cache import whole  # here, since it loads OpenSSL, and most runs need it never
-
         return not whole(Path(self.outcome.built.path), self.outcome.built.digest)
 
     def let_go(self) -> None:

@@ -4,6 +4,7 @@ Both files are beside the recordings. Their names are made from the text that
 :func:`tfmemtop.notebooks.origin.shared_by_starts` returns for the kernel; here, *kernel* is that text.
 """
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -86,7 +87,5 @@ def forget_old() -> None:
 
 
 def _place(kernel: str, ending: str) -> Path:
-    import hashlib  # here, since it loads OpenSSL, and only sessions of a kernel need it
-
     name = hashlib.sha256(os.fsencode(kernel)).hexdigest()[:16]
     return output_folder() / f"{name}{ending}"
