@@ -83,9 +83,6 @@ _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
 The engine may not end, because another screen may still be connected to it.
 """
 
-_STARTS_EARLY_S = 10.0
-"""Seconds by which a kernel's next start may come before its end: VS Code starts it first, and then ends the other."""
-
 _OF_ONCE = ("once", "json", "loop")
 _NEED_COMMAND = (
     *("growth", "memory_limit", "allocator", "gpus", "cpu_pool", "xla_report", "no_probe"),
@@ -267,15 +264,14 @@ def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     return code
 
 
-def successor(session: str, ended: float) -> str | None:
-    """Return the name of the session that is the newest start of the same kernel; ``None`` if none goes on.
+def successor(session: str) -> str | None:
+    """Return the name of the session that is the newest start of the same kernel after *session*.
 
-    *session* is the name of an earlier start, which ended at *ended*, in seconds since the epoch. A session that began
-    long before that is the kernel of another notebook: two notebooks of VS Code can count as one kernel.
+    Return ``None`` if no such session goes on.
     """
     later = after(session)
     ours = reversed(_sessions()) if later else ()
-    return next((one.id for one in ours if one.id in later and one.started > ended - _STARTS_EARLY_S), None)
+    return next((one.id for one in ours if one.id in later), None)
 
 
 def _going(name: str) -> Launched | None:

@@ -1,7 +1,7 @@
 """Files that all starts of one Jupyter kernel share: their sessions, and the settings chosen for the next start.
 
-Both files are beside the recordings. Their names are made from the text that
-:func:`tfmemtop.notebooks.origin.shared_by_starts` returns for the kernel; here, *kernel* is that text.
+Both files are beside the recordings. Their names are made from the text that is the same for all starts of a kernel
+(``shared`` of :class:`tfmemtop.engine.process.launch.Kernel`); here, *kernel* is that text.
 """
 
 import hashlib
