@@ -22,9 +22,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
+from setproctitle import setproctitle
+
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.process.daemon import detach, rename
+from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.keeping import farewell
 from tfmemtop.engine.process.kept_output import KeptOutput
 from tfmemtop.engine.process.newest import Newest
@@ -137,7 +139,7 @@ def _keep(engine: int, terminal: PseudoTerminal, line: socket.socket) -> NoRetur
         with suppress(OSError):  # some real-time signals belong to the C library
             signal.signal(number, signal.SIG_IGN)
     detach(os.devnull)
-    rename(KEEPER)
+    setproctitle(KEEPER)
     # From now on only the script and the engine hold the terminal's other end, so that a hang-up can be detected.
     os.close(terminal.slave)
     keeping = _Keeping(terminal.master, line)
