@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.environment import INJECT, dumps_folder, hook_variables, mark, xla_folder
+from tfmemtop.engine.process.environment import INJECT, data_folder, hook_variables, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
-from tfmemtop.engine.sources.dump_watch import Dumps
 from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
@@ -66,7 +65,6 @@ class Watch:
         readings: Readings,
         probes: Probes,
         replays: Replays,
-        dumps: Dumps,
         chunks: ChunkMaps,
         windows: WindowReader,
         finding_windows: FindingWindows,
@@ -90,7 +88,6 @@ class Watch:
         self._stream = stream
         self._probes = probes
         self.replays = replays
-        self._dumps = dumps
         self._chunks = chunks
         self._windows = windows
         self._finding_windows = finding_windows
@@ -111,7 +108,6 @@ class Watch:
         self._probes.begin()
         self.replays.begin()
         self.maps.begin()
-        self._dumps.begin()
         self._chunks.begin()
         self._windows.begin()
         self._finding_windows.begin()
@@ -127,7 +123,7 @@ class Watch:
         if not self._guest:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
         _close(self._outside.close, self.replays.close)
-        _close(self._probes.close, self._dumps.close, self._chunks.close)
+        _close(self._probes.close, self._chunks.close)
         _close(self._windows.close, self._finding_windows.close, self._xla_reports.close)
         _close(self.readings.close, self.hooks.close)
         if self._terminal_reads is not None:
@@ -239,15 +235,14 @@ def open_watch(
     belong to the script. The *exporter* receives the stream too. A *guest* runs in another part's process, such as a
     screen's, and no child of that process belongs to the script.
     """
-    dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
-    chunks = ChunkMaps(stream, dumps_in)
+    data, marked = data_folder(folder.hook_socket), mark(folder.hook_socket)
+    chunks = ChunkMaps(stream, data)
 
     def take_file(put_down: PutDown) -> None:
         (windows if isinstance(put_down, Window) else chunks).take(put_down)
 
     hooks = Hooks(stream, folder.hooks, take_file)
-    windows = WindowReader(stream, hooks, dumps_in)
-    dumps = Dumps(stream, hooks, dumps_in)
+    windows = WindowReader(stream, hooks, data)
     probes = Probes(stream, hooks, enabled=launch.probe)
     replays = Replays(stream)
 
@@ -258,9 +253,9 @@ def open_watch(
     root = _NO_PROCESS if guest else os.getpid()
     readings = Readings(stream, hooks, Host(root, INJECT, marked, kernel, helper), ours, nvml)
     telling = hook_variables(launch, folder.hook_socket)
-    outside = WhenAsked(stream, dumps_in, chunks.take, launch.interval_s, telling)
+    outside = WhenAsked(stream, data, chunks.take, launch.interval_s, telling)
     xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
-    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
+    drains = [hooks.drain, chunks.drain, windows.drain, xla_reports.drain]
     if pump is not None:
         drains.insert(0, pump.drain)
     runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
@@ -272,7 +267,6 @@ def open_watch(
         readings=readings,
         probes=probes,
         replays=replays,
-        dumps=dumps,
         chunks=chunks,
         windows=windows,
         finding_windows=FindingWindows(stream, hooks),
