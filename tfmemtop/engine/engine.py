@@ -23,7 +23,7 @@ from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.watch import open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import (
     Attach,
     CensusNow,
@@ -94,7 +94,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._output = OutputPump(stream, terminal, keeper) if terminal and keeper else None
         maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
-        self.watch = open_watch(
+        self.watch = Watch(
             stream,
             launch,
             folder,

@@ -18,7 +18,7 @@ from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
-from tfmemtop.engine.watch import open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer
 
@@ -98,7 +98,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
         maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
-        async with open_watch(
+        async with Watch(
             stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid, exporter=exporter
         ) as watch:
             run = await watch.prepare(launch.argv, launch.settings)

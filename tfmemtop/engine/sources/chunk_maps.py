@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tfmemtop.engine.sources.hook_files import read_beginning
 from tfmemtop.engine.sources.memory_maps import Piece, condense
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, PutDown
 from tfmemtop.events.damage import Damaged, damage_of
@@ -28,7 +29,7 @@ _FAILURES = 20
 _Key = tuple[int, str, MapMoment]
 
 
-class ChunkMaps:
+class ChunkMaps(Source):
     """Reads the copies in *folder* in a thread of its own, and publishes the maps that are requested of them."""
 
     def __init__(self, stream: Stream, folder: Path) -> None:

@@ -13,6 +13,7 @@ from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import is_alive
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
 from tfmemtop.probe.built import Built
@@ -24,7 +25,7 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 """The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
 
-class Probes:
+class Probes(Source):
     """Gives every hooked process the library for its own TensorFlow. Create it in the running event loop."""
 
     def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
