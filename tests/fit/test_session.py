@@ -5,8 +5,8 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.experiments.fit.not_sought import NotSought
-from tfmemtop.experiments.fit.plan import Plan, make_plan, not_sought, parse_goal
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
+from tfmemtop.experiments.fit.plan import Plan, impossible_search_text, make_plan, parse_goal
 from tfmemtop.experiments.fit.session import Phase, SessionFit
 from tfmemtop.experiments.fit.text import goal_text, outcome, progress, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
@@ -192,9 +192,9 @@ def test_a_plan_keeps_what_the_user_has_chosen() -> None:
     cpu = make_plan(["x"], Settings(memory_limit=GIB), has_gpus=False, host_memory=GIB * 8, goal=Goal(1.0), tries=1)
     assert cpu.settings_of(None) == Settings(cpu_pool=8 * GIB) and cpu.kind == "CPU"
     assert cpu.settings_of(2 * GIB) == Settings(cpu_pool=2 * GIB)
-    with pytest.raises(NotSought) as refused:
+    with pytest.raises(ImpossibleSearch) as refused:
         plan(settings=Settings(allocator="cuda_malloc_async"))
-    assert not_sought(refused.value).startswith("fit needs the allocator bfc")
+    assert impossible_search_text(refused.value).startswith("fit needs the allocator bfc")
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_the_goal_is_read_as_it_is_written(text: str, goal: Goal, tries: int) ->
 
 @pytest.mark.parametrize("text", ["soon", "30", "0 s", "0.5 steps", "25 h", "60 tries", "0 tries", "-5 s"])
 def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
-    with pytest.raises(NotSought) as refused:
+    with pytest.raises(ImpossibleSearch) as refused:
         parse_goal(text)
-    assert text in not_sought(refused.value) and "give" in not_sought(refused.value)
+    assert text in impossible_search_text(refused.value) and "give" in impossible_search_text(refused.value)
 
 
 def test_the_goal_is_said_back() -> None:

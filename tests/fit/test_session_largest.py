@@ -5,9 +5,9 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import Prediction, Wanted
-from tfmemtop.experiments.fit.not_sought import NotSought
-from tfmemtop.experiments.fit.plan import Sought, make_plan, not_sought, parse_sought
+from tfmemtop.experiments.fit.plan import Sought, impossible_search_text, make_plan, parse_sought
 from tfmemtop.experiments.fit.session import Phase
 from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.experiments.fit.watch import Goal
@@ -81,9 +81,12 @@ def test_what_is_typed() -> None:
     assert parse_sought("batch=1..4096, 5 steps") == Sought(Goal(steps=5), 8, BATCH)
     assert parse_sought("30 s, 4 tries") == Sought(Goal(30.0), 4)
     for text in ("batch=1..", "a=1..2, b=1..2"):
-        with pytest.raises(NotSought) as refused:
+        with pytest.raises(ImpossibleSearch) as refused:
             parse_sought(text)
-        assert not_sought(refused.value) == f"{text}: give one name and a range of whole numbers, such as batch=1..4096"
+        assert (
+            impossible_search_text(refused.value)
+            == f"{text}: give one name and a range of whole numbers, such as batch=1..4096"
+        )
 
 
 def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:

@@ -11,7 +11,7 @@ from tfmemtop.events import Replayed, SettingReplayed, Trace, recording
 from tfmemtop.events import replayed as rp
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.experiments.whatif.expected import Expectations, answered
-from tfmemtop.experiments.whatif.expecting import largest, main
+from tfmemtop.experiments.whatif.expected_worker import largest, main
 from tfmemtop.experiments.whatif.scaled import Scaling, Valued, sizes
 from tfmemtop.units import MIB
 
