@@ -14,7 +14,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.watch import Watch, open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
 from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import TooMuch
@@ -59,7 +59,7 @@ class Watched:
         self.session = open_session()
         environment = dict(os.environ) | {"WHO": "the user"}
         launch = Launch(argv=["sh"], cwd=str(folder), environment=environment)
-        self.watch: Watch = open_watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
+        self.watch: Watch = Watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
 
 
 @pytest_asyncio.fixture

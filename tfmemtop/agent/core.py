@@ -12,12 +12,10 @@ from .census import Census
 from .chunk_copies import ChunkCopies
 from .collector import Collector
 from .device_init import Making
-from .devices import uses_cpu_pool
 from .functions import Functions
 from .import_watch import Awaited, ImportWatch
 from .joining import earlier, remember
 from .link import Link
-from .memory_dumps import ask_for_dumps
 from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
 from .patches import patch, patch_functions, patch_graphs, patch_reference_variables, patch_session, patch_variables
@@ -25,7 +23,7 @@ from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
 from .requests import options_of, requested_earlier
 from .sampler import Sampler
-from .wait_watch import WaitWatch, watched
+from .wait_watch import WaitWatch
 from .windows import Windows
 from .xla_reports import own_folder
 
@@ -124,7 +122,7 @@ class Agent:
         self.messenger.guarded("environment:TFMEMTOP_SETTINGS", self._read_settings)
         if not self._joined:
             self.messenger.guarded("xla", self._name_xlas_folder)
-        self._folder = told.get("TFMEMTOP_DUMPS")
+        self._folder = told.get("TFMEMTOP_DATA")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
         self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
 
@@ -168,8 +166,6 @@ class Agent:
         """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""
         sampler = self._started_sampler()
         if sampler is not None:
-            if options is None or options.visible_device_list or uses_cpu_pool():
-                self._dump_where_unwatched()
             sampler.devices_changed(options, settled)
 
     def _session_made(self, growth: Optional[bool]) -> None:
@@ -179,7 +175,6 @@ class Agent:
         self._sessions = True
         sampler = self._started_sampler()
         if sampler is not None:
-            self._dump_where_unwatched()
             sampler.session_made(growth)
 
     def _started_sampler(self) -> Optional[Sampler]:
@@ -194,7 +189,7 @@ class Agent:
         copies = ChunkCopies(messenger, self._folder)
         pools = Pools(messenger, collector, copies, self._in_place)
         windows = self._windows
-        waits = WaitWatch(messenger, copies, self._ask_for_dumps, self._want_tensors, windows.waits)
+        waits = WaitWatch(messenger, copies, self._want_tensors, windows.waits)
         return Sampler(
             messenger,
             collector,
@@ -207,20 +202,6 @@ class Agent:
             windows,
             self._lines,
         )
-
-    def _dump_where_unwatched(self) -> None:
-        """Have TensorFlow write down pools that run out, if the agent cannot see that itself.
-
-        This is called when there are pools. If it turns out later that they cannot be watched after all, the sampler
-        requests the dumps.
-        """
-        tensorflow = self.messenger.tensorflow
-        if not self._in_place or tensorflow is None or not watched(tensorflow.version):
-            self.messenger.guarded("dumps", self._ask_for_dumps)
-
-    def _ask_for_dumps(self) -> None:
-        if not self._joined:  # else programs that the script starts would see the variable
-            ask_for_dumps(self._folder, self.messenger.pid)
 
     def _want_tensors(self) -> None:
         self._census.want(tensors=True)

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from . import real_threads, stall_location
+from . import real_threads
 from .census import Census
 from .collector import MUCH, Collector
 from .devices import Device, gpu_uuid, local_devices
@@ -193,8 +193,6 @@ class Sampler:
             self._windows.ask(message.get("finding") is True)
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
-        elif message["do"] == "where":
-            stall_location.tell(self._messenger)
         else:
             self._pools.obey(message)
 

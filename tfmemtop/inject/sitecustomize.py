@@ -298,11 +298,6 @@ def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
     return True
 
 
-if _HOOKED:
-    # The agent of a parent process has set this variable for TensorFlow alone.
-    _dumps = os.environ.get("TFMEMTOP_DUMPS")
-    if _dumps and os.environ.get("TF_BFC_MEMORY_DUMP", "").startswith(_dumps):
-        del os.environ["TF_BFC_MEMORY_DUMP"]
 if _HOOKED or _JOINED:
     from _frozen_importlib_external import SourceFileLoader as _SourceFileLoader
 

@@ -13,7 +13,7 @@ from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
-"""TensorFlow tries for 10 s before it raises an error. Its dumps and lines of this time belong to the failure."""
+"""TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
 _HOLDERS = 3  # the number of holders shown
 _UNTOLD = 0.5  # the share of memory in use without a name above which a window shows too little
@@ -231,7 +231,7 @@ def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
 
 
 def _only(hooked: Hooked, failed: float) -> str | None:
-    """Return the only pool that can have failed: the one of which TensorFlow wrote a dump, or the only pool."""
+    """Return the only pool that can have failed: the one that was copied as it ran out, or the only pool."""
     written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
     known = written or [device for device in hooked.allocators if not is_pinned(device)]
     return known[0] if len(known) == 1 else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfmemtop.experiments.session.earlier import run_in
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.notebooks.origin import starts_are_told_apart
+from tfmemtop.notebooks.origin import is_recognised_again
 from tfmemtop.notebooks.server import Server
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
@@ -22,8 +22,7 @@ def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, gly
 
     Without a server, the dialog explains what the user must do.
     """
-    apart = starts_are_told_apart(connection)
-    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN], apart=apart)]
+    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])] if is_recognised_again(connection) else []
     options = [Option("stay", value=False, description=STAYS, key="n")]
     if server is None:
         text.append(NO_SERVER)
@@ -38,25 +37,19 @@ NO_SERVER = (
     "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the notebook is "
     "open: Kernel, Restart Kernel; in VS Code: Restart."
 )
-_CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
-_CHOSEN_OF_A_WINDOW = "It holds for each kernel that this window of VS Code starts from now on in the same folder."
+CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+NOT_RECOGNISED = (
+    "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
+    "Set it for the kernelspec: tfmemtop kernel install --help."
+)
 RESTARTING = "Jupyter restarts the kernel"
 NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
 NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
 
 
-def effective_from(*, apart: bool) -> str:
-    """Return from when on a setting holds.
-
-    *apart* if the start of another notebook's kernel can never be taken for a start of this one.
-    """
-    return _CHOSEN if apart else _CHOSEN_OF_A_WINDOW
-
-
-def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
-    """Return which settings the kernel's next start has; *apart* as in :func:`effective_from`."""
-    holds = "That holds from its next restart, no matter who restarts it." if apart else _CHOSEN_OF_A_WINDOW
-    return f"Its next start: {' · '.join(settings)}. {holds}"
+def hold_from_restart(settings: Sequence[str]) -> str:
+    """Return which settings the kernel's next start has."""
+    return f"Its next start: {' · '.join(settings)}. That holds from its next restart, no matter who restarts it."
 
 
 def asks(address: str) -> str:
@@ -77,7 +70,7 @@ def server_ends(kernels: int) -> str:
 
 _LOOK_S = 1.0
 
-Successor = Callable[[str, float], str | None]
+Successor = Callable[[str], str | None]
 RecordingOf = Callable[[str], Path | None]
 """The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
 
@@ -100,7 +93,7 @@ class KernelActions(ScreenApp):
             run, session = state.run, state.session
             if run is None or session is None or run.kernel is None or run.ended is None:
                 return
-            found = await asyncio.to_thread(successor, session.id, session.started + run.ended)
+            found = await asyncio.to_thread(successor, session.id)
             if found is not None:
                 self.exit(ScreenOutcome(0, follow=found))
 

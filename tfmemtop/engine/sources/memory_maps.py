@@ -1,16 +1,11 @@
-"""Reads the dump that TensorFlow writes when a pool runs out of memory, and makes the map of a pool from its chunks.
-
-The dump is a ``tensorflow.MemoryDump``. It is decoded without TensorFlow and protobuf: the part of protobuf's wire
-format that this message uses is implemented here.
-"""
+"""Makes the map of a pool from its chunks. Pure."""
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import NamedTuple
 
-from tfmemtop.events import Bin, Chunk, Damage, MapMoment, MemoryMap, Region
-from tfmemtop.events.damage import Damaged
+from tfmemtop.events import Bin, Chunk, MapMoment, MemoryMap, Region
 
 CELLS = 2048
 REGIONS = 512
@@ -18,35 +13,15 @@ BIGGEST = 20
 
 _SMALLEST = 256  # bytes of a chunk
 _LAST_BIN = 20
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Piece(NamedTuple):
-    """A chunk as the dump describes it. Addresses and sizes are in bytes."""
+    """A chunk. Addresses and sizes are in bytes."""
 
     address: int
     size: int
     requested: int
     in_use: bool
-
-
-def read_dump(data: bytes) -> tuple[str, list[Piece]]:
-    """Return the allocator's name and its chunks, in the order of their addresses.
-
-    Raises:
-        Damaged: *data* is not a complete dump.
-    """
-    name = ""
-    pieces = []
-    for field, value in _fields(data):
-        if field == 1 and isinstance(value, bytes):
-            name = value.decode(errors="replace")
-        elif field == 3 and isinstance(value, bytes):
-            parts = {number: part for number, part in _fields(value) if isinstance(part, int)}
-            pieces.append(Piece(parts.get(1, 0), parts.get(2, 0), parts.get(3, 0), bool(parts.get(8, 0))))
-    if not name or not pieces or any(piece.size <= 0 for piece in pieces):
-        raise Damaged(Damage.CUT_SHORT)
-    return name, pieces
 
 
 def condense(
@@ -55,7 +30,7 @@ def condense(
     pieces: list[Piece],
     starts: Collection[int],
     *,
-    moment: MapMoment = MapMoment.OUT_OF_MEMORY,
+    moment: MapMoment = MapMoment.LIVE,
     only: int | None = None,
     cost_us: int | None = None,
     pace_s: float | None = None,
@@ -124,39 +99,6 @@ def _sizes(used: list[Piece]) -> list[int]:
 def _biggest(used: list[Piece]) -> list[Chunk]:
     found = heapq.nlargest(BIGGEST, used, key=lambda piece: piece.size)
     return [Chunk(piece.address, piece.size, piece.requested) for piece in found]
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == _VARINT:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-            continue
-        if kind == _BYTES:
-            length, at = _varint(data, at)
-        elif kind in (_FIXED32, _FIXED64):
-            length = 4 if kind == _FIXED32 else 8
-        else:
-            raise Damaged(Damage.OTHER_FORM)
-        if at + length > len(data):
-            raise Damaged(Damage.CUT_SHORT)
-        yield key >> 3, data[at : at + length]
-        at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise Damaged(Damage.CUT_SHORT)
 
 
 def _regions(pieces: list[Piece], starts: frozenset[int]) -> list[list[Piece]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
-from tfmemtop.engine.sources.dump_format import Piece, condense, read_dump
+from tfmemtop.engine.sources.memory_maps import Piece, condense
 from tfmemtop.events import (
     Allocator,
     Input,
@@ -31,11 +31,10 @@ Script = Callable[[str], str]
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 EXHAUSTING = """
-import os
 import tensorflow as tf
 pieces = [tf.zeros([(1 + number % 7) << 12]) for number in range(300)]
 del pieces[::3]
-print(os.environ.get("TF_BFC_MEMORY_DUMP"), flush=True)
+print("made", flush=True)
 input()
 tf.zeros([1 << 26])
 """
@@ -43,75 +42,46 @@ tf.zeros([1 << 26])
 
 async def test_the_map_comes_before_the_error(engines: Engines, script: Script, library: Path) -> None:
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL})
-    await screen.until_shown("None")  # the script does not see the variable that we set
+    await screen.until_shown("made")
     probe = await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
     await screen.client.send(MapWanted(pid=probe.pid, device="CPU:0", pace_s=0.1))
     await screen.until(MemoryMap, lambda found: found.chunks_in_use >= 200)
     await screen.client.send(Input(text="\n"))
-    dumped = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
+    copied = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
     where = await screen.until(Waiting)
     assert (where.operation, Path(where.file).name, where.code) == ("Fill", "train.py", "tf.zeros([1 << 26])")
     assert not screen.all(OutOfMemory)
     # While TensorFlow waits, nothing changes.
-    live = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.LIVE and found.t > dumped.t)
+    live = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.LIVE and found.t > copied.t)
 
     # The map that we read from TensorFlow's structures and the library's map agree in every part.
     def parts(found: MemoryMap) -> list[object]:
         return [found.pid, found.device, found.pool, found.in_use, found.chunks, found.chunks_in_use, found.bins]
 
-    assert parts(dumped) == parts(live)
-    assert (dumped.regions, dumped.cells, dumped.sizes) == (live.regions, live.cells, live.sizes)
-    assert (dumped.largest_free, dumped.fragmentation) == (live.largest_free, live.fragmentation)
-    assert [chunk.size for chunk in dumped.biggest] == [chunk.size for chunk in live.biggest]
+    assert parts(copied) == parts(live)
+    assert (copied.regions, copied.cells, copied.sizes) == (live.regions, live.cells, live.sizes)
+    assert (copied.largest_free, copied.fragmentation) == (live.largest_free, live.fragmentation)
+    assert [chunk.size for chunk in copied.biggest] == [chunk.size for chunk in live.biggest]
     error = await screen.until(OutOfMemory)
-    assert error.t - dumped.t > 5
+    assert error.t - copied.t > 5
     engine = own_sessions()[0]
-    folder = Path(engine.socket).parent / "dumps"
+    folder = Path(engine.socket).parent / "data"
     late = await engines.look(engine.socket)
-    assert (await late.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)).pool == dumped.pool
+    assert (await late.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)).pool == copied.pool
     await screen.client.send(Stop(quit=True))
     await ended(engine.pid)
     assert not folder.exists()
 
 
-async def test_dumps_the_user_wants_elsewhere_go_there(engines: Engines, script: Script, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    mine = str(tmp_path / "mine" / "dump")
-    screen = await engines.run(
-        sys.executable, script(EXHAUSTING), environment={**os.environ, **POOL, "TF_BFC_MEMORY_DUMP": mine}
-    )
-    await screen.until_shown(mine)
-    await screen.client.send(Input(text="\n"))
-    told = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
-    await screen.until(OutOfMemory)
-    name, pieces = read_dump(next((tmp_path / "mine").iterdir()).read_bytes())
-    assert name == "bfc_cpu_allocator_for_gpu" and len(pieces) > 200
-    # The map copied out of the pool is the same as the map that TensorFlow writes.
-    written = condense(told.pid, told.device, pieces, {region.address for region in told.regions})
-    for part in ("pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions", "cells", "bins", "sizes"):
-        assert getattr(written, part) == getattr(told, part), part
-
-
-async def test_where_nobody_may_look_tensorflow_writes_the_map_itself(engines: Engines, script: Script) -> None:
+async def test_where_nobody_may_look_the_failure_has_no_map(engines: Engines, script: Script) -> None:
     environment = {**os.environ, **POOL}
     screen = await engines.run(sys.executable, script(EXHAUSTING), environment=environment, probe=False)
-    await screen.until_shown("None")
     probe = await screen.until(Probe)
     assert probe.state is ProbeState.UNAVAILABLE and "--no-probe" in probe_text(probe)
     assert (await screen.until(Allocator)).pool is None
     await screen.client.send(Input(text="\n"))
-    dumped = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
-    assert dumped.device == "CPU:0" and dumped.chunks_in_use >= 200 and dumped.cells
-    assert (await screen.until(Waiting)).operation == "Fill"
-
-
-@given(st.binary(max_size=200))
-def test_what_is_no_dump_is_refused(data: bytes) -> None:
-    try:
-        _, pieces = read_dump(data)
-    except ValueError:
-        return
-    assert all(piece.size > 0 for piece in pieces)
+    failed = await screen.until(OutOfMemory)
+    assert not screen.all(MemoryMap) and failed.device in (None, "CPU:0")
 
 
 @given(
