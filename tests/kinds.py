@@ -19,7 +19,7 @@ FIXTURES = frozenset({"engines", "home", "jupyter", "locales", "monitored", "slu
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
 """The audit events that Python raises when a program is started."""
 
-IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
+IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/tools/corpus/")
 
 ANY_COST = ("tensorflow", "gpu", "gpus2")
 """With these markers a test may do everything. With ``programs`` it may also show screens."""

@@ -10,7 +10,7 @@ from tests.starting import Start, ended
 
 ANSWER_S = 15.0
 """The longest wait for the answer to a key, in seconds. It leaves room for a busy machine: the aim is 0.2 s
-(``python -m tests.bench keys``)."""
+(``python -m tests.tools.bench keys``)."""
 
 _ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bench.day import session
-from tests.bench.recording import write
+from tests.tools.bench.day import session
+from tests.tools.bench.recording import write
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events.recording import Recording, read
