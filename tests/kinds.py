@@ -3,7 +3,7 @@
 A test without the marker that it needs fails.
 
 A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. A program that is
-started once for several tests is noticed only in the first of them. So ``.ci/run`` runs the ``quick`` tests separately.
+started once for several tests is noticed only in the first of them: ``-m quick`` finds those of the others.
 """
 
 import functools

@@ -132,7 +132,7 @@ def test_a_killed_recorder_leaves_a_recording_that_reads(tmp_path: Path) -> None
     path = tmp_path / "run.jsonl"
     running = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", "cat"], stdin=subprocess.PIPE)
     assert running.stdin
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not (path.exists() and b'"process_readings"' in path.read_bytes()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -168,7 +168,7 @@ def test_a_recorder_that_is_killed_leaves_what_happened_up_to_then(tmp_path: Pat
     path = tmp_path / "run.jsonl.gz"
     command = [PROGRAM, "record", "-o", str(path), "--", "sh", "-c", "read line"]
     recorder = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     try:
         # The readings of the first three seconds are in the file while it is still being written.
         while not path.exists() or path.stat().st_size == 0 or read(path).duration() < 3:

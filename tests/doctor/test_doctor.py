@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,9 +43,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
 def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    begun = time.monotonic()
     done = doctor("--", sys.executable, str(script))
-    assert time.monotonic() - begun < 20
     found = rows(done)
     assert [*found] == NAMES
     assert found["hook"][0] == "ok" and sys.executable in found["hook"][1]
