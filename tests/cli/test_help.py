@@ -118,7 +118,7 @@ BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable, 
 """Values of which the page shows only a few, because there are many."""
 
 LISTED_ONCE = {one.value for one in Damage}
-"""Values that occur in several events. A section of the page lists them, see tests/findings/test_damage.py."""
+"""Values that occur in several events. A section of the page lists them, see tests/findings/test_notices.py."""
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -5,10 +5,11 @@ import pytest
 
 from tests.cluster.exporters import GIB
 from tfmemtop.cluster.answers import Labels, Series
-from tfmemtop.cluster.judge import Kind, Overview, overview
-from tfmemtop.cluster.overview import GONE_S, Cluster, Silence
+from tfmemtop.cluster.judge import Judged, Kind, Overview, overview
+from tfmemtop.cluster.overview import GONE_S, Cluster, ClusterRow, Silence
 from tfmemtop.cluster.queries import STARTING_S, Lane
 from tfmemtop.cluster.text import at_length, in_short, remark
+from tfmemtop.ui.panels.cluster_rows import matching
 
 MIB = 2**20
 
@@ -252,3 +253,30 @@ def test_a_label_without_end_is_cut() -> None:
     made = Cluster()
     made.take(Lane.FIGURES, [figure("tfmemtop_in_use_high_bytes", 1, host="x" * 10_000)], 1)
     assert all(len(text) < 200 for text in msgspec.structs.astuple(made.rows()[0]) if isinstance(text, str))
+
+
+# The rows of the cluster's table: which of them a filter keeps.
+
+
+ROWS = (
+    Judged(ClusterRow("n1:9", "Node1", "GPU-1", job="Train", rank="Worker-1", user="Ada")),
+    Judged(ClusterRow("n2:9", "Node2", "GPU-2", job="Training", rank="Worker-12", user="Grace")),
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hosts"),
+    [
+        ("job:Train", ["Node1"]),
+        ("job:train", ["Node1"]),
+        ("JOB:TRAIN", ["Node1"]),
+        ("rank:worker-1", ["Node1"]),
+        ("rank:Worker-12", ["Node2"]),
+        ("rank:worker", []),
+        ("user:GRACE", ["Node2"]),
+        ("TRAINING node2", ["Node2"]),
+        ("job:", ["Node1", "Node2"]),
+    ],
+)
+def test_a_filter_matches_in_any_case(wanted: str, hosts: list[str]) -> None:
+    assert [one.row.host for one in matching(ROWS, wanted)] == hosts
