@@ -12,25 +12,17 @@ import pexpect
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM, tfmemtop
 from tfmemtop import events as ev
 from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
-
 
 def record(
     path: Path, *command: str, options: tuple[str, ...] = (), stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, "record", "-o", str(path), *options, "--", *command],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    return tfmemtop("record", "-o", str(path), *options, "--", *command, stdin=stdin)
 
 
 def test_stdin_stdout_and_exit_code_are_the_scripts_own(tmp_path: Path) -> None:

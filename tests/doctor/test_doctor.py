@@ -1,7 +1,6 @@
 """``tfmemtop doctor`` as a user runs it, and its checks on simulated machines."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -11,26 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests.nvml_tables import TABLES, play
-from tests.patience import PATIENCE_S
+from tests.starting import tfmemtop
 from tfmemtop.cli.checks import machine, python
 from tfmemtop.cli.checks.check import Check, State, missing, ok, run_all
 from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.driver_answers import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "cgroup", "terminal", "locale"]
 
 
 def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, "doctor", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={**os.environ, **environment},
-    )
+    return tfmemtop("doctor", *words, variables=environment)
 
 
 def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:

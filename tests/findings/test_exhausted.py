@@ -220,12 +220,7 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     stands = events.Waiting(t=30.0, pid=100, operation="MatMul", file="/home/ada/train.py", line=12)
     finding = found(gpu(2 * GIB, OURS), written, stands)[NoRoom]
     text = finding.said.text
-    for part in (
-        "MatMul at train.py:12",
-        "more than 63.0 MiB",
-        "less than 100.0 MiB, the pool is fragmented",
-        "2.0 GiB",
-    ):
+    for part in ("MatMul at train.py:12", "more than 63.0 MiB", "less than 100.0 MiB, the pool is", "2.0 GiB"):
         assert part in text
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)

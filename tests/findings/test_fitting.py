@@ -110,7 +110,7 @@ def test_of_a_run_that_leaked_no_need_is_claimed() -> None:
 def test_after_an_allocation_failed_the_guess_has_room_for_it() -> None:
     suggested = known(of("cpu-oom"))
     assert (suggested.size, suggested.basis) == (766 * MIB, Basis.FAILED_REQUEST)
-    assert basis(suggested) == "~ a guess: the pool, and the 16.0 MiB it had no room for"
+    assert "16.0 MiB" in basis(suggested)
     # Without growth the pool is as large as the limit, and the failed request is needed in addition.
     assert known(of("seeds/cut-up")).size == 1441 * MIB
 
@@ -124,7 +124,7 @@ def test_several_gpus_have_one_limit_each() -> None:
     assert suggested.gpus == 4 and not suggested.divided
     # The GPU that needs most decides.
     assert suggested.size == max(limit.size for limit in suggested.each) == 700 * MIB  # for a peak of 466.2 MiB
-    assert next(sentences(suggested)).startswith("A limit of 700M for each of 4 GPUs rests on")
+    assert "700M for each of 4 GPUs" in next(sentences(suggested))
 
 
 def divided(*pools: int, limits: tuple[int, ...]) -> SuggestedLimit:
@@ -187,7 +187,7 @@ def test_with_another_growth_it_is_a_guess() -> None:
     state = s.fold([*GROWING, GOOD])
     argv = state.runs[0].argv
     (guess,) = suggested_limits(state, Settings(growth="off"), argv)
-    assert guess.is_guess and basis(guess) == "~ a guess: it worked with growth on only"
+    assert guess.is_guess and "growth on only" in basis(guess)
     assert [limit.is_guess for limit in suggested_limits(state, Settings(growth="on"), argv)] == [False]
 
 
@@ -226,7 +226,7 @@ def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() 
     assert suggested(state(), Settings(growth="off")) == [(20, Basis.REPLAYED, "off")]
     assert suggested(state(over=False)) == [(15, Basis.REPLAYED_SO_FAR, "on")]
     (limit,) = suggested_limits(state(), Settings(), ["python", "train.py"])
-    assert basis(limit) == "replayed with TensorFlow's own allocator: 1,000 allocations of 20 steps"
+    assert "1,000 allocations of 20 steps" in basis(limit)
     assert list(sentences(limit)) == [
         "A limit of 16128M with growth on rests on 1,000 allocations of 20 steps, which fit under it with a margin, "
         "replayed with TensorFlow's own allocator. Under less than 12.0 GiB they do not fit, even if some wait until "

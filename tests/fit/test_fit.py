@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM, tfmemtop
 from tfmemtop.cli.main import main
 
 pytestmark = pytest.mark.programs
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 MIB = 1 << 20
 
 KEEPS_200_PEAKS_AT_300 = """
@@ -38,7 +38,7 @@ def kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, "fit", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return tfmemtop("fit", *arguments)
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

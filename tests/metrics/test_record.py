@@ -18,6 +18,7 @@ from tests import streams
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
 from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM, tfmemtop
 from tfmemtop.cli.main import main
 from tfmemtop.engine.exporter import open_exporter
 from tfmemtop.engine.process.launch import Export
@@ -25,16 +26,12 @@ from tfmemtop.engine.stream.stream import Stream
 
 pytestmark = pytest.mark.programs
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 WAITS = ("sh", "-c", "echo up; read line; exit 3")
 PROMTOOL = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 
 
 def done(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, "record", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        cwd=cwd,
-    )  # fmt: skip
+    return tfmemtop("record", *arguments, cwd=cwd)
 
 
 @contextmanager

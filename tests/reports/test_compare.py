@@ -61,10 +61,8 @@ def test_two_that_are_alike_say_so() -> None:
     assert sentences(of([*ON, ended()]), of([*ON, ended(61.0)])) == [
         "the same settings: no noteworthy difference in memory."
     ]
-    assert sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1] == "It took 30 s longer."
-
-
-def test_what_was_not_read_is_not_called_alike() -> None:
+    assert "30 s longer" in sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1]
+    # What was not read is not called alike.
     bare = of([s.session(), s.run(), ended()])
     assert sentences(of([*ON, ended()]), bare)[0] == "without growth on: memory was not read in both."
 
@@ -80,10 +78,8 @@ def test_a_process_that_the_driver_calls_otherwise_holds_an_unknown_total() -> N
 
 
 def test_another_command_is_told_to_be_another() -> None:
-    other = [
-        msgspec.structs.replace(event, argv=["python", "test.py"]) if isinstance(event, events.Run) else event
-        for event in ON
-    ]
+    run = msgspec.structs.replace(s.run(0.4), argv=["python", "test.py"])
+    other = [run if isinstance(event, events.Run) else event for event in ON]
     differ = "The commands differ: test.py; before: train.py."
     assert sentences(of([*ON, ended()]), of([*other, ended()], "other")) == [
         differ,
@@ -140,10 +136,8 @@ def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytes
 def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixture[str]) -> None:
     recording = str(RECORDINGS / "h200-settings.jsonl")
     assert main(["compare", f"{recording}:1", f"{recording}:2"]) == 0
-    assert (
-        "growth on, over the first 10 s of each after memory was first held: 137.0 GiB less held"
-        in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "growth on, over the first 10 s of each" in told and "137.0 GiB less held" in told
     assert main(["compare", recording]) == 0
     assert "run 4" in capsys.readouterr().out
     assert main(["compare", f"{recording}:7", recording]) == 2
@@ -158,13 +152,10 @@ def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pyt
     assert "none.jsonl: No such file" in capsys.readouterr().err
 
 
-def test_sizes_are_over_the_whole_run() -> None:
+def test_sizes_are_over_the_whole_run_and_of_all_logical_devices() -> None:
     more = [reading(4.0, GIB, 2 * GIB, 3 * GIB), reading(5.0, MIB, 2 * GIB, 3 * GIB)]
     found = of([*ON, *more])
     assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 3 * GIB)
-
-
-def test_logical_devices_of_a_gpu_are_taken_together() -> None:
     both = [reading(4.0, GIB, GIB, 2 * GIB), reading(4.1, GIB, GIB, 3 * GIB, name="GPU:1")]
     found = of([*ON, effective(True, name="GPU:1"), *both])
     assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 5 * GIB)
@@ -192,10 +183,8 @@ def test_a_moment_is_not_compared_as_if_it_were_a_course() -> None:
     table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
     assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
     assert not any(label.startswith("in the first") for label in table)
-    assert any(
-        row.label == "in the first 3 s after memory was first held"
-        for row in rows(of([*OFF, ended(6.5)]), of([*ON, ended(6.6, code=1)]))
-    )
+    short = rows(of([*OFF, ended(6.5)]), of([*ON, ended(6.6, code=1)]))
+    assert any(row.label.startswith("in the first 3 s") for row in short)
 
 
 def test_a_crash_is_not_called_fast() -> None:

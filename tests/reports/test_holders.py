@@ -64,21 +64,18 @@ def test_json_adds_up(by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert sum(row["bytes"] for row in told["rows"]) + told["unknown"] == told["peak"]
     assert told["unknown"] == 3000
     text = printed(capsys, path, "--by", by)
-    assert "Unknown: 2.9 KiB belong to no allocation that was recorded." in text
+    assert "Unknown: 2.9 KiB" in text
 
 
 def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = recorded(tmp_path, w.step(rows=4).done(), w.step(device="GPU:1").done(t=11.0))
     assert json.loads(printed(capsys, path, "--json"))["device"] == "GPU:1"
     assert json.loads(printed(capsys, path, "--json", "--device", "GPU:0"))["device"] == "GPU:0"
-    assert "Other pool: GPU:0 (--device)." in " ".join(printed(capsys, path).split())
+    assert "GPU:0 (--device)" in " ".join(printed(capsys, path).split())
     assert main(["holders", path, "--device", "GPU:7"]) == 2
-    assert "there is no window of GPU:7, only of GPU:0, GPU:1" in capsys.readouterr().err
-
-
-def test_without_a_window_one_line_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "GPU:7, only of GPU:0, GPU:1" in capsys.readouterr().err
     assert main(["holders", recorded(tmp_path)]) == 2
-    assert "run.jsonl holds no window of allocations" in capsys.readouterr().err
+    assert "holds no window" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["holders", "whatif"])
@@ -89,7 +86,7 @@ def test_without_a_compiler_it_names_that_and_what_helps(
     probe = events.Probe(t=1.2, pid=100, state=events.ProbeState.UNAVAILABLE, unbuilt=unbuilt)
     direct = events.Probe(t=1.3, pid=100, state=events.ProbeState.DIRECT)
     assert main([command, recorded(tmp_path, probe, direct)]) == 2
-    assert "there is no C++ compiler; apt-get install g++" in capsys.readouterr().err
+    assert "C++ compiler; apt-get install g++" in capsys.readouterr().err
 
 
 def test_a_name_from_outside_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,9 +108,7 @@ def test_why_tells_who_holds_most(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["why", path]) == 0
     text = capsys.readouterr().out
     part = next(part for part in text.split("\n\n") if part.startswith("Who holds it"))
-    assert "At the peak of a step of train_step, 52.0 MiB were in use in the pool of GPU:0: optimizer 46%," in " ".join(
-        part.split()
-    )
+    assert all(fact in " ".join(part.split()) for fact in ("train_step", "52.0 MiB", "GPU:0: optimizer 46%,"))
     assert [line.split()[0] for line in part.splitlines()[-3:]] == ["down", "up", "optimizer"]
     assert main(["why", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["holders"]["peak"] == 52 * 2**20 + 256
@@ -125,8 +120,8 @@ def test_compare_tells_which_layers_hold_more(tmp_path: Path, capsys: pytest.Cap
     paths = [recorded(tmp_path / "a", w.step().done()), recorded(tmp_path / "b", w.step(rows=1408).done())]
     assert main(["compare", *paths]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "The peaks of a step (52.0 MiB and 56.5 MiB) differ by layer: " in text
-    assert "up +1.5 MiB (20.0 MiB before)" in text and "input +1.5 MiB (4.0 MiB before)" in text
+    for fact in ("(52.0 MiB and 56.5 MiB)", "up +1.5 MiB (20.0 MiB before)", "input +1.5 MiB (4.0 MiB before)"):
+        assert fact in text
     assert main(["compare", *paths, "--json"]) == 0
     told = {row["name"]: row["difference"] for row in json.loads(capsys.readouterr().out)["holders"]}
     assert told["up"] == 3 * 2**19
@@ -178,12 +173,9 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
     assert grown.python_name == "history" and grown.line is not None and grown.line.line == 10
     assert grown.operation == "layer" and grown.count == 307 and grown.bytes >= 307 * 400_128
     for text in (why("leak"), summary("leak")):
-        assert "317 tensors of 390.6 KiB in history hold 120.9 MiB of the limit of 128.0 MiB: a leak." in text
-        assert (
-            "operation layer (leak.py:10) made 307 tensors of 390.6 KiB, each [200,500] float32, and none was freed. "
-            "Python holds them as history." in text
-        )
-        assert "While it waited, 8 s before the failure, most of 126.2 MiB was held by history 122.2 MiB" in text
+        assert "317 tensors of 390.6 KiB in history hold 120.9 MiB of the limit of 128.0 MiB" in text
+        assert "layer (leak.py:10) made 307 tensors of 390.6 KiB, each [200,500] float32" in text
+        assert "8 s before the failure, most of 126.2 MiB was held by history 122.2 MiB" in text
 
 
 def test_windows_follow_a_rising_peak_and_a_wait() -> None:
@@ -205,11 +197,7 @@ def test_a_failing_step_with_a_larger_batch_is_named_after_the_last_recorded_one
     rows = {row.name: row for row in standing(one.window, one.hooked, By.LAYER).holders}
     assert [rows[f"layer{number}"].bytes // MIB for number in range(5)] == [16, 16, 16, 16, 32]
     for text in (why("batch-too-large"), summary("batch-too-large")):
-        assert (
-            "While it waited, 8 s before the failure, most of 98.0 MiB was held by an argument of a call 32.0 MiB, "
-            "~layer0 32.0 MiB and ~layer1 32.0 MiB. A name with ~ comes from a recorded step, whose sizes times "
-            "2 are the sizes that were in use." in text
-        )
+        assert "most of 98.0 MiB was held by an argument of a call 32.0 MiB, ~layer0 32.0 MiB and ~layer1 32.0" in text
 
 
 def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
@@ -219,8 +207,8 @@ def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
     (one,) = chosen(folded("first-step"))
     found = standing(waiting, one.hooked, By.LAYER)
     assert one.window == waiting and found.without_name < 0.001 * found.total
-    assert "While it waited, 8 s before the failure, most of 127.8 MiB was held by" in why("first-step")
-    assert "While an allocation waited for room, 127.8 MiB were in use in the CPU pool" in why("first-step")
+    assert "8 s before the failure, most of 127.8 MiB" in why("first-step")
+    assert "127.8 MiB were in use in the CPU pool" in why("first-step")
 
 
 @pytest.mark.parametrize(("name", "finding"), [("leak", AllocationFailed), ("first-step", CrashedWhenFull)])
@@ -245,8 +233,6 @@ def test_the_rows_of_a_failing_step_say_what_is_likely_only() -> None:
     (one,) = chosen(folded("batch-too-large"))
     shown = replace(one, window=waiting)
     text = " ".join(" ".join(table(shown, By.LAYER, ())).split())
-    assert (
-        "~layer0 activations 32.0 MiB" in text and "A name with ~ comes from a step that was recorded before." in text
-    )
+    assert "~layer0 activations 32.0 MiB" in text and "A name with ~ comes from" in text
     rows = {row["name"]: row for row in to_json(shown, By.LAYER)["rows"]}
     assert rows["layer1"]["likely"] and "likely" not in rows["an argument of a call"]

@@ -10,17 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from rich.console import RenderableType
-from textual._compositor import CompositorUpdate
-from textual.screen import Screen
-
 from tests.cluster.exporters import Exporters, Host, Rank, exporting
 from tests.cluster.prometheus import BINARY, prometheus
 from tests.tools.bench.frame import DrawingApp, Feed
 from tests.tools.bench.machine import Machine
 from tests.tools.bench.table import Row, spread
 from tests.tools.bench.terminal import TFMEMTOP, Terminal
-from tests.tools.bench.yardstick import QUIET_S, against, repainted_ms
+from tests.tools.bench.yardstick import QUIET_S, Drawing, against, repainted_ms
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.experiments.session.source import LiveSource
@@ -34,14 +30,8 @@ BOUND_OPEN_S, BOUND_QUERIES = 2.0, 3
 INTERVAL_S = 15
 
 
-class Drawing(ClusterApp):
-    """The app. It draws whole escape sequences although it has no terminal."""
-
-    drawn = 0
-
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if isinstance(renderable, CompositorUpdate):
-            self.drawn += len(renderable.render_segments(self.console))
+class DrawingClusterApp(Drawing, ClusterApp):
+    """The app, drawn in full."""
 
 
 def _hosts(count: int) -> list[Host]:
@@ -108,7 +98,7 @@ async def _cluster_frames(url: str, count: int) -> list[float]:
 
     In each frame the table is scrolled by further rows, so that every line of it changes.
     """
-    app = Drawing(ClusterWatch(Asking(Client(Address.of(url))), 3600.0), UiOptions(), job=None)
+    app = DrawingClusterApp(ClusterWatch(Asking(Client(Address.of(url))), 3600.0), UiOptions(), job=None)
     async with app.run_test(size=SIZE):
         while not app.seen.complete:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

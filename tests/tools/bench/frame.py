@@ -10,13 +10,9 @@ import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
 
-from rich.console import RenderableType
-from textual._compositor import CompositorUpdate
-from textual.screen import Screen
-
 from tests.tools.bench.machine import Machine
 from tests.tools.bench.table import Row
-from tests.tools.bench.yardstick import QUIET_S, against, repainted_ms
+from tests.tools.bench.yardstick import QUIET_S, Drawing, against, repainted_ms
 from tfmemtop.events import Command, Event
 from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
@@ -51,14 +47,8 @@ class Feed:
         """Do nothing, because there is nothing to close."""
 
 
-class DrawingApp(TfmemtopApp):
-    """The app. It draws whole escape sequences although it has no terminal."""
-
-    drawn = 0
-
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if isinstance(renderable, CompositorUpdate):
-            self.drawn += len(renderable.render_segments(self.console))
+class DrawingApp(Drawing, TfmemtopApp):
+    """The app, drawn in full."""
 
 
 async def _frame_ms(app: DrawingApp) -> float:

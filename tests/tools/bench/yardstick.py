@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.segment import Segment
 from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
@@ -41,15 +41,20 @@ class _Plain(Widget):
         return Strip([Segment(f"{self.number * 7919 + y:08d} ".ljust(width, "x")[:width])], width)
 
 
-class _Repainting(App[None]):
-    drawn = 0
+class Drawing:
+    """Makes an app draw whole escape sequences although it has no terminal."""
 
-    def compose(self) -> ComposeResult:
-        yield _Plain()
+    console: Console
+    drawn = 0
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         if isinstance(renderable, CompositorUpdate):
             self.drawn += len(renderable.render_segments(self.console))
+
+
+class _Repainting(Drawing, App[None]):
+    def compose(self) -> ComposeResult:
+        yield _Plain()
 
 
 async def repainted_ms(size: tuple[int, int]) -> float:
