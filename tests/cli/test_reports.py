@@ -50,17 +50,12 @@ def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
 
 
 def test_the_table_aligns_and_leaves_no_gap_for_what_is_unknown() -> None:
-    lines = list(
-        table(
-            [
-                H200,
-                reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None)),
-                process(4242, ["python", "my train.py"]),
-                ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
-            ]
-        )
-    )
-    assert lines == [
+    seen = [
+        *(H200, reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None))),
+        process(4242, ["python", "my train.py"]),
+        ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
+    ]
+    assert list(table(seen)) == [
         "GPU  NAME         USED    FREE   TOTAL  UTIL  MEM-BW  POWER  TEMP",
         "  0  NVIDIA H200  3.0G  137.0G  140.0G   45%       —   269W  42°C",
         "",

@@ -86,9 +86,8 @@ def test_a_rank_that_is_slower_than_the_median(paces: tuple[float, ...], said: d
     found = overview(made, 2)
     assert {rank: short for rank, short in wrongs(found).items() if short} == said
     if said.get("2") == "18% slower":
-        assert "2.1 steps a second in the last 00:10:00, where the median of the ranks of job 42 is 2.6" in at_length(
-            found.rows[0].row, found.rows[0].wrongs[0]
-        )
+        told = at_length(found.rows[0].row, found.rows[0].wrongs[0])
+        assert "2.1 steps a second in the last 00:10:00" in told and "job 42 is 2.6" in told
 
 
 def test_a_finding_of_the_exporter_is_not_said_twice_nor_a_figure_that_says_more() -> None:
@@ -122,9 +121,7 @@ def test_what_is_only_information_is_not_wrong() -> None:
     made.take(Lane.STATE, driverless, 2)
     found = overview(made, 2)
     assert (wrongs(found), found.wrong) == ({"0": "", "1": ""}, 0)
-    assert [remark(key) for key in found.rows[1].remarks] == [
-        "Its tfmemtop reports: no driver. Its own screen says more."
-    ]
+    assert "no driver" in remark(found.rows[1].remarks[0])
     made.take(Lane.STATE, [figure("tfmemtop_finding", 1, "1", key="notice_gpu_lost", severity="warning")], 2)
     assert wrongs(overview(made, 2)) == {"1": "gpu lost", "0": ""}
 
@@ -186,8 +183,8 @@ def test_a_job_that_is_gone_as_a_whole_has_probably_ended() -> None:
     assert (partly.wrong, wholly.wrong) == (1, 0)
     assert wrongs(wholly) == {"1": "gone 00:01:09", "0": "gone 00:00:10"}
     rank = partly.rows[0]
-    assert at_length(rank.row, rank.wrongs[0]).endswith("Another rank of job 42 has not ended.")
-    assert "probably all have ended" in at_length(wholly.rows[0].row, wholly.rows[0].wrongs[0])
+    assert "Another rank of job 42" in at_length(rank.row, rank.wrongs[0])
+    assert "all have ended" in at_length(wholly.rows[0].row, wholly.rows[0].wrongs[0])
 
 
 def test_a_rank_without_tensorflow_is_no_rank_that_is_missing() -> None:

@@ -1,4 +1,4 @@
-"""Notices: every kind has a text."""
+"""Facts in the stream and their texts: notices, damage, failed starts, the probe, the hook. Each kind has words."""
 
 import msgspec
 import pytest
@@ -86,19 +86,10 @@ def test_every_reason_is_said_and_listed(damage: Damage) -> None:
 
 
 def test_it_ends_the_sentence_of_what_could_not_be_read() -> None:
-    unread = Notice(
-        t=1.0,
-        key="dump",
-        level=Level.WARNING,
-        kind=NoticeKind.DUMP_UNREAD,
-        detail="7_GPU_0_bfc.1",
-        damage=Damage.CUT_SHORT,
-    )
-    assert say(unread).line == "the state of the pool that ran out is unknown: 7_GPU_0_bfc.1: its end is missing"
+    unread = msgspec.structs.replace(notice(NoticeKind.DUMP_UNREAD, "7_GPU_0_bfc.1"), damage=Damage.CUT_SHORT)
+    assert say(unread).line.endswith(f": 7_GPU_0_bfc.1: {damage_text(Damage.CUT_SHORT)}")
     outside = Outside(t=1.0, pid=7, state=OutsideState.NOT_SOUND, damage=Damage.REGIONS)
-    assert "cannot be right: its regions do not add up to the pool" in say_state(outside).text
-    older = Outside(t=1.0, pid=7, state=OutsideState.NOT_SOUND, detail="its regions do not add up")
-    assert "cannot be right: its regions do not add up" in say_state(older).text
+    assert damage_text(Damage.REGIONS) in say_state(outside).text
 
 
 # Every reason why nothing was started has a text and an exit code.
@@ -141,7 +132,7 @@ def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exce
 def test_a_notice_has_the_reason_as_facts() -> None:
     why = Unstarted(Why.NOT_FOUND, "pyhton")
     notice = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
-    assert say(notice).text == "not relaunched: pyhton: command not found"
+    assert start_text(why) in say(notice).text
 
 
 # The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made.
@@ -173,8 +164,7 @@ def test_every_fault_has_words_with_or_without_figures(fault: Fault) -> None:
     for figures in ([], [1, None, 3, 4, 5]):
         told = Probe(t=1.0, pid=7, state=ProbeState.PUBLIC, distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
         text = probe_text(told)
-        assert text.startswith("without the probe the pools are not known here: GPU:0: ")
-        assert "None" not in text and "{" not in text
+        assert ": GPU:0: " in text and "None" not in text and "{" not in text
 
 
 @pytest.mark.parametrize("part", HookPart)
@@ -214,16 +204,13 @@ def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (b'"text":"too deep","kind":"unread"', "the hook sent what cannot be read: too deep"),
-        (
-            b'"text":"","kind":"too_long","count":9',
-            "the hook sent what cannot be read: a packet is longer than 9 bytes",
-        ),
-        (b'"text":"KeyError: 3"', "KeyError: 3"),
+        (b'"text":"too deep","kind":"unread"', "cannot be read: too deep"),
+        (b'"text":"","kind":"too_long","count":9', "longer than 9 bytes"),
+        (b'"text":"KeyError: 3"', ": KeyError: 3"),
     ],
 )
 def test_what_is_wrong_with_a_hook_is_said(fields: bytes, said: str) -> None:
-    state, wrong = State(), "a part of the hook failed in process 7; the script goes on"
+    state = State()
     apply(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
     (notice,) = state.notices.values()
-    assert say(notice).text == f"{wrong}: {said}"
+    assert "process 7" in say(notice).text and say(notice).text.endswith(said)

@@ -74,16 +74,16 @@ def test_steps_are_counted_and_the_largest_limit_is_tried_first() -> None:
     arguments = ("--steps", "20", "--to", "900M", "--tries", "1", "--no-probe")
     done = fit(*arguments, "--", sys.executable, "-c", KEEPS_200_PEAKS_AT_300)
     assert done.returncode == 0, done.stderr
-    assert "The smallest limit that worked: 900.0 MiB." in done.stdout
+    assert "worked: 900.0 MiB" in done.stdout
     assert "--cpu-pool 900M -- " in done.stdout  # the advice is never above --to
 
 
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("exit 3", "the script does not pass without a limit either (ended with exit code 3)"),
-        ("kill -SEGV $$", "the script does not pass without a limit either (ended by SIGSEGV)"),
-        ("exit 0", "the try with no limit proves nothing. tfmemtop did not see TensorFlow use CPU memory."),
+        ("exit 3", "without a limit either (ended with exit code 3)"),
+        ("kill -SEGV $$", "without a limit either (ended by SIGSEGV)"),
+        ("exit 0", "proves nothing"),
     ],
 )
 def test_nothing_found_is_1_or_3_and_says_why(script: str, said: str) -> None:
@@ -126,7 +126,7 @@ def test_ctrl_c_ends_the_try_and_tells_what_is_known(tmp_path: Path) -> None:
     assert running.returncode == 130
     assert not Path(f"/proc/{pid}").exists()
     assert "no limit … interrupted" in progress
-    assert "The search was not completed: interrupted." in out
+    assert "interrupted" in out
 
 
 # ``tfmemtop fit --largest`` with real scripts: it finds the largest value, and reports the evidence for it.

@@ -85,10 +85,15 @@ class Session:
         self.give(ev.RunEnd(t=self.t + 0.1, run=self.run, exit_code=None, signal=15))
 
 
-def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
+def going() -> tuple[SessionFit, Session]:
+    """Return a search that has begun, and its session."""
+    session = Session(SessionFit(plan()))
     session.begin()
+    return session.fit, session
+
+
+def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
+    fit, session = going()
     while session.asked:
         session.start()
         session.train()
@@ -102,9 +107,7 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
 
 
 def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     (first,) = session.asked
     assert isinstance(first, ev.Relaunch) and first.trace
     session.start()
@@ -112,7 +115,7 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
     trace = ev.Trace(t=201.0, pid=1004, device="GPU:0", part=0, last=True, whole=True, events=0)
     session.give(trace)
     session.give(ev.RunEnd(t=202.0, run=4, exit_code=0, signal=None))
-    assert fit.phase is Phase.REPLAYING and progress(fit) == "replaying its allocations" and not session.asked
+    assert fit.phase is Phase.REPLAYING and "replaying" in progress(fit) and not session.asked
     least = [ev.SmallestLimits(True, True, 720 * MIB, 690 * MIB)]
     whole = replayed.Outcome(True, 0, 640 * MIB, 960 * MIB, 960 * MIB, 5, 0, 10)
     present = ev.SettingReplayed(True, True, None, whole)
@@ -123,21 +126,17 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
 
 
 def test_how_far_a_try_has_come_is_told() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
-    assert (fit.number, progress(fit)) == (1, "waiting until the memory of the run before is free")
+    fit, session = going()
+    assert fit.number == 1 and "the run before" in progress(fit)
     session.start()
-    assert progress(fit) == "waiting for TensorFlow's first allocation"
+    assert "first allocation" in progress(fit)
     session.give(s.allocator(200.0, 1004, in_use=MIB))
     session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
     assert progress(fit) == "4 of 10 s"
 
 
 def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.start()
     session.train()
     session.start()
@@ -158,9 +157,7 @@ def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
     ],
 )
 def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str) -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.start()
     session.give(event)
     assert (fit.stopped and stopped_words(fit.stopped), fit.going, session.asked) == (why, False, [])
@@ -180,9 +177,7 @@ def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str
     ],
 )
 def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.Event, why: str) -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.asked = []
     session.give(event)
     assert (fit.stopped and stopped_words(fit.stopped), fit.going) == (why, False)
@@ -308,7 +303,4 @@ def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
         assert fit.take(event) == []
     assert not fit.going and not fit.can_go_on and fit.command[-1] == "{batch}"
     said = conclusion(fit)
-    assert said[:2] == [
-        "Nothing was found: the try with batch=64 proves nothing.",
-        "tfmemtop did not see TensorFlow use GPU memory. Such a try proves nothing: the limit had no effect.",
-    ]
+    assert "batch=64 proves nothing" in said[0] and "GPU memory" in said[1]
