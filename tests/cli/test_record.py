@@ -99,7 +99,7 @@ def test_a_command_that_cannot_be_started_costs_no_recording(
 def test_a_full_disk_costs_the_recording_not_the_run() -> None:
     done = record(Path("/dev/full"), "sh", "-c", "echo all is well")
     assert (done.returncode, done.stdout) == (0, "all is well\n")
-    assert "the recording is not complete: recording to /dev/full has stopped: No space left on device" in done.stderr
+    assert "recording to /dev/full has stopped: No space left on device" in done.stderr
 
 
 def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:

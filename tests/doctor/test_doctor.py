@@ -50,10 +50,8 @@ def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -
 def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -> None:
     done = doctor("--", sys.executable, "-I", "train.py")
     assert done.returncode == 1
-    assert rows(done)["hook"] == (
-        "missing",
-        "Python was started with -I, which ignores PYTHONPATH; start it without -I",
-    )
+    state, text = rows(done)["hook"]
+    assert state == "missing" and "start it without -I" in text
     done = doctor("--", "no-such-command")
     assert done.returncode == 1
     assert rows(done)["tensorflow"][1].startswith("no-such-command: command not found")
@@ -86,11 +84,7 @@ def test_json_holds_the_same() -> None:
         ("another library than the kernel's module", ("missing", "does not fit the loaded kernel"), ("ok", "no GPU")),
         ("no permission", ("missing", "no permission to talk to the NVIDIA driver"), ("ok", "no GPU")),
         ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "to root only; run as root")),
-        (
-            "WSL",
-            ("ok", "NVIDIA H100"),
-            ("missing", "under WSL the driver does not report memory per process"),
-        ),
+        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL")),
     ],
 )
 def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:
@@ -114,8 +108,7 @@ def test_a_card_without_a_driver_is_something_missing(tmp_path: Path) -> None:
     (slot / "vendor").write_text("0x10de\n")
     (slot / "class").write_text("0x030200\n")
     found = machine.driver(nothing, version, tmp_path)
-    assert (found.state, found.text) == ("missing", "no NVIDIA driver here, so no GPU is shown")
-    assert "install its driver" in found.remedy
+    assert found.state == "missing" and "install its driver" in found.remedy
 
 
 def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:

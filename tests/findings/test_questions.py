@@ -80,8 +80,7 @@ def test_what_many_gpus_have_alike_is_told_once() -> None:
     eight = [*begin(), *(s.device(n) for n in (1, 2, 3)), *growths]
     whole = [s.allocator(t, 100, GIB, pool=139 * GIB, name=f"GPU:{n}") for t in (3.0, 9.0, 15.0) for n in range(4)]
     course = review([*eight, *sorted(whole, key=lambda event: event.t), s.alive(30.0, 100)])
-    (found,) = [told.text for told in findings_told(course) if "growth is off" in told.text]
-    assert ": GPU 0 to 3 alike. GPU 0: growth is off" in found
+    assert sum("GPU 0 to 3 alike" in told.text for told in findings_told(course)) == 1
 
 
 def test_a_gpu_that_the_script_may_not_use_is_none_that_tensorflow_had() -> None:
@@ -101,7 +100,7 @@ def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
     (idle,) = [t for t in course.held if isinstance(t.finding, CachedButIdle)]
     assert 17 < idle.first < 20 and 24 < idle.last < 27
     (said,) = findings_told(course)
-    assert said.when.startswith("From 17 s to 2") and said.text.startswith(f"{said.when}: GPU 0: 886.0 MiB of the")
+    assert said.when.startswith("From 17 s to 2") and said.text.startswith(f"{said.when}: GPU 0: 886.0 MiB")
 
 
 def test_growth_that_was_not_had_is_the_answer() -> None:

@@ -142,8 +142,7 @@ rows = [fixed[0] + number for number in range(batch)]
 
 
 @pytest.mark.tensorflow
-def test_the_largest_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_the_largest_number_of_rows(tmp_path: Path) -> None:
     script = tmp_path / "rows.py"
     script.write_text(FIXED_AND_BATCH)
     limit = ("--to", "400M", "--no-probe", "--json")
@@ -161,28 +160,23 @@ def test_the_largest_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all("out of memory" in one["how"] for one in found["tries"] if not one["passed"])
 
 
-def test_tries_without_a_pool_give_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_tries_without_a_pool_give_no_number() -> None:
     limit = ("--gpus", "none", "--to", "400M")
     done = fit("--largest", "n=1..4096", *limit, "--json", "--", "sh", "-c", "exit 0", "{n}")
     found = json.loads(done.stdout)
     assert (done.returncode, found["value"], found["no_effect"]) == (3, None, True)
     assert [(one["passed"], one["result"]) for one in found["tries"]] == [(False, "unused")]
-    said = " ".join(found["sentences"])
-    assert "the try with n=64 proves nothing. tfmemtop did not see TensorFlow use CPU memory." in said
+    assert "n=64 proves nothing" in " ".join(found["sentences"])
 
 
 @pytest.mark.tensorflow
-def test_a_script_with_a_limit_of_its_own_gives_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_a_script_with_a_limit_of_its_own_gives_no_number(tmp_path: Path) -> None:
     script = tmp_path / "own.py"
     script.write_text(f"import os\nos.environ['TF_CPU_BFC_MEM_LIMIT_IN_MB'] = '900'\n{FIXED_AND_BATCH}")
     limit = ("--gpus", "none", "--to", "400M", "--no-probe")
     done = fit("--largest", "rows=64..400", *limit, "--", sys.executable, str(script), "{rows}")
     assert done.returncode == 3, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "Nothing was found: the try with rows=128 proves nothing." in said
-    assert "The limit had no effect: TensorFlow's pool had a limit of 900.0 MiB." in said
+    assert "rows=128 proves nothing" in done.stdout and "900.0 MiB" in done.stdout
 
 
 @pytest.mark.parametrize(

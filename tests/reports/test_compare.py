@@ -54,7 +54,8 @@ def test_growth_against_none_in_words() -> None:
 
 def test_without_process_totals_the_pools_are_compared() -> None:
     pools = [of([*stream[:-1], ended()]) for stream in (OFF, ON)]
-    assert sentences(*pools) == ["growth on: 136.5 GiB less in the pool."]
+    (told,) = sentences(*pools)
+    assert "136.5 GiB" in told and "pool" in told
 
 
 def test_two_that_are_alike_say_so() -> None:
@@ -102,11 +103,8 @@ def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
 def test_how_they_ended_and_that_one_went_less_far() -> None:
     out = events.OutOfMemory(t=4.0, pid=100, message="failed")
     told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
-    assert told[1:] == [
-        "Out-of-memory errors: 1, before 0.",
-        "The runs are unequal: after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code "
-        "0).",
-    ]
+    assert told[1] == "Out-of-memory errors: 1, before 0."
+    assert "after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code 0)" in told[2]
 
 
 def test_a_run_that_goes_on_lasts_until_now() -> None:
@@ -167,8 +165,8 @@ def test_of_unequal_runs_as_many_steps_are_compared() -> None:
     # The run that was ended later had reached another phase, with larger batches.
     assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)
     told = sentences(first, second)
-    assert told[0] == "cuda_malloc_async, over the first 1,833 steps of each: 3.2 GiB less held, 4% slower."
-    assert told[1].startswith("The runs are unequal: run 5 lasted 40 s and 2,937 steps (ended by SIGTERM); ")
+    assert all(fact in told[0] for fact in ("cuda_malloc_async", "1,833 steps", "3.2 GiB less", "4% slower"))
+    assert "run 5 lasted 40 s and 2,937 steps (ended by SIGTERM)" in told[1]
     table = {row.label: (row.first, row.second, row.difference) for row in rows(first, second)}
     assert table["peak in use"] == ("1.1 GiB", "3.9 GiB", "") and table["steps per second"][2] == ""
     assert table["  peak in use"] == ("1.1 GiB", "1.1 GiB", "same")
@@ -176,10 +174,8 @@ def test_of_unequal_runs_as_many_steps_are_compared() -> None:
 
 def test_a_moment_is_not_compared_as_if_it_were_a_course() -> None:
     off, on = of([*OFF, ended(4.5, code=1)], "before"), of([*ON, ended()], "after")
-    assert sentences(off, on)[:2] == [
-        "growth on, over the whole runs: 136.5 GiB less held.",
-        "The runs are too short to be compared over the same time.",
-    ]
+    held, no_course = sentences(off, on)[:2]
+    assert "whole runs: 136.5 GiB less" in held and "too short" in no_course
     table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
     assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
     assert not any(label.startswith("in the first") for label in table)
