@@ -12,6 +12,9 @@ from msgspec import Meta
 Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """Bytes, addresses and counts. TensorFlow's own values are 64 bits wide."""
 
+Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+"""The same, where 0 has no meaning: a limit, a whole of which a share is computed. So it can be divided by."""
+
 Number = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 """Process ids, line numbers of a file, exit codes, percents, degrees."""
 

@@ -24,7 +24,7 @@ from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.rising import merged, merged_if_higher, retained, rises
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.state.trend import Window
+from tfmemtop.state.trend import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 
@@ -306,7 +306,7 @@ def test_the_look_at_three_windows_passes_over_no_rise(steps: list[tuple[int, in
     low, windows = 100, []
     for at, (step, more) in enumerate(steps):
         low += step
-        windows.append(Window(10.0 * at, low, low + more))
+        windows.append(UseWindow(10.0 * at, low, low + more))
     whole, found = merged(windows, times), merged_if_higher(windows, times)
     assert found in ([], whole)
     if whole and rises([one.low for one in whole]) and rises([one.high for one in whole]):

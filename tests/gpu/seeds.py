@@ -35,7 +35,7 @@ from tfmemtop.findings.settings import (
     GrowthWordIgnored,
 )
 from tfmemtop.reports.settings import in_effect as words_of
-from tfmemtop.state.in_effect import in_effect
+from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.units import format_bytes
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "seeds"
@@ -211,7 +211,7 @@ def row(outcome: CaseOutcome, folder: Path) -> str:
     cells = [
         case.name,
         case.shows,
-        " · ".join(words_of(in_effect(run_state))) or "—",
+        " · ".join(words_of(effective_settings(run_state))) or "—",
         format_bytes(run_state.peak_process_total),
         format_bytes(run_state.peak_pool),
         format_bytes(run_state.peak_in_use),

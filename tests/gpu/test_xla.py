@@ -9,7 +9,6 @@ import pytest
 from tests.gpu.keep import kept
 from tfmemtop import events
 from tfmemtop.events import recording
-from tfmemtop.state.xla_views import XlaPart, saved_by_reuse, xla_rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
@@ -60,13 +59,13 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
         print(one.name, one.module, one.temporary, one.peak, one.missing, one.detail)
     assert clusters and not [one for one in clusters if one.missing]
     step = max(clusters, key=lambda one: one.temporary)
-    rows = xla_rows(step)
-    for row in rows[:30]:
-        print(f"{row.bytes:>14,} {row.count:>4} {row.shared:>14,} {row.part.value} {row.operation}")
-    print("saved by reuse", saved_by_reuse(step))
+    values = [value for value in step.values if value.first <= step.peak_at <= value.last]
+    for value in sorted(values, key=lambda value: -value.size)[:30]:
+        print(f"{value.size:>14,} {value.operation}")
+    print("saved by reuse", step.unshared - step.temporary)
     assert step.name == "one_step_on_data" and step.temporary > 1 << 30
-    assert sum(row.bytes for row in rows) == step.temporary
-    named = sum(row.bytes for row in rows if row.part is XlaPart.OPERATION and "resnet50" in row.operation)
+    assert sum(value.size for value in values) <= step.peak <= step.temporary
+    named = sum(value.size for value in values if "resnet50" in value.operation)
     assert named >= 0.9 * step.temporary
     peak = max(event.peak or 0 for event in told if isinstance(event, events.Allocator) and event.device == "GPU:0")
     assert step.temporary < peak

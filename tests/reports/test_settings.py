@@ -7,12 +7,12 @@ from tests.streams import GIB
 from tfmemtop import events
 from tfmemtop.reports.settings import changes, chosen, in_effect
 from tfmemtop.settings import Settings
-from tfmemtop.state import in_effect as facts
+from tfmemtop.state import effective_settings as facts
 
 
 def said(stream: list[events.Event]) -> list[str]:
     (run,) = s.fold(stream).runs
-    return in_effect(facts.in_effect(run))
+    return in_effect(facts.effective_settings(run))
 
 
 def begin(settings: Settings | None = None) -> list[events.Event]:

@@ -9,7 +9,7 @@ from tests.streams import MIB
 from tfmemtop.events import recording
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.fold import apply
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Standing, standing
 from tfmemtop.state.model import State
 
@@ -30,7 +30,7 @@ def held(name: str, by: By = By.LAYER) -> Standing:
     for event in recording.read(RECORDINGS / f"{name}.jsonl").events():
         apply(state, event)
     (hooked,) = [process.hooked for process in state.processes.values() if process.hooked]
-    window = list(told(hooked.windows["GPU:0"]))[-1]
+    window = list(recorded(hooked.windows["GPU:0"]))[-1]
     found = standing(window, hooked, by)
     assert found.total == window.peak
     return found

@@ -232,21 +232,6 @@ async def test_what_is_not_known_is_a_row_with_the_reason() -> None:
         assert "192.0M ×3" in await press(pilot, "enter")
 
 
-async def test_a_failing_step_has_the_names_of_the_step_before() -> None:
-    window = Window(number=2)
-    for _, size in held.kernels():
-        for _ in range(3):
-            window.has(size)
-    for size in (4, 8, 12, 4, 8, 12):  # what step 1 keeps up to its second block, each twice as large
-        window.has(size * pools.MIB)
-    waiting = window.done(18.0, opened=events.Opened.WAITING)
-    async with app([*held.training([held.step(1)]), waiting]).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
-        told = await press(pilot, "B")
-        assert "opened because an allocation waited for room" in told
-        assert re.search(r"~mlp0up +\w.* 2[0-9.]+M ", told) and "~ name of an earlier step" in told
-
-
 async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
     stream = [
         *held.training(),

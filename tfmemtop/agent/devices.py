@@ -57,7 +57,7 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
                 allocator_name=None if asynchronous() else f"GPU_{index}_bfc",
                 physical=physical,
                 growth=growth,
-                limit=None if limit_mb is None else int(limit_mb * MIB),
+                limit=int((limit_mb or 0) * MIB) or None,
                 allocator="cuda_malloc_async" if asynchronous() else "bfc",
                 read=_memory_info_reader(memory_info, name),
             )
@@ -71,7 +71,7 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
                 allocator_name="bfc_cpu_allocator_for_gpu",
                 physical=None,
                 growth=True,  # TensorFlow lets this pool always grow
-                limit=int(limit_text) * MIB if limit_text.isdecimal() else None,
+                limit=int(limit_text) * MIB or None if limit_text.isdecimal() else None,
                 allocator="bfc",
                 read=_memory_info_reader(memory_info, cpus[0]),
             )

@@ -123,7 +123,7 @@ class Functions:
         """Note the steps of Keras's models made before the agent was loaded; *trainers* are the models' attributes."""
         # Models within others are not compiled.
         compiled = [each for each in trainers if each.get("compiled") is True]
-        said = {each[name] for each in compiled for name in _STEPS if type(each.get(name)) is int}
+        said = {each[name] for each in compiled for name in _STEPS if type(each.get(name)) is int and each[name] > 0}
         self._keras_steps = said.pop() if len(said) == 1 else None
 
     def begin_again(self) -> None:

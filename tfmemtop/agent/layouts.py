@@ -118,7 +118,7 @@ def figures_in(stats: bytes, form: Struct) -> Figures:
         in_use,
         max(in_use, peak),  # the copy may fall between two writes of TensorFlow, which sets the peak next
         pool if pooled else None,
-        limit if limited else None,
+        (limit or None) if limited else None,
         max(pool, peak_pool) if pooled and peaked else None,
         allocations,
     )

@@ -24,8 +24,8 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser, Trailing
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
-from tfmemtop.experiments.fit.not_sought import NotSought
 from tfmemtop.experiments.fit.plan import (
     SECONDS,
     SECONDS_MOST,
@@ -33,8 +33,8 @@ from tfmemtop.experiments.fit.plan import (
     TRIES,
     TRIES_MOST,
     check,
+    impossible_search_text,
     make_plan,
-    not_sought,
 )
 from tfmemtop.experiments.fit.stopped import Stopped, Why
 from tfmemtop.experiments.fit.text import advice, stopped_words
@@ -134,8 +134,8 @@ def run(arguments: FitArguments) -> int:
     machine = ask_machine()
     try:
         check(arguments.settings)
-    except NotSought as error:
-        raise Refusal(not_sought(error)) from error
+    except ImpossibleSearch as error:
+        raise Refusal(impossible_search_text(error)) from error
     launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
     smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
     plan = make_plan(

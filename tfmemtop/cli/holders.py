@@ -23,7 +23,7 @@ from tfmemtop.findings.who_holds import no_device, no_window
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
-from tfmemtop.state.no_holders import only_asked, unused_probe
+from tfmemtop.state.missing_windows import only_asked, unused_probe
 
 
 class HoldersArguments(ReportArguments):

@@ -20,7 +20,7 @@ from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.reports.whatif_text import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
 from tfmemtop.state import State, apply
 from tfmemtop.state.holder_choice import missing
-from tfmemtop.state.no_holders import unused_probe
+from tfmemtop.state.missing_windows import unused_probe
 from tfmemtop.state.predicted import predicted
 
 

@@ -154,7 +154,6 @@ class OneGpu:
     def _card(self, now: float, card: dict[str, float]) -> list[events.Event]:
         if self._index is not None:
             return []
-        total, reserved = card.get("device_memory_total_bytes"), card.get("device_memory_reserved_bytes")
         gpu = self.row.gpu
         self._index = int(gpu) if gpu.isascii() and gpu.isdigit() and len(gpu) < 3 else 0
         return [
@@ -163,8 +162,8 @@ class OneGpu:
                 index=self._index,
                 uuid=self.row.uuid,
                 name=self.row.model,
-                total=None if total is None else _size(total),
-                reserved=None if reserved is None else _size(reserved),
+                total=_known_size(card.get("device_memory_total_bytes")) or None,
+                reserved=_known_size(card.get("device_memory_reserved_bytes")),
             )
         ]
 
@@ -204,7 +203,7 @@ class OneGpu:
                     physical=None,
                     uuid=self.row.uuid or None,
                     growth=None,
-                    limit=sizes.get("limit_bytes"),
+                    limit=sizes.get("limit_bytes") or None,
                     allocator=None,
                 )
             )
@@ -218,7 +217,7 @@ class OneGpu:
                 in_use=in_use,
                 peak=sizes.get("peak_bytes"),
                 pool=sizes.get("pool_bytes"),
-                limit=sizes.get("limit_bytes"),
+                limit=sizes.get("limit_bytes") or None,
                 high=sizes.get("in_use_high_bytes"),
             )
         )

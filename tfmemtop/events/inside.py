@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Label, Name, Number, Size, Some, Text, Variables, Words
+from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
 from tfmemtop.events.secrets import without_secrets
@@ -138,7 +138,7 @@ class Effective(Event, tag="effective", frozen=True):
     physical: Number | None  # CUDA's ordinal
     uuid: Name | None  # of the physical GPU, as NVML spells it
     growth: bool | None
-    limit: Size | None
+    limit: Positive | None
     allocator: Name | None  # bfc, cuda_malloc_async
     settled: Annotated[list[Settled], Few] = msgspec.field(default_factory=list)
 
@@ -157,7 +157,7 @@ class Allocator(Event, tag="allocator", frozen=True):
     in_use: Size | None
     peak: Size | None
     pool: Size | None
-    limit: Size | None
+    limit: Positive | None
     # The fields below, and the pool, are known only where pools are read in place, or with the probe.
     peak_pool: Size | None = None
     allocations: Size | None = None
@@ -211,7 +211,7 @@ class Traced(msgspec.Struct, frozen=True, array_like=True):
     traces: Size  # how many of the calls traced the function
     file: Text
     line: Number
-    steps: Size | None = 1
+    steps: Positive | None = 1
     anew: Size = 0
     changed: Annotated[list[Changed], Few] = msgspec.field(default_factory=list)
 
@@ -251,7 +251,7 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     """
 
     holder: Text
-    count: Size
+    count: Positive
     shape: Annotated[list[Size], Few] | None
     dtype: Name
     device: Name

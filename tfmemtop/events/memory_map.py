@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Share, Size, Some, Text
+from tfmemtop.bounds import Few, Many, Name, Number, Positive, Seconds, Share, Size, Some, Text
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest
@@ -15,7 +15,7 @@ class Region(msgspec.Struct, frozen=True, array_like=True):
     """A piece of address space that a pool took at once. It has ``cells`` cells of the map."""
 
     address: Size
-    size: Size
+    size: Positive
     in_use: Size
     chunks: Size
     chunks_in_use: Size

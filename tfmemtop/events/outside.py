@@ -15,6 +15,7 @@ from tfmemtop.bounds import (
     Many,
     Name,
     Number,
+    Positive,
     Seconds,
     Size,
     Text,
@@ -176,7 +177,7 @@ class Device(Event, tag="device", frozen=True):
     index: Index
     uuid: Name
     name: Name
-    total: Size | None
+    total: Positive | None
     reserved: Size | None  # the driver keeps these bytes; they are never available
     mig: bool = False  # the GPU is divided into slices (MIG), or is such a slice
     unified: bool = False  # the GPU uses the host's memory

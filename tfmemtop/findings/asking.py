@@ -12,7 +12,7 @@ from tfmemtop.findings.rules import follow_rule
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 
 AGAIN_S = 20.0
 """Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
@@ -43,7 +43,7 @@ def _lacks(state: State, device: RunDevice, oldest: dict[Place, float]) -> bool:
     windows = device.hooked.windows.get(device.name)
     if windows is None or device.hooked.ended:
         return False  # there was no window at the start either, so the process cannot record any
-    newest = max((window.ended for window in told(windows)), default=None)
+    newest = max((window.ended for window in recorded(windows)), default=None)
     return newest is not None and state.now - newest > oldest[device.place]
 
 

@@ -8,9 +8,8 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By, Part
-from tfmemtop.state.no_holders import Lacking, NoHolders
-from tfmemtop.state.owners import Guess
+from tfmemtop.state.holders import By
+from tfmemtop.state.missing_windows import MissingWindow, NoWindow
 from tfmemtop.units import counted, format_bytes, spoken
 
 _KINDS = {
@@ -81,8 +80,6 @@ TITLE = "Who holds the memory"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
-GUESSED = {Guess.STEP: "~ name of an earlier step", Guess.SIZE: "~ by its size"}
-"""The explanation of a name with ``~``: what the guess rests on."""
 
 WHAT_THIS_IS = (
     "In a window, tfmemtop records each allocation of one step of the script, with its operation. This screen then "
@@ -93,7 +90,7 @@ _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
 """The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _NAMELESS = {
-    Kind.BEFORE: "before the window",
+    Kind.BEFORE: NO_NAME,
     Kind.UNKNOWN: "unknown",
     Kind.XLA: "XLA's buffers",
     Kind.ROUNDING: "rounding of XLA's buffers",
@@ -102,22 +99,23 @@ _NAMELESS = {
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
 
 _LACKING = {
-    Lacking.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
-    Lacking.FORGOTTEN: "Nothing is known of this process any more.",
-    Lacking.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does.",
-    Lacking.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
-    Lacking.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
-    Lacking.ENDED: "The process ended before a window was recorded.",
-    Lacking.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
-    Lacking.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
+    NoWindow.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
+    NoWindow.FORGOTTEN: "Nothing is known of this process any more.",
+    NoWindow.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, "
+    "does.",
+    NoWindow.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
+    NoWindow.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
+    NoWindow.ENDED: "The process ended before a window was recorded.",
+    NoWindow.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
+    NoWindow.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
     "automatically: the session was started with --holders-interval 0.",
-    Lacking.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
+    NoWindow.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
 }
 
 _HELPS = {
-    Lacking.NOT_BFC: "[A] chooses BFC for the next run.",
-    Lacking.NOT_ASKED: "[n] asks for a window now.",
-    Lacking.NOT_YET: "[n] asks for a window now.",
+    NoWindow.NOT_BFC: "[A] chooses BFC for the next run.",
+    NoWindow.NOT_ASKED: "[n] asks for a window now.",
+    NoWindow.NOT_YET: "[n] asks for a window now.",
 }
 
 
@@ -151,12 +149,12 @@ def why_windowless(why: Windowless) -> str:
     return _WINDOWLESS[why]
 
 
-def none_text(none: NoHolders) -> tuple[str, str]:
+def none_text(none: MissingWindow) -> tuple[str, str]:
     """Return why a pool has no window, and what helps; the latter may be empty."""
-    if none.reason is Lacking.REFUSED:
+    if none.reason is NoWindow.REFUSED:
         return f"There is no window: {windowless_text(none.told)}.", ""
     text = _LACKING[none.reason]
-    if none.reason is Lacking.NO_PROBE:
+    if none.reason is NoWindow.NO_PROBE:
         known = probe_text(none.probe) if none.probe else ""
         return f"{text}{f': {known}' if known else ''}.", probe_remedy(none.probe) if none.probe else ""
     return text, _HELPS.get(none.reason, "")
@@ -187,14 +185,11 @@ def operation(name: str) -> str:
     return _CALL.sub("", name)
 
 
-def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely: bool = False) -> str:
+def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str:
     """Return the name of a row in a table that is grouped *by* something.
 
-    *of* is the row's kind. *whole* is whether the name of a line contains the file's whole path. A *likely* name gets a
-    ``~`` in front.
+    *of* is the row's kind. *whole* is whether the name of a line contains the file's whole path.
     """
-    if likely:
-        return f"~{holder(name, of, by, whole=whole)}"
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
     if _ARGUMENT.fullmatch(name):
@@ -205,11 +200,6 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True, likely
 def nameless(of: Kind) -> str:
     """Return the name of a row of which only the kind is known."""
     return _NAMELESS.get(of, _KINDS[of])
-
-
-def nameless_part(part: Part) -> str:
-    """Return the name of an allocation of which neither the operation nor a name in Python is known."""
-    return nameless(part.kind) if part.guess else NO_NAME
 
 
 def unknown(lost: int, nameless: bool) -> str:

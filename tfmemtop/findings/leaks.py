@@ -23,7 +23,7 @@ from tfmemtop.state.holdings import alike_on
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
-from tfmemtop.state.trend import LONG_S, Trend, Window
+from tfmemtop.state.trend import LONG_S, Trend, UseWindow
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
 LEAK_WINDOWS = 18
@@ -297,7 +297,7 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     )
 
 
-def _stretches(trend: Trend) -> Iterator[list[Window]]:
+def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
     """Yield the stretches of time in which to look for a steady rise.
 
     First comes the last quarter of an hour, in windows of ten seconds. Such a rise has often begun with a jump, when
@@ -314,7 +314,7 @@ def _stretches(trend: Trend) -> Iterator[list[Window]]:
             yield merged_if_higher(whole, times)
 
 
-def _rise_steadily(windows: list[Window]) -> bool:
+def _rise_steadily(windows: list[UseWindow]) -> bool:
     lows, highs = [window.low for window in windows], [window.high for window in windows]
     return len(windows) >= LEAK_WINDOWS and rises(lows) and rises(highs)
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from tfmemtop.ending import Ending
-from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
-from tfmemtop.state.in_effect import InEffect
+from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.effective_settings import EffectiveSettings
 from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank
 from tfmemtop.units import MIB
@@ -128,8 +128,8 @@ class OtherTensorFlow(Differs):
 class OtherSettings(Differs):
     """The rank has other settings of TensorFlow's memory than most; ``only`` as in :class:`OtherTensorFlow`."""
 
-    settings: InEffect
-    usual: InEffect
+    settings: EffectiveSettings
+    usual: EffectiveSettings
     only: int | None
 
 
@@ -312,7 +312,7 @@ def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
         yield OtherSettings(number, hashed[mine], hashed[usual], only)
 
 
-def _effect(settings: InEffect) -> InEffect:
+def _effect(settings: EffectiveSettings) -> EffectiveSettings:
     """Return what TensorFlow does, whether the user or the script requested it.
 
     The choice of GPUs is left out, since ranks on one host have a GPU each.

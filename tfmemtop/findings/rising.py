@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from tfmemtop.state.trend import Window
+from tfmemtop.state.trend import UseWindow
 
 _STEADY = 0.9
 """The least share of pairs of values in which the later one is higher. A script may pause, as for a validation."""
@@ -49,7 +49,7 @@ class Rise:
 
 
 def rise_until(
-    histories: Iterable[Iterable[Window]], end: float = float("inf"), least: int = LEAST_WINDOWS
+    histories: Iterable[Iterable[UseWindow]], end: float = float("inf"), least: int = LEAST_WINDOWS
 ) -> Rise | None:
     """Return the steady rise that went on to the *end*, in seconds: over the whole time, or else over a later part.
 
@@ -63,7 +63,7 @@ def rise_until(
     return None
 
 
-def _rise(windows: Sequence[Window], least: int) -> Rise | None:
+def _rise(windows: Sequence[UseWindow], least: int) -> Rise | None:
     if len(windows) < least:
         return None
     kept = retained(window.low for window in windows)
@@ -79,7 +79,7 @@ def retained(lows: Iterable[int]) -> list[int]:
     return list(accumulate(reversed(list(lows)), min))[::-1]
 
 
-def merged(windows: Sequence[Window], times: int) -> list[Window]:
+def merged(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
     """Merge each *times* windows into one, counted back from the newest.
 
     A use that rises once in an epoch then rises in each window that contains an epoch.
@@ -87,7 +87,7 @@ def merged(windows: Sequence[Window], times: int) -> list[Window]:
     return [_one(group) for group in _groups(windows, times)]
 
 
-def merged_if_higher(windows: Sequence[Window], times: int) -> list[Window]:
+def merged_if_higher(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
     """Return the same as :func:`merged`; empty if the memory cannot have risen steadily.
 
     For that, three of the merged windows are enough. Most memory in use does not rise, and is looked at every second.
@@ -100,13 +100,13 @@ def merged_if_higher(windows: Sequence[Window], times: int) -> list[Window]:
     return [_one(group) for group in groups] if higher else []
 
 
-def _groups(windows: Sequence[Window], times: int) -> list[Sequence[Window]]:
+def _groups(windows: Sequence[UseWindow], times: int) -> list[Sequence[UseWindow]]:
     first = len(windows) % times
     return [windows[at : at + times] for at in range(first, len(windows), times)]
 
 
-def _one(group: Sequence[Window]) -> Window:
-    return Window(group[0].start, min(one.low for one in group), max(one.high for one in group))
+def _one(group: Sequence[UseWindow]) -> UseWindow:
+    return UseWindow(group[0].start, min(one.low for one in group), max(one.high for one in group))
 
 
 def rises(values: list[int]) -> bool:
@@ -124,7 +124,7 @@ def _goes_on(first: int, middle: int, last: int) -> bool:
     return last > first and last - middle >= (middle - first) / 2
 
 
-def slope(windows: Sequence[Window], values: Sequence[int]) -> float:
+def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:
     """Return the slope in bytes a second: the median over pairs half the series apart. A spike does not change it."""
     half = len(values) // 2
     points = list(zip((window.start for window in windows), values, strict=True))

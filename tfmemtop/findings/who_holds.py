@@ -10,19 +10,11 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.holders import By, Holder, Standing
-from tfmemtop.state.owners import Guess
 from tfmemtop.units import counted, format_bytes, spoken
 
 HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
 COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
 UNKNOWN, SUM = "unknown", "in use at the peak"
-
-_LIKELY = {
-    Guess.STEP: "The step that failed was not recorded. A name with ~ comes from a step that was recorded before. The "
-    "sizes of that step, all multiplied by the same number, are the sizes that were in use at the failure.",
-    Guess.SIZE: "Input with ~ has no recorded name. It is known by its size: a layer of the step has read just as many "
-    "bytes, or it is a data set of such examples, or their labels.",
-}
 
 NOTEWORTHY = 0.02
 """Differences below this share do not count: a run hardly ever repeats to the byte."""
@@ -44,11 +36,6 @@ def kinds(row: Holder) -> str:
 def row_name(row: Holder, by: By) -> str:
     """Return the name of a row: a layer, an operation without the prefix that all have, or ``train.py:12``."""
     return holder(row.name, row.kind, by, whole=False)
-
-
-def marked_name(row: Holder, by: By) -> str:
-    """Return the same as :func:`row_name`, with ``~`` in front if the name is only likely."""
-    return holder(row.name, row.kind, by, whole=False, likely=row.likely)
 
 
 def pool_name(one: Chosen) -> str:
@@ -96,16 +83,10 @@ def not_known(found: Standing, one: Chosen) -> str:
 
 
 def before(found: Standing) -> str:
-    """Return the explanation of the row "before the window"; empty if there is no such row."""
+    """Return the explanation of the row without a name; empty if there is no such row."""
     if not found.before:
         return ""
-    return f"{format_bytes(found.before)} were allocated before the window and match no known variable."
-
-
-def likely(found: Standing) -> str:
-    """Return the explanation of names with ``~``; empty if there are none."""
-    guesses = {part.guess for row in found.holders for part in row.parts}
-    return " ".join(text for guess, text in _LIKELY.items() if guess in guesses)
+    return f"No name: {format_bytes(found.before)} were allocated before the window, and are no known variables."
 
 
 def rounding(found: Standing) -> str:
@@ -154,7 +135,7 @@ def in_short(one: Chosen, found: Standing) -> str:
 
 def held(found: HoldersAtFailure) -> str:
     """Return what held most when an allocation failed, and the age of that information."""
-    names = [f"{marked_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
+    names = [f"{row_name(row, By.LAYER)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
     ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
@@ -168,17 +149,7 @@ def held(found: HoldersAtFailure) -> str:
             "the last recorded step and have no name. "
         )
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}.{_likely(found)}"
-
-
-def _likely(found: HoldersAtFailure) -> str:
-    """Return the explanation of ``~`` in the names of the holders."""
-    scale = found.scale
-    if scale is None:
-        by_size = any(row.guess is Guess.SIZE for row in found.holders)
-        return " The input with ~ is known by its size." if by_size else ""
-    times = "" if scale == 1 else f" times {scale:.3g}"
-    return f" A name with ~ comes from a recorded step, whose sizes{times} are the sizes that were in use."
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."
 
 
 def changed(first: Listed, second: Listed) -> list[str]:

@@ -10,7 +10,7 @@ from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
-from tfmemtop.state.nameless import nameless_buffers
+from tfmemtop.state.unnamed_buffers import unnamed_buffers
 from tfmemtop.units import format_bytes
 
 
@@ -62,7 +62,7 @@ def nameless(state: State) -> Iterator[Nameless]:
     places = {
         (one.pid, one.name): one.place for kind in (DeviceKind.GPU, DeviceKind.CPU) for one in run_devices(state, kind)
     }
-    for buffer in nameless_buffers(state):
+    for buffer in unnamed_buffers(state):
         if place := places.get((buffer.pid, buffer.device)):
             yield Nameless(place, buffer.bytes, buffer.peak)
 

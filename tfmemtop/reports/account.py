@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.account import Account
-from tfmemtop.state.breakdown import Breakdown, MemoryPart, Slice, breakdowns
+from tfmemtop.state.breakdown import Breakdown, MemoryPart, MemorySlice, breakdowns
 from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
 from tfmemtop.units import UNKNOWN, format_bytes, spoken
@@ -28,12 +28,12 @@ def name(part: MemoryPart) -> str:
     return _NAMES.get(part, part.value)
 
 
-def figure(part: Slice) -> str:
+def figure(part: MemorySlice) -> str:
     """Return the size as text: ``417.2 MiB``, or ``~520.0 MiB`` where it rests on a usual figure."""
     return ("" if part.exact else "~") + format_bytes(part.size)
 
 
-def meaning(part: Slice, found: Breakdown) -> str:
+def meaning(part: MemorySlice, found: Breakdown) -> str:
     """Return what that memory is for, in at most 33 characters; empty where its name is clear enough."""
     if part.part is MemoryPart.CONTEXT and not part.exact:
         return _USUAL_CONTEXT

@@ -7,7 +7,7 @@ from tfmemtop.findings.who_holds import changed
 from tfmemtop.reports.comparison_text import command, how_it_ended, name, rows, sentences
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.common import common
+from tfmemtop.state.comparable import common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Change, Listed, changes
 

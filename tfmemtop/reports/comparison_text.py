@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.who_holds import NOTEWORTHY
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
-from tfmemtop.state.common import Basis, Common, ComparedPart, common
+from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, counted, format_bytes, format_duration, format_rate, shown_difference, spoken

@@ -23,8 +23,7 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
         rows.append((words.UNKNOWN, "", *_size(found.unknown, found.total), ""))
     rows.append((words.SUM, "", *_size(found.total, found.total), ""))
     head = (words.HEAD[by], "" if by is By.KIND else words.COLUMNS[0], *words.COLUMNS[1:])
-    told = [words.higher(one), words.not_known(found, one), words.before(found)]
-    told += [words.rounding(found), words.likely(found)]
+    told = [words.higher(one), words.not_known(found, one), words.before(found), words.rounding(found)]
     notes = [line for text in told if text for line in _wrap(text)]
     return [*_wrap(words.about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
 
@@ -37,7 +36,7 @@ def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
-    name = safe(words.marked_name(row, by))
+    name = safe(words.row_name(row, by))
     name = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
     kinds = "" if by is By.KIND else words.kinds(row)
     return name, kinds, *_size(row.bytes, total), str(row.count) if row.count else ""
@@ -55,13 +54,7 @@ def to_json(one: Chosen, by: By) -> dict[str, Any]:
         "peak": found.total,
         "at": round(one.window.began + _us(one, found) / 1e6, 6),
         "rows": [
-            {
-                "name": words.row_name(row, by),
-                "kind": row.kind.value,
-                "bytes": row.bytes,
-                "count": row.count,
-                **({"likely": True} if row.likely else {}),
-            }
+            {"name": words.row_name(row, by), "kind": row.kind.value, "bytes": row.bytes, "count": row.count}
             for row in found.holders
         ],
         "unknown": found.unknown,

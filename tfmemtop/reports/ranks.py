@@ -27,7 +27,7 @@ from tfmemtop.reports.comparison_text import how_it_ended
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.reports.why import key
 from tfmemtop.safe import safe
-from tfmemtop.state.in_effect import InEffect
+from tfmemtop.state.effective_settings import EffectiveSettings
 from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
 from tfmemtop.units import (
@@ -209,7 +209,7 @@ def _(one: OtherSettings, laid: Laid, many: bool) -> str:
     return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; {usual}"
 
 
-def _settings(found: InEffect) -> str:
+def _settings(found: EffectiveSettings) -> str:
     return ", ".join(settings.in_effect(found)) or settings.SCRIPTS_OWN
 
 
@@ -282,6 +282,6 @@ def _difference(one: Differs, laid: Laid) -> dict[str, Any]:
 
 
 def _value(value: object) -> object:
-    if isinstance(value, InEffect):
+    if isinstance(value, EffectiveSettings):
         return in_effect(value)
     return value.name.lower() if isinstance(value, Enum) else value

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.settings import Settings, masked
-from tfmemtop.state.in_effect import InEffect
+from tfmemtop.state.effective_settings import EffectiveSettings
 from tfmemtop.units import format_bytes
 
 SCRIPTS_OWN = "the script's own settings"
@@ -30,7 +30,7 @@ def chosen(settings: Settings) -> list[str]:
     return words + [f"{name}={masked(name, value)}" for name, value in sorted(settings.environment.items())]
 
 
-def in_effect(effect: InEffect, *, usual: bool = True) -> list[str]:
+def in_effect(effect: EffectiveSettings, *, usual: bool = True) -> list[str]:
     """Return what TensorFlow does, and what else the user chose.
 
     Before TensorFlow has made its devices, return only what the user chose. Without *usual*, the allocator is named

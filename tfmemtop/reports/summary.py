@@ -12,7 +12,7 @@ from tfmemtop.findings.rules import findings, follow_rule
 from tfmemtop.findings.settings import SETTINGS_RULES
 from tfmemtop.reports import settings
 from tfmemtop.state import State, apply
-from tfmemtop.state.in_effect import in_effect
+from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import program
 from tfmemtop.state.steps import pace
@@ -38,7 +38,7 @@ def left(state: State, run: RunState) -> list[str]:
 
 def figures(state: State, run: RunState) -> list[str]:
     """Return settings, peaks and pace of *run*, and how often it ran out of memory: a line for each that is known."""
-    chosen = settings.in_effect(in_effect(run))
+    chosen = settings.in_effect(effective_settings(run))
     lines = [f"settings: {', '.join(chosen)}"] if chosen else []
     lines += [f"{device}: peak in use {format_bytes(peak)}" for device, peak in sorted(run.peaks.items())]
     if run.peak_pool is not None:

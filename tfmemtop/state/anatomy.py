@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Holder, Kind, standing
-from tfmemtop.state.likely import likely
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
 from tfmemtop.state.step_course import unpacked
@@ -28,9 +27,7 @@ class HoldersAtFailure:
 
     They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
     and they are those at its end. If too little is known of that window, they are those of an earlier step; then
-    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited. With a ``scale``, the
-    names of some holders are likely, not recorded: a step before made the same allocations, and these are ``scale``
-    times as large.
+    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited.
     """
 
     holders: tuple[Holder, ...]
@@ -38,7 +35,6 @@ class HoldersAtFailure:
     age_s: float
     waiting: bool
     nameless: tuple[int, int] | None = None
-    scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,23 +201,21 @@ def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
 def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
     """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
     windows = hooked.windows.get(device)
-    known = [one for one in told(windows) if one.began <= failed + _LATER_S] if windows else []
+    known = [one for one in recorded(windows) if one.began <= failed + _LATER_S] if windows else []
     if not known:
         return None
     window = known[-1]
     waiting = window.opened is events.Opened.WAITING
     end = unpacked(window).events - 1
     found = standing(window, hooked, By.LAYER, end if waiting else None)
-    nameless = scale = None
+    nameless = None
     steps = [one for one in known if one.steps]
     if waiting and steps and found.without_name > _UNTOLD * found.total:
         # Most of the memory was allocated after the window before, in a step that was not recorded.
         nameless, window, waiting = (found.without_name, found.total), steps[-1], False
         found = standing(window, hooked, By.LAYER)
     named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
-    if any(holder.likely for holder in named) and (guess := likely(window, hooked)):
-        scale = float(guess.scale)
-    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless, scale)
+    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:

@@ -2,21 +2,18 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holdings import OPTIMIZER
-from tfmemtop.state.inputs import inputs
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
-from tfmemtop.state.owners import Guess
-from tfmemtop.state.owners import Kind as Kind
-from tfmemtop.state.owners import Owner as Owner
 from tfmemtop.state.step_course import WindowCourse, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
@@ -30,6 +27,39 @@ _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
 T = TypeVar("T")
+
+
+class Kind(Enum):
+    """The purpose of memory."""
+
+    VARIABLES = "variables"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"  # the optimizer's slots and temporaries
+    ACTIVATIONS = "activations"
+    LOSS = "loss"
+    INPUT = "input"
+    WORKSPACE = "workspace"
+    TENSORS = "tensors"  # eager tensors that Python holds
+    XLA = "xla"
+    ROUNDING = "rounding"  # the rest of a chunk beyond the XLA buffer in it, where the buffer's values are shown
+    BEFORE = "before"  # allocated before the window
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner of an allocation; the fields are those of :class:`tfmemtop.state.holders.Part`."""
+
+    kind: Kind
+    layer: str
+    operation: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    region: str
+    kept: bool = False
+    python_name: str = ""
+    line: events.OperationLine | None = None
+    cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
 
 
 class Attribution:
@@ -57,12 +87,6 @@ class Attribution:
         for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
             if not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
-        if window.steps and window.opened is not events.Opened.WAITING:
-            layered = [(one, "" if one.kind == OPTIMIZER else self._layers.of_variable(one.name)) for one in variables]
-            for place, read in inputs(course, self.of, layered):
-                self.of[place] = replace(
-                    self.of[place], kind=Kind.INPUT, shape=read.shape, dtype=read.dtype, guess=Guess.SIZE
-                )
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
@@ -215,7 +239,7 @@ def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
     """
     windows = hooked.windows.get(window.device)
     if window.opened is events.Opened.WAITING and windows is not None:
-        yield from chain.from_iterable(unpacked(one).names for one in told(windows) if one.steps)
+        yield from chain.from_iterable(unpacked(one).names for one in recorded(windows) if one.steps)
 
 
 def _kept(owner: Owner) -> Owner:

@@ -31,7 +31,7 @@ KINDS = (MemoryPart.VARIABLES, MemoryPart.OPTIMIZER, MemoryPart.METRICS, MemoryP
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class MemorySlice:
     """``size`` bytes of a ``part``; not ``exact`` where the size is based on a usual figure, not a measured one."""
 
     part: MemoryPart
@@ -47,7 +47,7 @@ class Breakdown:
     """
 
     gpu: int | None
-    slices: tuple[Slice, ...]
+    slices: tuple[MemorySlice, ...]
     account: Account | None
     held: tuple[Holdings, ...]
     peak: int | None
@@ -71,27 +71,27 @@ def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
     yield from _cpu_pools(state, pid, found)
 
 
-def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[Slice]:
+def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[MemorySlice]:
     if account.context is not None:
-        yield Slice(MemoryPart.CONTEXT, account.context, account.context_exact)
+        yield MemorySlice(MemoryPart.CONTEXT, account.context, account.context_exact)
     yield from in_use_slices(account.in_use, held)
     if account.cached is not None:
-        yield Slice(MemoryPart.CACHED, account.cached)
+        yield MemorySlice(MemoryPart.CACHED, account.cached)
     if account.outside is not None:
-        yield Slice(MemoryPart.OUTSIDE, account.outside, account.context_exact)
+        yield MemorySlice(MemoryPart.OUTSIDE, account.outside, account.context_exact)
     elif account.rest is not None:
-        yield Slice(MemoryPart.CACHED_AND_OUTSIDE, account.rest, exact=False)
+        yield MemorySlice(MemoryPart.CACHED_AND_OUTSIDE, account.rest, exact=False)
 
 
-def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[Slice]:
+def in_use_slices(in_use: int, held: Sequence[Holdings]) -> Iterator[MemorySlice]:
     """Yield slices of *in_use* bytes: one for each kind if the kinds do not exceed them, else one slice."""
     sizes = {part: sum(dict(one.kinds).get(part.value, 0) for one in held) for part in KINDS}
     rest = in_use - sum(sizes.values())
     if not held or rest < 0:
-        yield Slice(MemoryPart.IN_USE, in_use)
+        yield MemorySlice(MemoryPart.IN_USE, in_use)
         return
-    yield from (Slice(part, size) for part, size in sizes.items() if size)
-    yield Slice(MemoryPart.OTHER_IN_USE, rest)
+    yield from (MemorySlice(part, size) for part, size in sizes.items() if size)
+    yield MemorySlice(MemoryPart.OTHER_IN_USE, rest)
 
 
 def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[Breakdown]:
@@ -102,7 +102,7 @@ def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[B
         held = (found[name],) if name in found else ()
         slices = [*in_use_slices(reading.in_use, held)]
         if (cached := cached_of(reading.pool, reading.in_use)) is not None:
-            slices.append(Slice(MemoryPart.CACHED, cached))
+            slices.append(MemorySlice(MemoryPart.CACHED, cached))
         yield Breakdown(None, tuple(slices), None, held, reading.peak, reading.limit)
 
 

@@ -1,4 +1,8 @@
-"""Matches chunks with the variables and tensors of a census, by the requested bytes. Pure."""
+"""Finds the chunks of the variables and tensors that a census has counted. Pure.
+
+The census tells how many there are in a pool, and the bytes of each. So of the chunks of that size that outlive a
+window, as many are theirs. Which of the chunks it is can be mistaken; the sum cannot.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -51,8 +55,8 @@ def known_tensors(hooked: Hooked, device: str) -> list[Known]:
 def matched(course: WindowCourse, known: Iterable[Known], succeed: bool) -> Iterator[tuple[int, Known]]:
     """Yield pairs of a span's index and the one of *known* that the span holds.
 
-    The span has the size of that one and outlives the window. With *succeed*, a variable whose chunk was allocated
-    within the window has a second pair: its predecessor, the chunk with the old value, which was freed in the window.
+    The span has the size of that one and outlives the window. *succeed* is for variables: one whose chunk was allocated
+    within the window has a second pair, its predecessor, the chunk with the old value, which was freed in the window.
     """
     by_size: dict[int, list[Known]] = defaultdict(list)
     for one in known:

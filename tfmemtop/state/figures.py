@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tfmemtop.ending import Ending
 from tfmemtop.state.curve import Curve
-from tfmemtop.state.in_effect import InEffect, in_effect
+from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import lasting
 from tfmemtop.state.steps import FunctionCounts, pace
@@ -34,7 +34,7 @@ class RunFigures:
     name: str
     run: int
     argv: tuple[str, ...]
-    settings: InEffect
+    settings: EffectiveSettings
     duration_s: float
     ending: Ending | None
     running: bool
@@ -73,7 +73,7 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         name=name,
         run=run.run,
         argv=(run.notebook,) if run.notebook else lasting(run),
-        settings=in_effect(run),
+        settings=effective_settings(run),
         duration_s=round(max(0.0, last - run.started), 3),
         ending=run.ending,
         running=alive and run.going and not run.left,

@@ -8,8 +8,9 @@ from tfmemtop.events.device_names import is_cpu
 from tfmemtop.failure import facts_of
 from tfmemtop.state import fold_holders as fold_holders  # imported because it registers handlers
 from tfmemtop.state import fold_memory as fold_memory  # likewise
+from tfmemtop.state.capacity import add_notice, room_for, with_device
+from tfmemtop.state.device_index import forget_process, note_all, note_device
 from tfmemtop.state.handlers import HANDLERS, folds
-from tfmemtop.state.left_out import device_told_by, room_for, tell
 from tfmemtop.state.lookup import (
     device_of,
     hooked_of,
@@ -33,7 +34,6 @@ from tfmemtop.state.model import (
     RunState,
     State,
 )
-from tfmemtop.state.whereabouts import forget_process, note_all, note_device
 from tfmemtop.tensorflow_text import lines_of_exhaustion
 
 
@@ -46,7 +46,7 @@ def apply(state: State, event: events.Event) -> None:
     try:
         HANDLERS[type(event)](state, event)
     except Exception as error:
-        tell(state, "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR, detail=facts_of(error))
+        add_notice(state, "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR, detail=facts_of(error))
 
 
 @folds(events.Session)
@@ -307,7 +307,7 @@ def _initialised(state: State, event: events.Initialised) -> None:
 
 @folds(events.Effective)
 def _effective(state: State, event: events.Effective) -> None:
-    if hooked := device_told_by(state, event.pid, event.device):
+    if hooked := with_device(state, event.pid, event.device):
         hooked.effective[event.device] = event
         note_device(state, event.pid, event.device)
         run = state.run
@@ -390,4 +390,4 @@ def _notice(state: State, event: events.Notice) -> None:
         state.notices[event.key] = event
     if len(state.notices) > NOTICES_KEPT:
         del state.notices[next(key for key in state.notices if key != "left-out-notices")]
-        tell(state, "left-out-notices", NoticeKind.NOTICES_LEFT_OUT, count=NOTICES_KEPT)
+        add_notice(state, "left-out-notices", NoticeKind.NOTICES_LEFT_OUT, count=NOTICES_KEPT)

@@ -1,15 +1,15 @@
 """The fold of recorded allocations: windows, traces, the script's lines, and XLA's reports."""
 
 from tfmemtop import events
+from tfmemtop.state.capacity import with_device
 from tfmemtop.state.handlers import folds
-from tfmemtop.state.left_out import device_told_by
 from tfmemtop.state.lookup import hooked_of, of_run
 from tfmemtop.state.model import CLUSTERS_KEPT, LINES_KEPT, PoolWindows, State
 
 
 @folds(events.Holders)
 def _holders(state: State, event: events.Holders) -> None:
-    if hooked := device_told_by(state, event.pid, event.device):
+    if hooked := with_device(state, event.pid, event.device):
         windows = hooked.windows.setdefault(event.device, PoolWindows())
         if windows.first is None:
             windows.first = event
@@ -18,7 +18,7 @@ def _holders(state: State, event: events.Holders) -> None:
 
 @folds(events.Trace)
 def _trace(state: State, event: events.Trace) -> None:
-    if hooked := device_told_by(state, event.pid, event.device):
+    if hooked := with_device(state, event.pid, event.device):
         parts = hooked.windows.setdefault(event.device, PoolWindows()).trace
         if event.part == 0:
             parts.clear()
@@ -27,7 +27,7 @@ def _trace(state: State, event: events.Trace) -> None:
 
 @folds(events.Replayed)
 def _replayed(state: State, event: events.Replayed) -> None:
-    if hooked := device_told_by(state, event.pid, event.device):
+    if hooked := with_device(state, event.pid, event.device):
         hooked.windows.setdefault(event.device, PoolWindows()).replayed = event
         if state.run and of_run(state, event.pid):
             state.run.replayed[event.device] = event  # kept to be compared with failures of later runs of the command

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state import contexts
+from tfmemtop.state.capacity import with_device
+from tfmemtop.state.device_index import note_device
 from tfmemtop.state.handlers import folds
-from tfmemtop.state.left_out import device_told_by
 from tfmemtop.state.lookup import (
     allocators_of,
     allocators_on,
@@ -21,7 +22,6 @@ from tfmemtop.state.lookup import (
 from tfmemtop.state.model import CpuPool, DeviceState, Pool, State
 from tfmemtop.state.sums import Sums
 from tfmemtop.state.trend import Trend
-from tfmemtop.state.whereabouts import note_device
 
 
 @folds(events.DeviceReading)
@@ -53,7 +53,7 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
 
 @folds(events.Allocator)
 def _allocator(state: State, event: events.Allocator) -> None:
-    hooked = device_told_by(state, event.pid, event.device)
+    hooked = with_device(state, event.pid, event.device)
     if hooked is None:
         return
     before = hooked.allocators.get(event.device)
@@ -94,7 +94,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
-    hooked = device_told_by(state, event.pid, event.device)
+    hooked = with_device(state, event.pid, event.device)
     return hooked.pools.setdefault(event.device, Pool()) if hooked else None
 
 

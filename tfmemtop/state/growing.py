@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tfmemtop.events import Holders, OperationLine
 from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
-from tfmemtop.state.holder_choice import told
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import once_per_window, unpacked
 
@@ -48,7 +48,7 @@ def growing(hooked: Hooked, device: str) -> list[Grown]:
     """Return what has grown from window to window in a pool up to the newest window, the most bytes first."""
     windows = hooked.windows.get(device)
     # Only windows with a whole step: at the end of a step, only the memory that it keeps is left.
-    known = [window for window in told(windows) if window.steps] if windows else []
+    known = [window for window in recorded(windows) if window.steps] if windows else []
     if len(known) < 2:
         return []
     key = "growing", *(window.window for window in known)

@@ -27,7 +27,7 @@ def chosen(state: State) -> list[Chosen]:
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
         for device, windows in process.hooked.windows.items()
-        if (window := _fullest(list(told(windows))))
+        if (window := _fullest(list(recorded(windows))))
     ]
     return sorted(found, key=lambda one: -one.window.peak)
 
@@ -45,7 +45,7 @@ def _fullest(windows: list[Holders]) -> Holders | None:
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
-def told(windows: PoolWindows) -> Iterator[Holders]:
+def recorded(windows: PoolWindows) -> Iterator[Holders]:
     """Yield the windows of a pool that have allocations and a peak, the oldest first."""
     first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
     yield from (window for window in (*first, *windows.newest) if not window.is_missing and window.peak)

@@ -9,10 +9,9 @@ from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
-from tfmemtop.state.owners import Guess
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
-from tfmemtop.state.step_slices import ORDER, Slice, slices
+from tfmemtop.state.step_slices import ORDER, StepSlice, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +30,6 @@ class HolderRow:
     kinds: tuple[tuple[Kind, int], ...] = ()
     mix: tuple[tuple[Kind, float], ...] = ()
     parts: tuple[Part, ...] = ()
-
-    @property
-    def likely(self) -> bool:
-        """Whether not all names in the row were recorded."""
-        return self.guess is not None
-
-    @property
-    def guess(self) -> Guess | None:
-        """The basis of the name of its largest part whose name was not recorded."""
-        return next((part.guess for part in self.parts if part.guess), None)
 
 
 _NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, 0.0)
@@ -227,6 +216,6 @@ def happened(window: events.Holders, at: int) -> Happened | None:
     return _events(window).get(at)
 
 
-def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[Slice, ...]:
+def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[StepSlice, ...]:
     """Return the course of *window* in *count* slices of equal time."""
     return slices(course(window, hooked), count)

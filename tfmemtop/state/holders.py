@@ -10,10 +10,8 @@ from tfmemtop.events import Holders, Holding, OperationLine
 from tfmemtop.events.courses import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
-from tfmemtop.state.likely import Likely, likely
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
-from tfmemtop.state.owners import Guess
 from tfmemtop.state.step_course import times_us, unpacked
 
 
@@ -33,8 +31,7 @@ class Part:
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
     ``kept`` if the memory outlives the beginning of the backward pass that follows. ``python_name`` is the name of the
-    variable, or the path by which Python holds the tensor; empty for other memory. ``guess`` is the basis of its name
-    if that was not recorded.
+    variable, or the path by which Python holds the tensor; empty for other memory.
     """
 
     operation: str
@@ -49,12 +46,6 @@ class Part:
     kind: Kind
     layer: str
     kept: bool
-    guess: Guess | None = None
-
-    @property
-    def likely(self) -> bool:
-        """Whether the name was not recorded but inferred."""
-        return self.guess is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +57,6 @@ class Holder:
     bytes: int
     count: int
     parts: tuple[Part, ...]  # the largest first
-
-    @property
-    def likely(self) -> bool:
-        """Whether not all names in the row were recorded."""
-        return self.guess is not None
-
-    @property
-    def guess(self) -> Guess | None:
-        """The basis of the name of its largest part whose name was not recorded."""
-        return next((part.guess for part in self.parts if part.guess), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +98,13 @@ def standing(window: Holders, hooked: Hooked, by: By, at: int | None = None) -> 
 
     The rows' bytes and ``unknown`` add up to ``total``. At the peak that is the figure of TensorFlow's allocator.
     """
-    owners, event, guess = attribution(window, hooked), window.peak_at if at is None else at, likely(window, hooked)
-    key = "standing", by, event, guess and guess.basis
-    return owners.once(key, lambda: _standing(window, owners, by, event, guess))
+    owners, event = attribution(window, hooked), window.peak_at if at is None else at
+    return owners.once(("standing", by, event), lambda: _standing(window, owners, by, event))
 
 
-def _standing(window: Holders, owners: Attribution, by: By, at: int, guess: Likely | None) -> Standing:
+def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing:
     course = unpacked(window)
-    of = [guess.owners.get(place, owner) for place, owner in enumerate(owners.of)] if guess else owners.of
-    holdings = course.holdings
+    of, holdings = owners.of, course.holdings
     alive: dict[tuple[int, int], list[int]] = {}  # places, by owner and holding
     for place in course.alive(at):
         alive.setdefault((id(of[place]), holdings[place]), []).append(place)
@@ -143,10 +122,8 @@ def _standing(window: Holders, owners: Attribution, by: By, at: int, guess: Like
 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
     """Return what is in use, by kind, before the first event (``event`` -1) and after each event."""
-    course, owners, guess = unpacked(window), attribution(window, hooked), likely(window, hooked)
+    course, owners = unpacked(window), attribution(window, hooked)
     parts = [list(owners.kinds_of(place)) for place in range(len(course.begins))]
-    for place, owner in guess.owners.items() if guess else ():
-        parts[place] = [(owner.kind, course.sizes[place])]
     ending: dict[int, list[int]] = {}
     for place, end in enumerate(course.ends):
         if end != FOREVER:
@@ -195,7 +172,6 @@ def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
         kind=owner.kind,
         layer=owner.layer,
         kept=owner.kept,
-        guess=owner.guess,
     )
 
 

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from itertools import pairwise
 
 from tfmemtop.placement import Placement
-from tfmemtop.state.common import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.overlay import Measure
 

@@ -26,7 +26,7 @@ ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class StepSlice:
     """A stretch of a step, from its event ``first`` to ``last``.
 
     The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. The last
@@ -44,7 +44,7 @@ class Slice:
     ends: tuple[int, ...]
 
 
-def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
+def slices(moments: Sequence[Moment], count: int) -> tuple[StepSlice, ...]:
     """Divide *moments* into *count* slices of equal time.
 
     A slice without an event shows the last moment before it.
@@ -64,6 +64,6 @@ def slices(moments: Sequence[Moment], count: int) -> tuple[Slice, ...]:
         ends = tuple(accumulate(most.by_kind.get(kind, 0) for kind in ORDER))
         first = moments[start].event if start < stop else highest.event
         last = moments[stop - 1].event if stop else highest.event
-        found.append(Slice(first, last, highest.event, highest.at_us, known[-1].at_us, highest.total, ends))
+        found.append(StepSlice(first, last, highest.event, highest.at_us, known[-1].at_us, highest.total, ends))
         start = stop
     return tuple(found)

@@ -16,7 +16,7 @@ WHOLE_KEPT = 128
 
 
 @dataclass(slots=True)
-class Window:
+class UseWindow:
     """Bytes in use from ``start`` seconds on: the lowest reading and the highest."""
 
     start: float
@@ -28,7 +28,7 @@ class Window:
 class Envelope:
     """Windows of ``width_s`` seconds over the whole time; the width doubles whenever there are too many."""
 
-    windows: list[Window] = field(default_factory=list)
+    windows: list[UseWindow] = field(default_factory=list)
     width_s: float = FINEST_S
 
     def add(self, t: float, low: int, high: int) -> None:
@@ -53,8 +53,8 @@ class Trend:
     TensorFlow's own peak (``reset_memory_stats``).
     """
 
-    short: deque[Window] = field(default_factory=lambda: deque(maxlen=SHORT_KEPT))
-    long: deque[Window] = field(default_factory=lambda: deque(maxlen=LONG_KEPT))
+    short: deque[UseWindow] = field(default_factory=lambda: deque(maxlen=SHORT_KEPT))
+    long: deque[UseWindow] = field(default_factory=lambda: deque(maxlen=LONG_KEPT))
     whole: Envelope = field(default_factory=Envelope)
     end: float = 0.0
     peak: int = 0
@@ -83,10 +83,10 @@ class Trend:
         )
 
 
-def _add(windows: deque[Window] | list[Window], width_s: float, t: float, low: int, high: int) -> None:
+def _add(windows: deque[UseWindow] | list[UseWindow], width_s: float, t: float, low: int, high: int) -> None:
     start = t - t % width_s
     if windows and windows[-1].start >= start:
         last = windows[-1]
         last.low, last.high = min(last.low, low), max(last.high, high, low)
     else:
-        windows.append(Window(start, low, max(low, high)))
+        windows.append(UseWindow(start, low, max(low, high)))

@@ -6,8 +6,8 @@ from enum import Enum
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.limits import HostOwner
+from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
 from tfmemtop.state.history import History
-from tfmemtop.state.in_effect import InEffect, in_effect
 from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
@@ -137,7 +137,7 @@ class RunStatus:
     phase: RunPhase
     elapsed_s: float
     kill_in_s: float | None
-    settings: InEffect
+    settings: EffectiveSettings
     pace: StepRate | None
 
 
@@ -297,6 +297,39 @@ def host_memory(state: State) -> HostMemory:
     )
 
 
+def host_panel(state: State) -> DevicePanel | None:
+    """Return a panel of the host's memory: the run's processes, others, and free; ``None`` without a run or a reading.
+
+    Memory that processes share is counted for each of them. So with several processes the script's layer may be too
+    large. It is never more than the used memory of the host.
+    """
+    host = host_memory(state)
+    run = state.run.run if state.run else None
+    mine = [process for process in state.processes.values() if process.seen.run == run and not process.gone]
+    held = [process.rss for process in mine if process.rss is not None]
+    if run is None or not held or host.used is None or host.total is None:
+        return None
+    script = min(sum(held), host.used)
+    layers = (
+        Layer(LayerKind.REST, Share.SCRIPT, script),
+        Layer(LayerKind.OTHERS, Share.OTHERS, host.used - script),
+        Layer(LayerKind.FREE, Share.FREE, max(0, host.total - host.used)),
+    )
+    return DevicePanel(
+        key="host",
+        gpu=None,
+        reading=None,
+        host=host,
+        capacity=host.total,
+        used=host.used,
+        layers=layers,
+        limit=None,
+        peak=None,
+        history=History(),
+        kinds=(),
+    )
+
+
 @once_per_revision
 def allocators(state: State) -> list[AllocatorRow]:
     """Return a row for every allocator of every hooked process, with its newest reading."""
@@ -347,6 +380,6 @@ def run_status(state: State) -> RunStatus | None:
         phase=phase,
         elapsed_s=elapsed_s,
         kill_in_s=kill_in_s,
-        settings=in_effect(run),
+        settings=effective_settings(run),
         pace=pace(run.steps, run.ended if run.ended is not None else state.now) if run.steps else None,
     )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.not_sought import NotSought
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, Sought, not_sought, parse_sought
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, Sought, impossible_search_text, parse_sought
 from tfmemtop.experiments.fit.session import SessionFit, SessionTries
 from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.experiments.fit.watch import Goal
@@ -78,8 +78,8 @@ class SearchKeys:
             return
         try:
             plan = session.plan(upcoming, Sought(Goal(SECONDS), TRIES))
-        except NotSought as error:
-            self._app.notify(refusals.fit_impossible(not_sought(error)))
+        except ImpossibleSearch as error:
+            self._app.notify(refusals.fit_impossible(impossible_search_text(error)))
             return
         asked = Asked(
             running=f"Run {run.run}" if run and run.going else "",
@@ -91,8 +91,8 @@ class SearchKeys:
             try:
                 sought = parse_sought(text)
                 session.plan(upcoming, sought)  # raises if this search is not possible
-            except NotSought as error:
-                raise ValueError(not_sought(error)) from error
+            except ImpossibleSearch as error:
+                raise ValueError(impossible_search_text(error)) from error
             return sought
 
         def done(answer: Sought | None) -> None:

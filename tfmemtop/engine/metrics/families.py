@@ -15,7 +15,7 @@ from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.in_effect import in_effect
+from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace
@@ -267,7 +267,7 @@ def _run(made: _Families, state: State, run: RunState) -> None:
     steps = pace(run.steps, state.now) if run.steps else None
     made.add("steps_total", steps.count if steps else 0)
     made.add("out_of_memory_total", run.out_of_memory)
-    settings = in_effect(run)
+    settings = effective_settings(run)
     hellos = [p.hooked.hello.tensorflow for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
     made.add(
         "run_info",

@@ -24,8 +24,8 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.experiments.whatif.asking import request
 from tfmemtop.experiments.whatif.settings import Asked, present
+from tfmemtop.experiments.whatif.worker_protocol import request
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run; also ended processes of which something is kept

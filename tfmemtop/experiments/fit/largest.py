@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.experiments.fit.credit import left, within
 from tfmemtop.experiments.fit.search import Tried
+from tfmemtop.experiments.fit.try_budget import left, within
 
 VALUES_MOST = 2**40
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch, NoSearch
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
-from tfmemtop.experiments.fit.not_sought import NoSearch, NotSought
 from tfmemtop.experiments.fit.search import Search, Tried
 from tfmemtop.experiments.fit.watch import Goal, TryWatch
 from tfmemtop.settings import Settings
@@ -78,10 +78,10 @@ def check(settings: Settings) -> None:
     """Check that a limit has an effect under *settings*.
 
     Raises:
-        NotSought: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
+        ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
     if settings.allocator == "cuda_malloc_async":
-        raise NotSought(NoSearch.ALLOCATOR)
+        raise ImpossibleSearch(NoSearch.ALLOCATOR)
 
 
 def make_plan(
@@ -100,7 +100,7 @@ def make_plan(
     """Make the plan for a machine. Growth is on, unless *settings* turn it off.
 
     Raises:
-        NotSought: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
+        ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
     check(settings)
     on_gpu = has_gpus and settings.gpus != ()
@@ -133,7 +133,7 @@ def parse_sought(text: str) -> Sought:
     """Parse a request such as ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``. An empty text means the defaults.
 
     Raises:
-        NotSought: a part is not valid (see :func:`parse_goal`), or a range is not valid, or there are several.
+        ImpossibleSearch: a part is not valid (see :func:`parse_goal`), or a range is not valid, or there are several.
     """
     parts = text.split(",")
     ranges = [part.strip() for part in parts if "=" in part]
@@ -142,7 +142,7 @@ def parse_sought(text: str) -> Sought:
         return Sought(goal, tries)
     wanted = parse_wanted(ranges[0])
     if wanted is None or len(ranges) > 1:
-        raise NotSought(NoSearch.NO_RANGE, ", ".join(ranges))
+        raise ImpossibleSearch(NoSearch.NO_RANGE, ", ".join(ranges))
     return Sought(goal, tries, wanted)
 
 
@@ -150,29 +150,29 @@ def parse_goal(text: str) -> tuple[Goal, int]:
     """Parse a goal and a number of tries: ``30 s``, ``200 steps`` or ``5 min, 6 tries``. Empty means the defaults.
 
     Raises:
-        NotSought: a part is neither a goal nor a number of tries, or its number is too small or too large.
+        ImpossibleSearch: a part is neither a goal nor a number of tries, or its number is too small or too large.
     """
     goal, tries = Goal(SECONDS), TRIES
     for part in filter(str.strip, text.split(",")):
         if match := _TRIES.fullmatch(part):
             tries = int(match[1])
             if not 1 <= tries <= TRIES_MOST:
-                raise NotSought(NoSearch.TRIES, part.strip())
+                raise ImpossibleSearch(NoSearch.TRIES, part.strip())
         elif match := _GOAL.fullmatch(part):
             goal = _goal(float(match[1]), match[2].lower(), part.strip())
         else:
-            raise NotSought(NoSearch.NO_GOAL, part.strip())
+            raise ImpossibleSearch(NoSearch.NO_GOAL, part.strip())
     return goal, tries
 
 
 def _goal(number: float, unit: str, text: str) -> Goal:
     if unit.startswith("st"):
         if not (number.is_integer() and 1 <= number <= STEPS_MOST):
-            raise NotSought(NoSearch.STEPS, text)
+            raise ImpossibleSearch(NoSearch.STEPS, text)
         return Goal(steps=int(number))
     seconds = number * {"s": 1, "m": 60, "h": 3600}[unit[0]]
     if not 1 <= seconds <= SECONDS_MOST:
-        raise NotSought(NoSearch.SECONDS, text)
+        raise ImpossibleSearch(NoSearch.SECONDS, text)
     return Goal(seconds)
 
 
@@ -188,6 +188,6 @@ _TEXTS = {
 }
 
 
-def not_sought(error: NotSought) -> str:
+def impossible_search_text(error: ImpossibleSearch) -> str:
     """Return what is wrong with the request, and what to give instead."""
     return _TEXTS[error.why].format(error.detail)

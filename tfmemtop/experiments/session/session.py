@@ -7,7 +7,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.experiments.fit.not_sought import NoSearch, NotSought
+from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch, NoSearch
 from tfmemtop.experiments.fit.plan import Plan, Sought, make_plan
 from tfmemtop.experiments.session.fitting import Fitting
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
@@ -142,17 +142,17 @@ class Session:
         """Return the plan of a search for *sought*, with the command and the settings of *upcoming*.
 
         Raises:
-            NotSought: a limit would have no effect under these settings; or the largest value of a number is sought,
-                and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
+            ImpossibleSearch: a limit would have no effect under these settings; or the largest value of a number is
+                sought, and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
         """
         session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
         limit = None
         if wanted is not None:
             if not wanted.is_in(upcoming.argv):
-                raise NotSought(NoSearch.NO_PLACE, wanted.name)
+                raise ImpossibleSearch(NoSearch.NO_PLACE, wanted.name)
             limit = settings.limit(has_gpus=bool(self.state.devices))
             if limit is None and not self.state.devices:
-                raise NotSought(NoSearch.NO_LIMIT)
+                raise ImpossibleSearch(NoSearch.NO_LIMIT)
         return make_plan(
             list(upcoming.argv),
             # A search makes many runs, and the contents of their XLA buffers are shown nowhere.

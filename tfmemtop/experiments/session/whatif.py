@@ -12,11 +12,11 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.experiments.whatif.asking import request
 from tfmemtop.experiments.whatif.course import is_complete
 from tfmemtop.experiments.whatif.expected import LONGEST_S, Expected, answered
 from tfmemtop.experiments.whatif.expected import WORKER as EXPECTING
 from tfmemtop.experiments.whatif.settings import Asked, Present, present
+from tfmemtop.experiments.whatif.worker_protocol import request
 from tfmemtop.state import State, apply
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked

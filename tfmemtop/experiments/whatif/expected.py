@@ -8,10 +8,10 @@ import msgspec
 
 from tfmemtop.events import Event, Hook, Replayed, Trace
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.experiments.whatif.asking import request
 from tfmemtop.experiments.whatif.course import is_complete
+from tfmemtop.experiments.whatif.worker_protocol import request
 
-WORKER = "tfmemtop.experiments.whatif.expecting"
+WORKER = "tfmemtop.experiments.whatif.expected_worker"
 """The module that answers, in a separate process."""
 
 LONGEST_S = 120.0

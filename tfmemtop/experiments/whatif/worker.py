@@ -1,7 +1,7 @@
 """Builds the replay program if there is none, and replays one trace: ``python -m tfmemtop.experiments.whatif.worker``.
 
-This runs in a separate process, so that it does not disturb the script; ``asking.py`` describes its input and output.
-The answer is the event :class:`~tfmemtop.events.replayed.Replayed`.
+This runs in a separate process, so that it does not disturb the script. The answer is the
+event :class:`~tfmemtop.events.replayed.Replayed`; ``worker_protocol.py`` describes input and output.
 """
 
 import sys
@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.events import Replayed, Trace, Unbuilt, Unreplayed, encode
-from tfmemtop.experiments.whatif.asking import serve
 from tfmemtop.experiments.whatif.course import course_of
 from tfmemtop.experiments.whatif.settings import Asked
 from tfmemtop.experiments.whatif.table import replayed, told
+from tfmemtop.experiments.whatif.worker_protocol import serve
 from tfmemtop.probe.build import REPLAY, build
 
 

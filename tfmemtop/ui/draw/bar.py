@@ -68,7 +68,7 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
     looks = _looks(panel)
     parts = [(text, looks.get(kind, PLAIN)) for text, kind in zip(texts, kinds, strict=True)]
     parts.append((" " * (inner - sum(map(len, texts))), PLAIN))
-    if panel.limit is not None and 0 <= panel.limit < total:
+    if panel.limit is not None and panel.limit < total:
         parts = _marked(parts, panel.limit * inner // total, glyphs.limit)
     left, right = glyphs.ends
     return [Segment(left, DIM), *segments(parts), Segment(right, DIM)]

@@ -84,7 +84,7 @@ class Painter:
 
         A row has *per_row* units. ``None`` if the limit is off the scale or not known.
         """
-        if self.limit is None or not 0 <= self.limit <= self.top:
+        if self.limit is None or self.limit > self.top:
             return None
         dots = max(0, (2 * self.limit * self.rows * 4 + self.top) // (2 * self.top) - 1)
         return dots * per_row // 4

@@ -74,17 +74,12 @@ def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Lin
             for kind, size in row.kinds:
                 look = HOLDER[kind.value]
                 said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
-        if row.guess:
-            said.append(Segment(f"  {words.GUESSED[row.guess]}", DIM))
-        name = words.holder(row.name, row.kind, likely=row.likely)
-        name = end_of(name, max(8, width - width_of(said) - 2), glyphs.ellipsis)
+        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2), glyphs.ellipsis)
         return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
     code = ""
     if part.line:
         code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
-    name = part.operation or part.python_name or words.nameless_part(part)
-    if part.guess:
-        name += f"  {words.GUESSED[part.guess]}"
+    name = part.operation or part.python_name or words.NO_NAME
     room = max(16, width - 1 - min(len(code), width // 2))
     name = end_of(name, room, glyphs.ellipsis)
     return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]

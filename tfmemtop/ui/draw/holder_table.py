@@ -69,9 +69,7 @@ def row_line(
     A share of *most* (both 0 to 1) fills the bar. With *letters*, the bar is made of the kinds' letters.
     """
     shape = columns(by, width)
-    name = exactly(
-        end_of(words.holder(row.name, row.kind, by, likely=row.likely), shape.name, glyphs.ellipsis), shape.name
-    )
+    name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name, glyphs.ellipsis), shape.name)
     line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
     line.append(Segment(" "))
     if shape.kind:
@@ -161,7 +159,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
     used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
     room = max(4, width - used)
-    name = "~" * part.likely + (part.python_name or words.operation(part.operation) or words.nameless_part(part))
+    name = part.python_name or words.operation(part.operation) or words.NO_NAME
     line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
     line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
     return Segment.adjust_line_length(line, width)

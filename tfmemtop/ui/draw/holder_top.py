@@ -28,7 +28,7 @@ def top_lines(shown: Listed, age_s: float, width: int, rows: int, glyphs: Glyphs
     room = width - name_cells - _KINDS - _BYTES - 4
     every = [*shown.rows, *([shown.unknown] if shown.unknown else [])]
     for row in sorted(every, key=lambda row: -row.bytes)[: rows - 1]:
-        name = end_of(words.holder(row.name, row.kind, likely=row.likely), name_cells, glyphs.ellipsis)
+        name = end_of(words.holder(row.name, row.kind), name_cells, glyphs.ellipsis)
         line: Line = [Segment(f" {exactly(name, name_cells)} "), *kinds_label(row, _KINDS)]
         line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
         lines.append([*line, *bar(row, shown.largest_share, max(1, room), letters=letters)])

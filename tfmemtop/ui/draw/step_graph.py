@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.findings import holder_texts as words
-from tfmemtop.state.step_slices import ORDER, Slice
+from tfmemtop.state.step_slices import ORDER, StepSlice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.map_figures import duration
@@ -46,7 +46,7 @@ class Step:
     the peak in several lengths, the longest first.
     """
 
-    slices: tuple[Slice, ...]
+    slices: tuple[StepSlice, ...]
     top: int
     whole_us: int
     peak: int
@@ -90,7 +90,7 @@ def draw(
     return lines
 
 
-def _place(slices: Sequence[Slice], event: int) -> int:
+def _place(slices: Sequence[StepSlice], event: int) -> int:
     """Return the index of the slice that contains *event*; of the last slice if none does."""
     return next((at for at, slice_ in enumerate(slices) if event <= slice_.last), len(slices) - 1)
 
@@ -122,7 +122,7 @@ def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bo
 
 
 @lru_cache(maxsize=8)
-def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tuple[list[str], list[str]]:
+def _area(slices: tuple[StepSlice, ...], top: int, rows: int, letters: bool) -> tuple[list[str], list[str]]:
     """Return the rows' characters, top first, and each cell's code of its style. Capital codes belong to names."""
     units = rows if letters else rows * 4
     halves = [_layers(one, top, units) for one in slices]
@@ -142,7 +142,7 @@ def _area(slices: tuple[Slice, ...], top: int, rows: int, letters: bool) -> tupl
     return text, codes
 
 
-def _layers(one: Slice, top: int, units: int) -> str:
+def _layers(one: StepSlice, top: int, units: int) -> str:
     """Return the kinds' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
     ends = [(2 * min(end, top) * units + top) // (2 * top) for end in one.ends]
     found = "".join(_CODES[at] * (high - low) for at, (low, high) in enumerate(pairwise([0, *ends])) if high > low)

@@ -14,8 +14,7 @@ from textual import events
 from tfmemtop.reports.devices import activity, note, title
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.host_view import host_panel
-from tfmemtop.state.views import DevicePanel, panels
+from tfmemtop.state.views import DevicePanel, host_panel, panels
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage

@@ -22,7 +22,7 @@ from tfmemtop.state.holder_views import (
 from tfmemtop.state.holders import By, Part
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
-from tfmemtop.state.step_slices import Slice
+from tfmemtop.state.step_slices import StepSlice
 
 T = TypeVar("T")
 _KEPT = 16
@@ -101,7 +101,7 @@ class HoldersChoice:
         known = window, by, at, *_knowledge(hooked)
         return self._once(f"rows {window.window} {by.name}", known, lambda: listed(window, hooked, by, at))
 
-    def course(self, window: events.Holders, count: int) -> tuple[Slice, ...]:
+    def course(self, window: events.Holders, count: int) -> tuple[StepSlice, ...]:
         """Return the course of *window* in *count* slices; it is cached too."""
         hooked = self._hooked()
         known = window, count, *_knowledge(hooked)

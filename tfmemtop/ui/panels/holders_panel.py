@@ -11,9 +11,9 @@ from tfmemtop.findings import holder_texts as words
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Happened, Listed, age_s, happened, since_run_s, windows
 from tfmemtop.state.holders import By
-from tfmemtop.state.no_holders import why_none
+from tfmemtop.state.missing_windows import missing_window
 from tfmemtop.state.pool_views import PoolKey
-from tfmemtop.state.step_slices import Slice
+from tfmemtop.state.step_slices import StepSlice
 from tfmemtop.ui.draw import holder_facts, holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.lines import Line
@@ -42,7 +42,7 @@ class HoldersPanel(MovedPanel):
         self._page = 1
         self._spots: dict[int, Hashable] = {}  # keys of the table's lines, by line of the panel
         self._graph_lines = range(0)
-        self._slices: tuple[Slice, ...] = ()  # the step as it is drawn
+        self._slices: tuple[StepSlice, ...] = ()  # the step as it is drawn
 
     def show(self, state: State) -> None:
         self.state = state
@@ -86,7 +86,7 @@ class HoldersPanel(MovedPanel):
 
     def _without(self, width: int) -> list[Line]:
         """Return why there is no window to show, and what helps."""
-        text, remedy = words.none_text(why_none(self.state, self.choice.key))
+        text, remedy = words.none_text(missing_window(self.state, self.choice.key))
         lines: list[Line] = []
         for told, style in ((text, BOLD), (remedy, KEY), (words.WHAT_THIS_IS, DIM)):
             if told:
@@ -227,7 +227,7 @@ class HoldersPanel(MovedPanel):
             at += step
         self.redraw()
 
-    def _columns(self) -> list[tuple[Slice, ...]]:
+    def _columns(self) -> list[tuple[StepSlice, ...]]:
         """Return the slices in each column of the graph: one if it is drawn with letters, else two."""
         per_cell = 1 if self._letters else 2
         return [self._slices[at : at + per_cell] for at in range(0, len(self._slices), per_cell)]

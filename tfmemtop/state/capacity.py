@@ -6,7 +6,7 @@ from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import DEVICES_KEPT, NOTICES_KEPT, PROCESSES_KEPT, Hooked, State
 
 
-def tell(
+def add_notice(
     state: State,
     key: str,
     kind: NoticeKind,
@@ -23,7 +23,7 @@ def tell(
     state.notices[key] = notice
 
 
-def device_told_by(state: State, pid: int, device: str) -> Hooked | None:
+def with_device(state: State, pid: int, device: str) -> Hooked | None:
     """Return the hook's data of process *pid* and note *device* in it.
 
     The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if the hook is not in
@@ -35,12 +35,12 @@ def device_told_by(state: State, pid: int, device: str) -> Hooked | None:
     if len(hooked.devices) < DEVICES_KEPT:
         hooked.devices.add(device)
         return hooked
-    tell(state, "left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES_KEPT)
+    add_notice(state, "left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES_KEPT)
     return None
 
 
 def room_for(state: State, pid: int) -> bool:
     if pid in state.processes or len(state.processes) < PROCESSES_KEPT:
         return True
-    tell(state, "left-out-processes", NoticeKind.PROCESSES_LEFT_OUT, count=PROCESSES_KEPT)
+    add_notice(state, "left-out-processes", NoticeKind.PROCESSES_LEFT_OUT, count=PROCESSES_KEPT)
     return False

@@ -11,7 +11,7 @@ from tfmemtop.state.pool_views import PoolKey
 _UNUSED = (ProbeState.UNAVAILABLE, ProbeState.FAILED)
 
 
-class Lacking(Enum):
+class NoWindow(Enum):
     """Why a pool has no window."""
 
     NO_POOL = auto()
@@ -27,35 +27,35 @@ class Lacking(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NoHolders:
+class MissingWindow:
     """Why a pool has no window; ``told`` is the process's own event with the reason, ``probe`` that of the probe."""
 
-    reason: Lacking
+    reason: NoWindow
     told: Holders | None = None
     probe: Probe | None = None
 
 
-def why_none(state: State, key: PoolKey | None) -> NoHolders:
+def missing_window(state: State, key: PoolKey | None) -> MissingWindow:
     """Return the reason why this pool has no window, as far as it is known."""
     if key is None:
-        return NoHolders(Lacking.NO_POOL)
+        return MissingWindow(NoWindow.NO_POOL)
     hooked = hooked_at(state, key)
     if hooked is None:
-        return NoHolders(Lacking.FORGOTTEN)
+        return MissingWindow(NoWindow.FORGOTTEN)
     if refused := missing(state, key):
-        return NoHolders(Lacking.REFUSED, refused)
+        return MissingWindow(NoWindow.REFUSED, refused)
     if _async(hooked, key[1]):
-        return NoHolders(Lacking.NOT_BFC)
+        return MissingWindow(NoWindow.NOT_BFC)
     library = hooked.probe
     if library is not None and library.state in _UNUSED:
-        return NoHolders(Lacking.NO_PROBE, probe=library)
+        return MissingWindow(NoWindow.NO_PROBE, probe=library)
     if hooked.ended:
-        return NoHolders(Lacking.ENDED_NOT_ASKED if only_asked(state) else Lacking.ENDED)
+        return MissingWindow(NoWindow.ENDED_NOT_ASKED if only_asked(state) else NoWindow.ENDED)
     if library is not None and library.state.coming:
-        return NoHolders(Lacking.PROBE_COMING)
+        return MissingWindow(NoWindow.PROBE_COMING)
     if library is None and hooked.without_probe is not None:
-        return NoHolders(Lacking.NO_PROBE)
-    return NoHolders(Lacking.NOT_ASKED if only_asked(state) else Lacking.NOT_YET)
+        return MissingWindow(NoWindow.NO_PROBE)
+    return MissingWindow(NoWindow.NOT_ASKED if only_asked(state) else NoWindow.NOT_YET)
 
 
 def unused_probe(state: State) -> Probe | None:

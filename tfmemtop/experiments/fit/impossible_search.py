@@ -16,8 +16,8 @@ class NoSearch(Enum):
     NO_GOAL = "no_goal"  # neither a goal nor a number of tries; detail
 
 
-class NotSought(ValueError):
-    """The search cannot be made. ``words/not_sought.py`` has the message for the user."""
+class ImpossibleSearch(ValueError):
+    """The search cannot be made, for the reason *why*."""
 
     def __init__(self, why: NoSearch, detail: str = "") -> None:
         super().__init__(why, detail)

@@ -10,7 +10,7 @@ from tfmemtop.state.model import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class InEffect:
+class EffectiveSettings:
     """The settings that TensorFlow uses in a run: on its GPUs, or on the CPU if there are none.
 
     ``chosen`` is what the user chose. Until TensorFlow has made its devices, ``settled`` is false and nothing else is
@@ -32,12 +32,12 @@ class InEffect:
         return msgspec.structs.replace(self.chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=cpu_pool)
 
 
-def in_effect(run: RunState) -> InEffect:
+def effective_settings(run: RunState) -> EffectiveSettings:
     """Return the settings of *run*, as TensorFlow's devices last had them."""
     gpus = [device for name, device in run.effective.items() if is_gpu(name)]
     # If there are GPUs, the pool on the CPU is left out: it always grows, and has a limit of its own.
     devices = gpus or list(run.effective.values())
-    return InEffect(
+    return EffectiveSettings(
         chosen=run.settings,
         settled=bool(devices),
         on_gpu=bool(gpus),

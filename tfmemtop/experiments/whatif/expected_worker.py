@@ -1,6 +1,6 @@
-"""Replays what runs with other values of a number would allocate: ``python -m tfmemtop.experiments.whatif.expecting``.
+"""Replays what runs with other values of a number would allocate.
 
-This runs in a separate process; ``asking.py`` describes its input and output.
+This is run as a module, in a separate process; ``worker_protocol.py`` describes its input and output.
 :meth:`~tfmemtop.experiments.whatif.expected.Expectations.request` makes the question. The answer is
 :class:`~tfmemtop.experiments.whatif.expected.Expected` as JSON.
 """
@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.events import Trace
-from tfmemtop.experiments.whatif.asking import serve
 from tfmemtop.experiments.whatif.course import course_of
 from tfmemtop.experiments.whatif.expected import Expected, Question
 from tfmemtop.experiments.whatif.scaled import Scaling, Valued
 from tfmemtop.experiments.whatif.waiting import runs_of
+from tfmemtop.experiments.whatif.worker_protocol import serve
 from tfmemtop.probe import replaying
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import NotReplayed, ReplayAnswer, Replayer

@@ -16,7 +16,7 @@ SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class NamelessBuffer:
+class UnnamedBuffer:
     """``bytes`` that were requested at once on ``device`` of process ``pid``, of ``peak`` bytes in use."""
 
     pid: int
@@ -26,7 +26,7 @@ class NamelessBuffer:
 
 
 @once_per_revision
-def nameless_buffers(state: State) -> list[NamelessBuffer]:
+def unnamed_buffers(state: State) -> list[UnnamedBuffer]:
     """Return the newest run's buffers of more than half of a window's peak that XLA's report may explain."""
     found = []
     for pid, process in state.processes.items():
@@ -36,7 +36,7 @@ def nameless_buffers(state: State) -> list[NamelessBuffer]:
                 newest = next((one for one in reversed(windows.newest) if not one.is_missing), None)
                 size = _largest(newest, hooked) if newest else 0
                 if newest and size > SHARE * newest.peak:
-                    found.append(NamelessBuffer(pid, device, size, newest.peak))
+                    found.append(UnnamedBuffer(pid, device, size, newest.peak))
     return found
 
 

@@ -1,0 +1,103 @@
+"""Recordings with figures that cannot be right: a figure is refused where it is read, or every report can be made."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tfmemtop.events import Event, NoticeKind
+from tfmemtop.events.decoding import Unreadable, decode_event, encode
+from tfmemtop.events.recording import read
+from tfmemtop.findings.finding import RuleFailed
+from tfmemtop.findings.run_review import review
+from tfmemtop.reports import compare, holders, why
+from tfmemtop.state import State
+from tfmemtop.state.figures import figures as run_figures
+from tfmemtop.state.holder_choice import chosen
+from tfmemtop.state.holder_views import listed
+from tfmemtop.state.holders import By
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+NAMES = "leaks/leak-that-crashes", "seeds/limit-1g", "windows/xla"
+
+
+def damaged(found: Any, name: str, value: int, called: str = "") -> Any:
+    """Return an event with *value* for all its figures that :func:`names` calls *name*."""
+    if called == name and isinstance(found, int | float):
+        return value
+    parts = {key: damaged(each, name, value, inner) for key, each, inner in parts_of(found, called)}
+    return parts if isinstance(found, dict) else list(parts.values()) if isinstance(found, list) else found
+
+
+def names(found: Any, called: str = "") -> Iterator[str]:
+    """Yield a name for each figure of an event. In a list of rows, the figures of one column have the same name."""
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        yield called
+    for _, each, inner in parts_of(found, called):
+        yield from names(each, inner)
+
+
+def parts_of(found: Any, called: str) -> Iterator[tuple[Any, Any, str]]:
+    """Yield each part of a dict or list with its key and its name."""
+    if isinstance(found, dict):
+        yield from ((key, each, f"{called}.{key}") for key, each in found.items())
+    elif isinstance(found, list):
+        for at, each in enumerate(found):
+            yield at, each, f"{called}.*" if isinstance(each, dict | list) else f"{called}.{at}"
+
+
+def readable(lines: list[Any]) -> Iterator[Event]:
+    """Yield the events that a reader of a recording receives."""
+    for line in lines:
+        try:
+            yield decode_event(encode(line))
+        except Unreadable:
+            continue
+
+
+def of_run(state: State) -> tuple[Any, Any]:
+    """Return what ``tfmemtop compare`` compares."""
+    assert state.run is not None
+    found = chosen(state)
+    return run_figures(state.run, state.now, "run", alive=False), (
+        listed(found[0].window, found[0].hooked, By.LAYER) if found else None
+    )
+
+
+def report(lines: list[Any], beside: State) -> Iterator[str]:
+    """Make all reports on a recording and its comparison with the run *beside*; yield each that failed inside."""
+    seen = review(readable(lines))
+    state = seen.state
+    if any(notice.kind is NoticeKind.EVENT_LEFT_OUT for notice in state.notices.values()):
+        yield "an event was not folded"
+    for held in seen.held:
+        if isinstance(held.finding, RuleFailed):
+            yield held.finding.said.text
+    if state.run is None:
+        return
+    page = why.page(seen, "run.jsonl")
+    yield from (line for line in page if "cannot be answered" in line)
+    encode(why.to_json(seen))
+    for one in chosen(state):
+        for by in By:
+            holders.table(one, by, [])
+            encode(holders.to_json(one, by))
+    for first, second in ((of_run(state), of_run(beside)), (of_run(beside), of_run(state))):
+        both = (first[1], second[1]) if first[1] and second[1] else None
+        compare.table(first[0], second[0], both)
+        encode(compare.to_json(first[0], second[0], both))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_figure_of_a_recording_makes_a_report_fail(name: str) -> None:
+    events = list(read(RECORDINGS / f"{name}.jsonl").events())
+    lines = [msgspec.json.decode(encode(event)) for event in events]
+    beside = review(events).state
+    assert not list(report(lines, beside))
+    figures = sorted({(line["type"], called) for line in lines for called in names(line)})
+    for number, (kind, called) in enumerate(figures):
+        for value in (0, (-1, 1, 2**62)[number % 3]):
+            changed = [damaged(line, called, value) if line["type"] == kind else line for line in lines]
+            assert not list(report(changed, beside)), f"{kind}{called} = {value}"
