@@ -184,7 +184,7 @@ def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
         recording(tmp_path / "r", "true"), stderr=subprocess.PIPE, start_new_session=True
     ) as recorder:
         assert recorder.stderr and recorder.stderr.read() == b"recorded 0 None None\n"
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     with contextlib.suppress(ProcessLookupError):
         while time.monotonic() < until:
             os.killpg(recorder.pid, 0)
