@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test by its cost. Leave out tests that need a GPU, and the large forms, unless ``-m`` names them."""
+    """Mark each test by its cost. Leave out those that are run by hand, unless ``-m`` names their marker."""
     kinds.mark(items)
     asked = config.option.markexpr
     left = {item for item in items if _is_by_hand(item, asked)}
@@ -92,8 +92,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_by_hand(item: pytest.Item, asked: str) -> bool:
-    whole = item.get_closest_marker("whole") is not None
-    return (kinds.for_gpus(item) and "gpu" not in asked) or (whole and "whole" not in asked)
+    marked = any(item.get_closest_marker(name) and name not in asked for name in ("whole", "quiet"))
+    return marked or (kinds.for_gpus(item) and "gpu" not in asked)
 
 
 def pytest_collection_finish() -> None:

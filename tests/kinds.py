@@ -3,7 +3,7 @@
 A test without the marker that it needs fails.
 
 A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. A program that is
-started once for several tests is noticed only in the first of them. So ``.ci/run`` runs the ``quick`` tests separately.
+started once for several tests is noticed only in the first of them: ``-m quick`` finds those of the others.
 """
 
 import functools
@@ -19,7 +19,7 @@ FIXTURES = frozenset({"engines", "home", "jupyter", "locales", "monitored", "slu
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
 """The audit events that Python raises when a program is started."""
 
-IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/corpus/")
+IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/tools/corpus/")
 
 ANY_COST = ("tensorflow", "gpu", "gpus2")
 """With these markers a test may do everything. With ``programs`` it may also show screens."""

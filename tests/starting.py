@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,16 @@ from tests.patience import PATIENCE_S, end
 PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 Start = Callable[..., "pexpect.spawn[str]"]
+
+
+def tfmemtop(
+    *words: str, stdin: str = "", cwd: Path | None = None, variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the installed program to its end, without a terminal."""
+    return subprocess.run(
+        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        cwd=cwd, env=os.environ | (variables or {}),
+    )  # fmt: skip
 
 
 def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:

@@ -1,12 +1,16 @@
 """The settings that a user chose become the variables of TensorFlow's environment."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfmemtop.engine.process.environment import FLAGS, FOLDER, Refused, with_report
+from tfmemtop.events import XlaMissing
 from tfmemtop.findings.starting import unusable
+from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import NoSuchGpu, Settings, carry, launch_environment
 from tfmemtop.units import MIB
 
@@ -70,3 +74,107 @@ def test_a_pool_is_never_none_nor_more_than_asked_for(size: int) -> None:
     limit = int(carry(Settings(cpu_pool=size), [])["TF_CPU_BFC_MEM_LIMIT_IN_MB"])
     assert limit >= 1
     assert limit == 1 or limit * MIB <= size
+
+
+# A limit as a share of a total, and limits that are refused: the same for command line, screen and engine.
+
+
+GIB = 1 << 30
+TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
+ONE_UNKNOWN = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, None], host_memory=64 * GIB)
+CONTAINER = Machine(host_memory=16 * GIB, host_memory_of=HostOwner.CONTAINER)
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpus", "whole"),
+    [
+        (TWO_GPUS, None, (40 * GIB, 1)),
+        (TWO_GPUS, (0,), (80 * GIB, 0)),
+        (TWO_GPUS, (), (None, None)),
+        (TWO_GPUS, (7,), (None, None)),
+        (ONE_UNKNOWN, None, (80 * GIB, 0)),
+        (ONE_UNKNOWN, (1,), (None, None)),
+        (CONTAINER, None, (16 * GIB, HostOwner.CONTAINER)),
+        (Machine(), None, (None, HostOwner.MACHINE)),
+    ],
+)
+def test_a_share_is_one_of_the_smallest_gpu_that_the_run_sees(
+    machine: Machine, gpus: tuple[int, ...] | None, whole: tuple[int | None, HostOwner | int | None]
+) -> None:
+    assert machine.whole(Settings(gpus=gpus)) == whole
+
+
+def test_a_limit_is_rounded_down_to_mib_and_fits_the_memory() -> None:
+    whole = TWO_GPUS.whole(Settings())
+    assert parse_limit("50%", whole) == 20 * GIB
+    assert parse_limit("40G", whole) == 40 * GIB
+    assert parse_limit("1.9M", whole) == 1 << 20  # rounded down: TensorFlow counts limits in MiB
+    for text, said in (("41G", "41G is more than GPU 1 has, 40.0 GiB"), ("1000K", "1000K is less than 1 MiB")):
+        with pytest.raises(ValueError) as caught:
+            parse_limit(text, whole)
+        assert unusable(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "machine", "said"),
+    [
+        (Settings(memory_limit=41 * GIB), TWO_GPUS, "41.0 GiB is more than GPU 1 has"),
+        (Settings(memory_limit=17 * GIB), CONTAINER, "17.0 GiB is more than this container has"),
+        (Settings(cpu_pool=65 * GIB), TWO_GPUS, "65.0 GiB is more than this machine has"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_in_one_sentence(settings: Settings, machine: Machine, said: str) -> None:
+    with pytest.raises(TooMuch) as caught:
+        check(settings, machine)
+    assert unusable(caught.value).startswith(said)
+
+
+def test_settings_that_fit_pass() -> None:
+    check(Settings(memory_limit=80 * GIB, gpus=(0,), cpu_pool=GIB), TWO_GPUS)
+    check(Settings(memory_limit=80 * GIB, gpus=(1,)), ONE_UNKNOWN)  # the size of GPU 1 is not known
+
+
+def test_the_driver_is_asked_only_for_what_needs_gpus() -> None:
+    assert not needs_gpus(Settings(growth="on", cpu_pool=GIB, environment={"A": "b"}))
+    assert all(map(needs_gpus, (Settings(gpus=()), Settings(memory_limit=GIB), Settings(allocator="bfc"))))
+
+
+# XLA gets our flags, and the user's own flags do not change.
+
+
+PLACE = Path("/run/user/1/tfmemtop/abcde/xla")
+OURS = f"--xla_dump_to={PLACE}/0 --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=1000"
+
+
+def test_without_flags_of_the_users_there_are_ours() -> None:
+    assert with_report({"A": "b"}, PLACE) == {"A": "b", FLAGS: OURS, FOLDER: str(PLACE)}
+    blank = with_report({FLAGS: " "}, PLACE)
+    assert isinstance(blank, dict) and blank[FLAGS] == OURS
+
+
+@pytest.mark.parametrize("users", ["--xla_gpu_autotune_level=2", " --a='b c'\t--d=e ", "--a='never closed"])
+def test_the_users_flags_follow_ours_letter_by_letter(users: str) -> None:
+    found = with_report({FLAGS: users}, PLACE)
+    assert isinstance(found, dict) and found[FLAGS] == f"{OURS} {users}"
+
+
+@pytest.mark.parametrize(
+    ("users", "detail"),
+    [
+        ("--xla_a=1 --xla_dump_to=/mine --xla_b=2", "--xla_dump_to=/mine"),
+        ("--xla_dump_hlo_pass_re=.*", "--xla_dump_hlo_pass_re=.*"),
+        ("-xla_dump_to=/mine\n--xla_dump_hlo_as_dot", "-xla_dump_to=/mine --xla_dump_hlo_as_dot"),
+    ],
+)
+def test_where_the_user_has_xla_write_already_nothing_changes(users: str, detail: str) -> None:
+    assert with_report({FLAGS: users}, PLACE) == Refused(XlaMissing.USERS_FOLDER, detail)
+
+
+def test_flags_in_a_file_stay_there() -> None:
+    assert with_report({FLAGS: "/home/me/flags"}, PLACE) == Refused(XlaMissing.USERS_FILE, "/home/me/flags")
+
+
+def test_a_path_with_blanks_is_quoted_and_one_with_quotes_is_none() -> None:
+    found = with_report({}, Path("/my files/xla"))
+    assert isinstance(found, dict) and found[FLAGS].startswith("--xla_dump_to='/my files/xla/0' ")
+    assert with_report({}, Path("/it's/xla")) == Refused(XlaMissing.NO_FOLDER, "/it's/xla")

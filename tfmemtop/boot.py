@@ -14,7 +14,7 @@ import sys
 KEEPER = "pty-keeper"
 """The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
-_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "textual")
+_NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "setproctitle", "textual")
 _FIRST = 1  # the process number of the first process of a container
 
 SCREENS = "tfmemtop.cli.main"

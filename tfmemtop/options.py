@@ -12,10 +12,9 @@ class UiOptions:
     ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
     ``NO_COLOR`` is set. ``notify``: ring the bell and notify when a run ends or memory runs out.
     ``choices``: the file that stores the choices that the user made on the screen. ``outside``: tfmemtop did not start
-    the process that is shown, and only reads it. ``successor`` takes the name of a Jupyter kernel's session and the
-    time of the kernel's end, in seconds since the epoch, and returns the name of the session that is the kernel's next
-    start. ``recording`` takes the name of a session and returns the recording that is kept of it. Both return ``None``
-    if there is none.
+    the process that is shown, and only reads it. ``successor`` takes the name of a Jupyter kernel's session and
+    returns the name of the session that is the kernel's next start. ``recording`` takes the name of a session and
+    returns the recording that is kept of it. Both return ``None`` if there is none.
     """
 
     ascii: bool = False
@@ -24,7 +23,7 @@ class UiOptions:
     notify: bool = True
     choices: Path | None = None
     outside: bool = False
-    successor: Callable[[str, float], str | None] | None = None
+    successor: Callable[[str], str | None] | None = None
     recording: Callable[[str], Path | None] | None = None
 
 

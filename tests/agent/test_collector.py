@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tests.agent.test_tensors import ask, line, typed
 from tests.hooked import Forks, Monitor, outcome
 
 Script = Callable[[str], str]
@@ -102,3 +103,98 @@ while not gc.isenabled():  # off for a moment, while a reading is under way; not
 print(off)
 """
     assert forks.run(monitor, script(source))[:2] == (0, "0\n")
+
+
+def test_the_collector_stays_as_the_script_sets_it(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """At every moment, also while the script's objects are looked at."""
+    source = """
+import gc, select, sys
+import tensorflow as tf
+kept = [tf.zeros([4]) for _ in range(300)]
+things = [{"number": [number]} for number in range(100_000)]
+
+def changed(wanted):
+    print("up", flush=True)
+    changes = 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        changes += gc.isenabled() != wanted
+    sys.stdin.readline()
+    return changes
+
+before = gc.get_threshold()
+gc.disable()
+off = changed(False)
+gc.enable()
+print(off, changed(True), gc.get_threshold() == before)
+"""
+    process = forks.start(monitor, script(source))
+    for _ in range(2):
+        assert line(process) == "up"
+        for _ in range(3):
+            assert ask(monitor, process)["alike"][0][:2] == ["kept", 300]
+        typed(process)
+    assert outcome(process).out == "0 0 True\n"
+    assert not monitor.of("hook_error")
+
+
+def test_no_finalizer_runs_in_our_thread_while_objects_are_looked_at(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
+    """The script lets go of objects, in cycles or not, while they are looked at."""
+    source = """
+import collections, select, sys, threading
+import tensorflow as tf
+main = threading.main_thread().ident
+seen = collections.Counter()
+
+class Holder:
+    def __init__(self, turn):
+        self.turn, self.kept = turn, [tf.zeros([4])]
+        self.me = self if turn % 2 else None
+    def __del__(self):
+        seen[threading.get_ident() == main] += 1
+
+kept = [Holder(turn) for turn in range(50)]
+print("up", flush=True)
+turn = 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    turn += 1
+    kept[turn % 50] = Holder(turn)
+print(seen[False], seen[True] > 100)
+"""
+    process = forks.start(monitor, script(source))
+    assert line(process) == "up"
+    for _ in range(10):
+        ask(monitor, process)
+    assert outcome(process, "\n").out == "0 True\n"
+    assert not monitor.of("hook_error")
+
+
+def test_a_script_that_waits_can_be_read_for_days(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Nothing that the agent does again and again makes the collector due, since a script that waits never collects."""
+    source = """
+import gc, os
+import tensorflow as tf
+kept = tf.ones([1000])
+gc.collect()
+filled = [[] for _ in range(300)]
+
+def wait():
+    os.write(1, b"up\\n")
+    os.read(0, 1)
+
+for _ in range(3):  # the first times, Python keeps some containers that are freed for later use
+    wait()
+    before = gc.get_count()[0]
+    wait()
+    made = gc.get_count()[0] - before
+print(made)
+"""
+    process = forks.start(monitor, script(source))
+    for _ in range(6):
+        assert line(process) == "up"
+        told = len(monitor.of("allocator"))
+        monitor.wait_for(lambda event, least=told + 50: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        typed(process)
+    assert int(outcome(process).out) <= 5
+    assert not monitor.of("hook_error")

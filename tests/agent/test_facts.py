@@ -13,7 +13,7 @@ import pytest
 
 from tfmemtop.agent import native
 from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
-from tfmemtop.engine.sources import dump_format
+from tfmemtop.engine.sources import memory_maps
 from tfmemtop.events import (
     Fault,
     HookEnding,
@@ -37,7 +37,7 @@ SENT: dict[tuple[str, int], type[Enum]] = {
     ("_CannotBuild", 0): Unbuildable,
     ("NotReplayed", 0): Unreplayed,
     ("NoCopy", 0): Mapless,
-    ("Look", 1): Unseen,
+    ("nothing", 0): Unseen,
     ("_say_missing", 1): Windowless,
     ("server_begins", 0): Windowless,
     ("guarded", 0): HookPart,
@@ -53,6 +53,7 @@ ELSEWHERE = {
     "profiler_server",  # of Windowless, a default
     "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
+    *("busy", "frozen"),  # of Unseen, beside what was found
     "system",  # of Unbuildable, without an exception
 }
 """Values that are sent without one of those functions."""
@@ -114,4 +115,4 @@ def test_the_states_of_a_build_are_states_of_the_probe() -> None:
 
 
 def test_a_map_has_as_many_cells_from_the_agent_as_from_the_engine() -> None:
-    assert native.CELLS == dump_format.CELLS
+    assert native.CELLS == memory_maps.CELLS

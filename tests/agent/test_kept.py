@@ -2,45 +2,9 @@
 
 from collections.abc import Callable
 
-from tests.hooked import Forks, Monitor, Process, both, outcome
+from tests.hooked import Forks, Monitor, both
 
 Script = Callable[[str], str]
-
-
-def line(process: Process) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def test_where_the_script_stands_keeps_no_frame(monitor: Monitor, script: Script, forks: Forks) -> None:
-    source = """
-import gc, sys, weakref
-import tensorflow as tf
-tf.ones(1)
-gc.disable()
-
-class Held:
-    pass
-
-def wait():
-    print("up", flush=True)
-    sys.stdin.readline()
-
-def work():
-    held = Held()
-    wait.__globals__["__name__"] = "tensorflow.for_the_test"
-    wait()
-    wait.__globals__["__name__"] = "__main__"
-    return weakref.ref(held)
-
-print(work()() is None)
-"""
-    process = forks.start(monitor, script(source))
-    assert line(process) == "up"
-    monitor.say(process.pid, {"do": "where"})
-    monitor.wait_for(lambda event: event["type"] == "waiting")
-    monitor.say(process.pid, {"do": "where"})
-    assert outcome(process, "\n")[:2] == (0, "True\n")
 
 
 def test_no_code_is_run_and_no_pipe_is_read_for_us_and_subclasses_are_made_as_ever(

@@ -112,18 +112,18 @@ FUNCTIONS = (
     MAKING
     + """
 def closing():
-    captured = made("closure.<closure>.captured")
+    captured = made("closure.__closure__[0].cell_contents")
     return lambda: captured
 
 def suspended():
-    inside = [made("generator.<locals>.inside[0]")]
+    inside = [made("")]
     yield
     return inside
 
 def counting():
     pass
 
-shortest = lambda x=made("shortest.<defaults>.x"): x
+shortest = lambda x=made(""): x
 counting.cache = [made("counting.cache[0]")]
 closure, generator = closing(), suspended()
 next(generator)
@@ -253,7 +253,7 @@ def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_pat
     (tmp_path / "own.py").touch()
     (tmp_path / "train.py").write_text(
         "import own, tensorflow, numpy\n"
-        "from tfmemtop.agent.class_parts import Classes\n"
+        "from tfmemtop.agent.search import Classes\n"
         "print([Classes().is_librarys(name) for name in ('keras.layers', 'numpy', 'own')])\n"
     )
     variables = {

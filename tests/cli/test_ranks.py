@@ -2,19 +2,17 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM
 from tfmemtop.cli.main import main
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
-
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 
 def step(rank: int, ranks: int = 2) -> dict[str, str]:
@@ -31,13 +29,9 @@ def step(rank: int, ranks: int = 2) -> dict[str, str]:
 def start(name: str, folder: Path, place: dict[str, str], *command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [PROGRAM, "record", "-o", name, "--", *command],
-        cwd=folder,
-        env={**os.environ, **place},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        cwd=folder, env={**os.environ, **place}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def test_ranks_at_once_and_one_after_the_other_have_files_of_their_own(tmp_path: Path) -> None:
@@ -48,7 +42,7 @@ def test_ranks_at_once_and_one_after_the_other_have_files_of_their_own(tmp_path:
     late.communicate(timeout=PATIENCE_S)
     assert [rank.returncode for rank in (*at_once, late)] == [0, 0, 0]
     assert [output for output, _ in told] == ["through", "through"]
-    assert "-rank1 was added to the file's name, so that no file is overwritten: run-rank1.jsonl" in told[1][1]
+    assert "run-rank1.jsonl" in told[1][1]
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["run-rank0.jsonl", "run-rank1.jsonl", "run-rank2.jsonl"]
     for rank, name in enumerate(names):
@@ -70,8 +64,7 @@ def test_without_a_scheduler_the_name_is_still_one_and_a_line_says_so(tmp_path: 
     _, said = done.communicate(timeout=PATIENCE_S)
     (made,) = tmp_path.iterdir()
     assert made.name == f"run-nojob-p{done.pid}.jsonl"
-    assert "tfmemtop: no job is known here: %j in the file's name became nojob\n" in said
-    assert f"tfmemtop: the rank is not known here: %r in the file's name became p{done.pid}" in said
+    assert "%j in the file's name became nojob\n" in said and f"%r in the file's name became p{done.pid}" in said
 
 
 def test_a_device_is_the_same_for_all_ranks(tmp_path: Path) -> None:
@@ -85,7 +78,7 @@ def test_a_field_that_means_nothing_is_refused_before_the_start(tmp_path: Path) 
     done = start("run-%q.jsonl", tmp_path, step(1), "touch", "started")
     _, said = done.communicate(timeout=PATIENCE_S)
     assert done.returncode == 2
-    assert "%q in a file's name means nothing; known are %j (the job), %h (the host), %r (the rank)" in said
+    assert "%q in a file's name means nothing" in said
     assert list(tmp_path.iterdir()) == []
 
 

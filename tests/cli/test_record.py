@@ -12,25 +12,17 @@ import pexpect
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM, tfmemtop
 from tfmemtop import events as ev
 from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
-
 
 def record(
     path: Path, *command: str, options: tuple[str, ...] = (), stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, "record", "-o", str(path), *options, "--", *command],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    return tfmemtop("record", "-o", str(path), *options, "--", *command, stdin=stdin)
 
 
 def test_stdin_stdout_and_exit_code_are_the_scripts_own(tmp_path: Path) -> None:
@@ -107,7 +99,7 @@ def test_a_command_that_cannot_be_started_costs_no_recording(
 def test_a_full_disk_costs_the_recording_not_the_run() -> None:
     done = record(Path("/dev/full"), "sh", "-c", "echo all is well")
     assert (done.returncode, done.stdout) == (0, "all is well\n")
-    assert "the recording is not complete: recording to /dev/full has stopped: No space left on device" in done.stderr
+    assert "recording to /dev/full has stopped: No space left on device" in done.stderr
 
 
 def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:
@@ -132,7 +124,7 @@ def test_a_killed_recorder_leaves_a_recording_that_reads(tmp_path: Path) -> None
     path = tmp_path / "run.jsonl"
     running = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", "cat"], stdin=subprocess.PIPE)
     assert running.stdin
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not (path.exists() and b'"process_readings"' in path.read_bytes()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -168,7 +160,7 @@ def test_a_recorder_that_is_killed_leaves_what_happened_up_to_then(tmp_path: Pat
     path = tmp_path / "run.jsonl.gz"
     command = [PROGRAM, "record", "-o", str(path), "--", "sh", "-c", "read line"]
     recorder = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     try:
         # The readings of the first three seconds are in the file while it is still being written.
         while not path.exists() or path.stat().st_size == 0 or read(path).duration() < 3:

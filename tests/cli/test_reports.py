@@ -4,16 +4,26 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from tests.tools.bench.day import session as the_day
+from tests.tools.bench.recording import write
 from tfmemtop import events as ev
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.attach import choose
 from tfmemtop.cli.once import table
+from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.events.recording import Recording, read
+from tfmemtop.events.recording.outline import STRETCH_S, outlined
+from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.reports.summary import summarise
+from tfmemtop.reports.why import page
 from tfmemtop.settings import Settings
+from tfmemtop.state.figures import figures
 
 GIB = 1 << 30
 HOOK = ev.Hook(t=1, pid=10, ppid=1, argv=["python"], python="3.12.0", executable="/bin/python")
@@ -40,17 +50,12 @@ def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
 
 
 def test_the_table_aligns_and_leaves_no_gap_for_what_is_unknown() -> None:
-    lines = list(
-        table(
-            [
-                H200,
-                reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None)),
-                process(4242, ["python", "my train.py"]),
-                ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
-            ]
-        )
-    )
-    assert lines == [
+    seen = [
+        *(H200, reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None))),
+        process(4242, ["python", "my train.py"]),
+        ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
+    ]
+    assert list(table(seen)) == [
         "GPU  NAME         USED    FREE   TOTAL  UTIL  MEM-BW  POWER  TEMP",
         "  0  NVIDIA H200  3.0G  137.0G  140.0G   45%       —   269W  42°C",
         "",
@@ -147,3 +152,48 @@ def test_a_recording_cut_short_has_no_end_to_tell() -> None:
     run = ev.Run(t=1, run=1, pid=10, argv=[], cwd="/", settings=Settings())
     lines = summarise([run, HOOK, allocator(9, 1, 1)], 1)
     assert lines[:2] == ["00:00:08, how it ended is unknown", "GPU:0: peak in use 1 B"]
+
+
+# Reports on a long session are made from an outline of it. They are the same as those from all of its events.
+
+
+LONG_S = 3700
+"""Seconds. Reports on sessions of an hour or more are made from an outline."""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("long") / "run.jsonl.gz"
+    write(path, LONG_S)
+    return read(path)
+
+
+@pytest.fixture(scope="module")
+def whole() -> RunReview:
+    """The review of all events, not only of those in the outline."""
+    return review(the_day(LONG_S))
+
+
+@pytest.mark.long
+def test_an_outline_explains_what_the_whole_does(recording: Recording, whole: RunReview) -> None:
+    outline = list(report_events(recording))
+    assert len(outline) < len(list(recording.events())) / 4
+    assert page(review(outline, None, spacing_s(recording)), "run") == page(whole, "run")
+
+
+@pytest.mark.long
+def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunReview) -> None:
+    short = fold_recording(str(recording.path))
+    complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
+    assert replace(few, past=complete.past) == complete
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spacing_s", [0.4, 4.0])
+def test_of_fewer_readings_too_an_outline_explains_what_the_whole_does(spacing_s: float) -> None:
+    thinner = Thinner()
+    thinner.spacing_s = spacing_s
+    whole = [kept for event in the_day(LONG_S) if (kept := thinner(event)) is not None]
+    outline = list(outlined(whole, LONG_S - 300.0))
+    assert len(outline) < 0.8 * len(whole)
+    assert page(review(outline, None, STRETCH_S), "run") == page(review(whole), "run")

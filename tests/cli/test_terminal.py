@@ -189,3 +189,102 @@ sys.exit(main(["demo"]))
     child = pexpect.spawn(sys.executable, ["-c", program], env=dict(os.environ), encoding="utf-8", timeout=PATIENCE_S)
     code, printed = ended(child)
     assert (code, printed) == (2, "tfmemtop: the demo needs TensorFlow: pip install 'tfmemtop[demo]'\r\n")
+
+
+# Keys while a script prints without pause, on a real terminal. ``python -m tests.tools.bench keys`` times them.
+
+
+_ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
+
+
+@pytest.mark.parametrize("command", [["yes"], [sys.executable, "-c", _ALIGNS]], ids=["yes", "alignment"])
+def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start, command: list[str]) -> None:
+    child = start("--", *command, size=(100, 30))
+    child.expect("Output")
+    child.expect("00:00:0[1-9]")  # the script has printed for that long
+    for key, answer in (("?", "keys and words"), ("h", "Output"), ("q", "The script is still running")):
+        child.send(key)
+        child.expect(answer)
+    child.send("s")
+    assert ended(child)[0] == 128 + signal.SIGTERM
+
+
+# The script's terminal has the size of its panel from the start, and keeps this size.
+
+
+# The script is one process, because each process is a row in the table. So it does not call stty, and it is not run by
+# "python3", which starts further processes on some machines.
+ASKS_TWICE = """import os
+def ask():
+    columns, rows = os.get_terminal_size()
+    print(rows, columns)
+ask()
+input()
+ask()
+raise SystemExit(5)
+"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (121, 37), (200, 60)], ids=str)
+def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(
+    start: Start,
+    home: Path,
+    size: tuple[int, int],
+) -> None:
+    (home / "py").symlink_to(sys.executable)
+    child = start("--record", "run.jsonl", "--", "./py", "-c", ASKS_TWICE, size=size)
+    child.expect("Output")
+    child.expect("py -c import")  # its row in the table shows that readings have come
+    child.send("i")
+    child.expect("typing")
+    child.send("go\r\x1d")
+    child.expect("ended with exit code 5")
+    child.send("q")
+    assert ended(child)[0] == 5
+    recorded = list(read(home / "run.jsonl").events())
+    printed = "".join(event.text for event in recorded if isinstance(event, ev.Output))
+    told = [(event.rows, event.columns) for event in recorded if isinstance(event, ev.Terminal)]
+    sizes = [(int(rows), int(columns)) for rows, columns in re.findall(r"(\d+) (\d+)\r\n", printed)]
+    assert len(told) == 1 and sizes == told * 2
+
+
+# The terminal receives a bell and a notification when a run has ended, for a user who looks elsewhere.
+
+
+WAITS = 'echo up; read -r line <"$0"; exit 3'
+
+
+@pytest.fixture
+def gate(home: Path) -> Path:
+    """A FIFO at which the script waits until something is written to it."""
+    path = home / "gate"
+    os.mkfifo(path)
+    return path
+
+
+def until_end(start: Start, gate: Path, *options: str, **environment: str) -> str:
+    """Start a run, end it through *gate*, then leave the screen. Return all that the screen wrote."""
+    screen = start(*options, "--", "sh", "-c", WAITS, str(gate), **environment)
+    screen.expect("up")
+    seen = screen.before or ""
+    gate.write_text("go\n")
+    screen.expect("exit code 3.*exit code 3|exit.*3")
+    seen += (screen.before or "") + str(screen.after)
+    screen.send("q")
+    screen.expect(pexpect.EOF)
+    return seen + (screen.before or "")
+
+
+def test_the_bell_and_a_notification_tell_of_the_end(start: Start, gate: Path) -> None:
+    written = until_end(start, gate)
+    assert written.count("\a\x1b]9;tfmemtop: run 1 ended with exit code 3 after 00:00:0") == 1
+
+
+def test_a_terminal_that_knows_only_the_other_sequence_gets_that(start: Start, gate: Path) -> None:
+    written = until_end(start, gate, VTE_VERSION="7600")
+    assert "\a\x1b]777;notify;tfmemtop;run 1 ended with exit code 3" in written and "\x1b]9;" not in written
+
+
+def test_who_wants_none_gets_none(start: Start, gate: Path) -> None:
+    written = until_end(start, gate, "--no-notify")
+    assert "\x1b]9;" not in written

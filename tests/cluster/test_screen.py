@@ -73,7 +73,7 @@ async def test_rows_with_what_is_wrong_first(monitored: Monitored, size: tuple[i
         assert rows[0].endswith("full soon 99%") and rows[1].endswith("leak") and rows[2].endswith("outlier +8.0G")
         assert "40%" in rows[0] and "32.0/80.0G" in rows[0]
         assert all(len(line) <= size[0] for line in lines(app))
-        assert "75.0 GiB are in use: 99% of the limit of 76.0 GiB." in shown(app)
+        assert "75.0 GiB" in shown(app) and "99% of the limit of 76.0 GiB" in shown(app)
 
 
 async def test_the_smallest_terminal_has_rows_and_the_reason(monitored: Monitored) -> None:
@@ -125,7 +125,7 @@ async def test_clocks_apart_are_one_line(monitored: Monitored, columns: int, cou
     async with screen(monitored.prometheus.url, (columns, 24)) as (app, _):
         await opened(app)
         app.main.look(replace(app.seen, apart_s=-75.0))
-        assert "Prometheus' clock is 00:01:15 behind this machine's" in shown(app)
+        assert "00:01:15 behind" in shown(app)
         assert ("6 rows on 6 hosts" in shown(app)) == counted
 
 

@@ -1,37 +1,27 @@
 """``tfmemtop doctor`` as a user runs it, and its checks on simulated machines."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.nvml_tables import TABLES, play
-from tests.patience import PATIENCE_S
+from tests.starting import tfmemtop
 from tfmemtop.cli.checks import machine, python
 from tfmemtop.cli.checks.check import Check, State, missing, ok, run_all
 from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.driver_answers import NO_DRIVER
 from tfmemtop.engine.sources.nvml import Nvml
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "cgroup", "terminal", "locale"]
 
 
 def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, "doctor", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={**os.environ, **environment},
-    )
+    return tfmemtop("doctor", *words, variables=environment)
 
 
 def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
@@ -44,9 +34,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
 def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    begun = time.monotonic()
     done = doctor("--", sys.executable, str(script))
-    assert time.monotonic() - begun < 20
     found = rows(done)
     assert [*found] == NAMES
     assert found["hook"][0] == "ok" and sys.executable in found["hook"][1]
@@ -62,10 +50,8 @@ def test_a_line_for_each_thing_and_nothing_of_the_users_is_run(tmp_path: Path) -
 def test_what_is_missing_comes_with_its_remedy_and_ends_with_1(tmp_path: Path) -> None:
     done = doctor("--", sys.executable, "-I", "train.py")
     assert done.returncode == 1
-    assert rows(done)["hook"] == (
-        "missing",
-        "Python was started with -I, which ignores PYTHONPATH; start it without -I",
-    )
+    state, text = rows(done)["hook"]
+    assert state == "missing" and "start it without -I" in text
     done = doctor("--", "no-such-command")
     assert done.returncode == 1
     assert rows(done)["tensorflow"][1].startswith("no-such-command: command not found")
@@ -98,11 +84,7 @@ def test_json_holds_the_same() -> None:
         ("another library than the kernel's module", ("missing", "does not fit the loaded kernel"), ("ok", "no GPU")),
         ("no permission", ("missing", "no permission to talk to the NVIDIA driver"), ("ok", "no GPU")),
         ("MIG, not root", ("ok", "MIG 1g.10gb"), ("missing", "to root only; run as root")),
-        (
-            "WSL",
-            ("ok", "NVIDIA H100"),
-            ("missing", "under WSL the driver does not report memory per process"),
-        ),
+        ("WSL", ("ok", "NVIDIA H100"), ("missing", "under WSL")),
     ],
 )
 def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:
@@ -126,8 +108,7 @@ def test_a_card_without_a_driver_is_something_missing(tmp_path: Path) -> None:
     (slot / "vendor").write_text("0x10de\n")
     (slot / "class").write_text("0x030200\n")
     found = machine.driver(nothing, version, tmp_path)
-    assert (found.state, found.text) == ("missing", "no NVIDIA driver here, so no GPU is shown")
-    assert "install its driver" in found.remedy
+    assert found.state == "missing" and "install its driver" in found.remedy
 
 
 def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:

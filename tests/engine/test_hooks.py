@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.engines import Engines
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.environment import INJECT, mark
 from tfmemtop.engine.sources import hook_absence
 from tfmemtop.engine.sources.hooks import Hooks
@@ -202,12 +203,12 @@ async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_sp
             resource.setrlimit(resource.RLIMIT_NOFILE, (agent.fileno() + 1, before[1]))
             try:
                 agent.connect(address)
-                notice = await asyncio.wait_for(told.get(), 10)
+                notice = await asyncio.wait_for(told.get(), PATIENCE_S)
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, before)
             assert isinstance(notice, Notice) and notice.key == "hook_descriptors"
             agent.send(json.dumps(READING).encode())
-            assert isinstance(await asyncio.wait_for(told.get(), 10), Allocator)
+            assert isinstance(await asyncio.wait_for(told.get(), PATIENCE_S), Allocator)
         hooks.close()
 
 

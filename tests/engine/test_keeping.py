@@ -2,7 +2,7 @@
 
 import signal
 
-from tfmemtop.engine.process.keeping import farewell
+from tfmemtop.engine.process.keeper import farewell
 
 
 def test_a_signal_without_a_name_is_told_by_its_number() -> None:

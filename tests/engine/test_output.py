@@ -6,6 +6,8 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.engines import Engines
 from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.launch import Launched
@@ -33,6 +35,7 @@ print("median", sorted(taken)[10], "s", flush=True)
 """
 
 
+@pytest.mark.quiet
 async def test_what_is_printed_is_in_the_file_at_once(engines: Engines) -> None:
     screen = await engines.run(sys.executable, "-c", _WATCHES_THE_FILE, str(engines.folder / "state"))
     await screen.until_shown(" s\r\n")

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from tests.engine.test_nvml import library
 from tests.nvml_tables import GIB, TABLES, play, row
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
@@ -56,10 +57,10 @@ def made() -> Initialised:
 
 async def test_the_cards_are_read_at_once_when_devices_have_been_made(watch: Watch) -> None:
     stream, told = watch(Nvml(library()))
-    first = await asyncio.wait_for(told.get(), 5)
+    first = await asyncio.wait_for(told.get(), PATIENCE_S)
     stream.publish(made())
     at = stream.now()
-    second = await asyncio.wait_for(told.get(), 5)
+    second = await asyncio.wait_for(told.get(), PATIENCE_S)
     assert at < second.t < at + PACE_S / 2 < first.t + PACE_S
 
 
@@ -67,7 +68,7 @@ async def test_processes_numbered_otherwise_are_told_with_what_helps(watch: Watc
     stream, told = watch(Nvml(play(TABLES["the host's numbers"])), Foreign(lambda: (9,), "other", lambda pid: pid == 9))
     notices: list[Notice] = []
     stream.listen(lambda event: notices.append(event) if isinstance(event, Notice) else None)
-    reading = await asyncio.wait_for(told.get(), 5)
+    reading = await asyncio.wait_for(told.get(), PATIENCE_S)
     assert reading.processes == [] and reading.processes_missing is SharesMissing.NUMBERED_OTHERWISE
     (notice,) = [notice for notice in notices if notice.key == "namespace"]
     assert say(notice).remedy == "start the container with --pid=host"
@@ -88,5 +89,5 @@ async def test_a_reading_from_before_they_were_made_is_not_told_after(watch: Wat
     await asyncio.get_running_loop().run_in_executor(None, begun.wait, 10)
     stream.publish(made())
     go_on.set()
-    reading = await asyncio.wait_for(told.get(), 5)
+    reading = await asyncio.wait_for(told.get(), PATIENCE_S)
     assert [process.used for process in reading.processes if process.pid == 7] == [2 * GIB]

@@ -160,10 +160,10 @@ def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: 
 
 
 def test_what_fails_at_the_end_does_not_hide_the_end(tmp_path: Path) -> None:
-    """The dumps contain a pipe that no process writes to, and the hook's messages are nested too deep."""
+    """A pipe without a writer is in place of a pool's copy, and the hook's messages are nested too deep."""
     program = """
 import os, socket
-os.mkfifo(os.environ["TFMEMTOP_DUMPS"] + f"/{os.getpid()}_GPU_0_bfc.1")
+os.mkfifo(os.environ["TFMEMTOP_DATA"] + f"/{os.getpid()}.GPU:0.live.chunks")
 for _ in range(3):
     hook = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     hook.connect(os.environ["TFMEMTOP_SOCKET"])
@@ -184,7 +184,7 @@ def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
         recording(tmp_path / "r", "true"), stderr=subprocess.PIPE, start_new_session=True
     ) as recorder:
         assert recorder.stderr and recorder.stderr.read() == b"recorded 0 None None\n"
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     with contextlib.suppress(ProcessLookupError):
         while time.monotonic() < until:
             os.killpg(recorder.pid, 0)

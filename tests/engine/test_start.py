@@ -104,7 +104,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
     assert names - environment.keys() - {"PYTHONPATH"} == {
         "TFMEMTOP_SOCKET",
-        "TFMEMTOP_DUMPS",
+        "TFMEMTOP_DATA",
         "TFMEMTOP_INTERVAL",
         "TFMEMTOP_HOLDERS_INTERVAL",
         "TFMEMTOP_SETTINGS",

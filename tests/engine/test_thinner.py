@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import structs
 
 from tests import streams as s
+from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
@@ -89,7 +90,7 @@ async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size
     recorder.begin()
     for n in range(30):
         stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
-    notice = await asyncio.wait_for(told, 10.0)
+    notice = await asyncio.wait_for(told, PATIENCE_S)
     assert say(notice).text == "this session is no longer recorded: its recording has grown to 1 MiB"
     assert isinstance(recorder.trouble, RecordingError) and recorder.trouble.trouble is Trouble.TOO_LARGE
     await recorder.close()

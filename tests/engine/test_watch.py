@@ -10,11 +10,12 @@ import pytest
 import pytest_asyncio
 
 from tests.engine.test_nvml import library
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.watch import Watch, open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
 from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import TooMuch
@@ -59,7 +60,7 @@ class Watched:
         self.session = open_session()
         environment = dict(os.environ) | {"WHO": "the user"}
         launch = Launch(argv=["sh"], cwd=str(folder), environment=environment)
-        self.watch: Watch = open_watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
+        self.watch: Watch = Watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
 
 
 @pytest_asyncio.fixture
@@ -77,8 +78,8 @@ async def test_a_driver_that_hangs_from_the_start_holds_up_only_what_needs_it(wa
         await driver.until_it_hangs()
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,))), 0.1)
-        watch.start(await asyncio.wait_for(watch.prepare(["true"], Settings(growth="on")), 5))
-        await asyncio.wait_for(watch.ended(), 5)
+        watch.start(await asyncio.wait_for(watch.prepare(["true"], Settings(growth="on")), PATIENCE_S))
+        await asyncio.wait_for(watch.ended(), PATIENCE_S)
     assert [event.exit_code for event in watched.events if isinstance(event, RunEnd)] == [0]
 
 
@@ -88,7 +89,7 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
         driver.hang.set()
         watched.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # which reads the driver at once
         await driver.until_it_hangs()
-        run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), 5)
+        run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), PATIENCE_S)
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"
         with pytest.raises(TooMuch) as too_much:
             await watch.prepare(["true"], Settings(memory_limit=81 * GIB))
@@ -104,7 +105,7 @@ async def test_what_was_prepared_is_what_is_started(watched: Watched, tmp_path: 
         run = await watch.prepare(command, Settings(gpus=(0,), environment={"EXTRA": "first"}))
         await watch.prepare(command, Settings(environment={"EXTRA": "second"}))
         watch.start(run)
-        await asyncio.wait_for(watch.ended(), 5)
+        await asyncio.wait_for(watch.ended(), PATIENCE_S)
     assert (tmp_path / "told").read_text() == "the user first GPU-1\n"
     (told,) = [event for event in watched.events if isinstance(event, Run)]
     assert (told.argv, told.settings) == (command, run.settings)

@@ -233,7 +233,7 @@ async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     assert held[2] < held[1] + 50_000
 
 
-@pytest.mark.long
+@pytest.mark.quiet
 async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> None:
     desk.put(large(25_000, 2000))
     latest: list[float] = []

@@ -98,7 +98,9 @@ def gpu(
 
 
 def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
-    text = told(gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()).said.text
+    stream = [*gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()]
+    text = told(stream).said.text
+    assert text in summarise(stream, 0)
     for part in (
         "Out of memory: AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB that you set.",
         "The request was for a tensor of [16,1048576] float32.",
@@ -112,10 +114,8 @@ def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
 
 
 def test_a_graph_is_called_by_its_function() -> None:
-    assert (
-        "tf.function train_step asked for 64.0 MiB."
-        in told(gpu(2 * GIB, OURS), error(operation="__inference_train_step_140")).said.headline
-    )
+    graph = error(operation="__inference_train_step_140")
+    assert "tf.function train_step asked" in told(gpu(2 * GIB, OURS), graph).said.headline
 
 
 def test_held_back_by_the_users_limit() -> None:
@@ -123,6 +123,10 @@ def test_held_back_by_the_users_limit() -> None:
     held = finding.cause
     assert isinstance(held, HeldBack) and (held.limit, held.limit_by) == (2 * GIB, LimitBy.TFMEMTOP)
     assert finding.remedies == (Remedy(Action.RAISE_LIMIT), Remedy(Action.RUN_AGAIN))
+    by_script = cause(gpu(2 * GIB, asked_limit=2 * GIB), error())
+    assert isinstance(by_script, HeldBack) and by_script.limit_by is LimitBy.SCRIPT
+    # The card has no more to give, whatever the limit.
+    assert not isinstance(cause(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB)), HeldBack)
 
 
 def test_a_limit_that_the_card_does_not_have_is_not_proposed() -> None:
@@ -131,11 +135,6 @@ def test_a_limit_that_the_card_does_not_have_is_not_proposed() -> None:
     suggested = suggested_limit(s.fold([*gpu(130 * GIB, most), full, error(requested=6 * GIB)]))
     assert suggested is not None and (suggested.size, suggested.is_guess) == (140 * GIB, True)
     assert suggested_limit(s.fold([*gpu(130 * GIB, most), full, error(requested=12 * GIB)])) is None
-
-
-def test_held_back_by_the_scripts_limit() -> None:
-    held = cause(gpu(2 * GIB, asked_limit=2 * GIB), error())
-    assert isinstance(held, HeldBack) and held.limit_by is LimitBy.SCRIPT
 
 
 def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
@@ -160,29 +159,19 @@ def test_full_by_what_the_process_has_beside_this_pool() -> None:
     assert not isinstance(cause(gpu(100 * GIB, asked_limit=100 * GIB), room, error(requested=GIB)), CardFull)
 
 
-def test_not_held_back_where_the_card_has_no_more() -> None:
-    found = cause(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
-    assert not isinstance(found, HeldBack)
-
-
 def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
     finding = told(gpu(2 * GIB), moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB), error())
     assert finding.cause == Fragmented(100 * MIB, 63 * MIB, on_cpu=False)
     assert Action.USE_CUDA_ALLOCATOR in actions(finding)
-
-
-def test_not_fragmented_if_the_pieces_together_were_too_small() -> None:
-    found = cause(gpu(2 * GIB), moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error())
-    assert not isinstance(found, Fragmented)
+    # Here the pieces together were too small.
+    assert not isinstance(cause(gpu(2 * GIB), moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error()), Fragmented)
 
 
 def test_held_by_others_who_lowered_the_limit() -> None:
     finding = told(gpu(2 * GIB, others=100 * GIB), error())
     assert finding.cause == HeldByOthers(100 * GIB, 24 * MIB)
     assert actions(finding) == [Action.USE_OTHER_GPU]
-
-
-def test_not_held_by_others_who_hold_less_than_lacked() -> None:
+    # Here the others hold less than what was lacking.
     assert isinstance(cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)), TrulyFull)
 
 
@@ -231,28 +220,16 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     stands = events.Waiting(t=30.0, pid=100, operation="MatMul", file="/home/ada/train.py", line=12)
     finding = found(gpu(2 * GIB, OURS), written, stands)[NoRoom]
     text = finding.said.text
-    assert "No room: MatMul at train.py:12 asked for more than 63.0 MiB" in text
-    assert (
-        "If it asked for less than 100.0 MiB, the pool is fragmented. If not: Stopped by the limit of 2.0 GiB" in text
-    )
+    for part in ("MatMul at train.py:12", "more than 63.0 MiB", "less than 100.0 MiB, the pool is", "2.0 GiB"):
+        assert part in text
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
-    assert "known only when TensorFlow gives up" in finding.said.figures
-    # The size by the operation's arguments is taken as the requested size, unless there was room for it.
-    known = msgspec.structs.replace(stands, requested=300 * MIB, shape=[75 * MIB], dtype="float32")
-    exactly = found(gpu(2 * GIB, OURS), written, known)[NoRoom].said
-    assert "MatMul at train.py:12 asked for 300.0 MiB" in exactly.headline and "float32" in exactly.figures
-    fits = msgspec.structs.replace(known, requested=80 * MIB, shape=[20 * MIB])
-    fragmented = found(gpu(2 * GIB, OURS), written, fits)[NoRoom].said
-    assert "asked for 80.0 MiB. The pool is fragmented: 100.0 MiB of it were free" in fragmented.headline
-    small = msgspec.structs.replace(known, requested=MIB)
-    assert found(gpu(2 * GIB, OURS), written, small)[NoRoom] == finding
+    assert "TensorFlow gives up" in finding.said.figures
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
     assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
     # If no limit was set, more than one reason is possible.
     assert found(gpu(2 * GIB), written, stands)[NoRoom].cause == Pending(100 * MIB, None)
-    after = told(gpu(2 * GIB, OURS), written, stands, error())
-    assert "AddV2 at train.py:12 asked for 64.0 MiB" in after.said.text
+    assert "AddV2 at train.py:12" in told(gpu(2 * GIB, OURS), written, stands, error()).said.text
 
 
 def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
@@ -301,7 +278,7 @@ def on_cpu(pool: int, peak: int, limit: int = 300 * MIB) -> list[events.Event]:
 def test_the_cpu_pools_limit_comes_from_the_environment() -> None:
     failed = error(t=5.05, requested=100 * MIB, name="CPU:0")
     finding = told(on_cpu(300 * MIB, 250 * MIB), failed)
-    assert "the limit of 300.0 MiB that the environment set. The machine had 56.0 GiB free" in finding.said.text
+    assert "300.0 MiB that the environment set" in finding.said.text and "56.0 GiB free" in finding.said.text
     assert actions(finding)[0] is Action.ENLARGE_CPU_POOL
 
 
@@ -350,7 +327,7 @@ def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
     assert finding.waited and 9 < finding.closest.still_s <= 10 and finding.closest.line is None
     stands = events.Waiting(t=6.0, pid=100, operation=None, file="/home/ada/train.py", line=12)
     stood = found(waiting(10), stands, end)[CrashedWhenFull]
-    assert "probably crashed at train.py:12 because TensorFlow's CPU pool ran out" in stood.said.headline
+    assert "train.py:12" in stood.said.headline
     assert CrashedWhenFull not in found(waiting(10, moves=256), end)
     assert CrashedWhenFull not in found(waiting(6), end)
 
@@ -360,18 +337,10 @@ def test_a_crash_far_from_the_limit_is_not() -> None:
     assert CrashedWhenFull not in found(on_cpu(298 * MIB, 200 * MIB), died(signal.SIGTERM))
 
 
-def test_the_summary_of_a_recording_says_the_same() -> None:
-    stream = [*gpu(2 * GIB, OURS), error()]
-    assert told(stream).said.text in summarise(stream, 0)
-
-
 def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:
     full = [*gpu(2 * GIB), reading(29.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
     text = told(full, w.census(), w.step().done(t=18.0), error()).said.text
-    assert (
-        "At the peak of the newest window, 12 s before the failure, most of 52.0 MiB was held by down 20.0 MiB, up "
-        "20.0 MiB and optimizer 8.0 MiB." in text
-    )
+    assert "12 s before the failure, most of 52.0 MiB was held by down 20.0 MiB, up 20.0 MiB and optimizer" in text
     waited = w.step().done(t=29.5, opened=events.Opened.WAITING)
-    assert "While it waited, most of 24.0 MiB was held by" in told(full, w.census(), waited, error()).said.text
+    assert "While it waited, most of 24.0 MiB" in told(full, w.census(), waited, error()).said.text
     assert "was held by" not in told(full, error()).said.text

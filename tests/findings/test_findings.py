@@ -1,5 +1,7 @@
 """The texts of findings: every kind has one, and a few are checked completely."""
 
+import signal
+from collections.abc import Hashable
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
@@ -7,7 +9,9 @@ from typing import TypeVar
 import pytest
 
 import tfmemtop.findings
+from tests import streams as s
 from tests.findings.situations import (
+    HEALTHY,
     POOL_AT_ONCE,
     Found,
     asked_growth,
@@ -17,18 +21,26 @@ from tests.findings.situations import (
     found,
     reading,
 )
+from tests.findings.test_exhausted import error
 from tests.streams import GIB, MIB
-from tfmemtop.ending import Ending, Way
+from tests.ui.recorded import RECORDINGS
+from tfmemtop import events
+from tfmemtop.ending import Ending, Way, how_ended
+from tfmemtop.events import StoppingPhase, recording
 from tfmemtop.findings.causes import Cause, Fragmented, HeldBack
-from tfmemtop.findings.ending import RunEnded
+from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import DeviceFinding, Finding, Question, Severity
 from tfmemtop.findings.grouping import Group, group_text, grouped
 from tfmemtop.findings.limits import TightLimit
+from tfmemtop.findings.memory import AllocationFailed
+from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.places import Place
 from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
+from tfmemtop.findings.rules import findings
 from tfmemtop.findings.settings import GrowthDropped
 from tfmemtop.reports.answers import QUESTIONS
+from tfmemtop.state import State, apply
 from tfmemtop.state.lookup import LimitBy
 
 T = TypeVar("T")
@@ -74,8 +86,7 @@ def whole_cards(*gpus: int) -> list[Finding]:
 
 
 def test_a_card_that_was_reserved() -> None:
-    (finding,) = whole_cards(0)
-    assert finding.said.text == (
+    assert whole_cards(0)[0].said.text == (
         "GPU 0: growth is off, so TensorFlow took 137.0 GiB of the card's 140.0 GiB at once. 1.0 GiB are in use "
         "now, 1.0 GiB at the peak."
     )
@@ -128,3 +139,88 @@ def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:
 def test_lines_for_the_script_come_with_what_they_do() -> None:
     after: Found = found(begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
     assert "    tf.config.experimental.set_memory_growth(gpu, True)" in after[WholeCard].said.code
+
+
+# No rule fires where nothing is wrong.
+
+
+SAID_ANYWAY = {(RunEnded,), (MemoryReleasing,), (Noticed, "nvml")}
+"""Findings that are no complaints: how a run ended, and that this machine has no GPU."""
+
+
+def test_a_healthy_run_is_left_in_peace() -> None:
+    assert found(HEALTHY) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("h200-settings", {2, 3, 5}), ("cpu-demo", {1}), ("h200-two-cards", {1}), ("h200-four-cards", {1})],
+)
+def test_recorded_healthy_runs_are_left_in_peace_at_every_moment(name: str, runs: set[int]) -> None:
+    path = RECORDINGS / f"{name}.jsonl"
+    state, last, told = State(), 0.0, set[Hashable]()
+    for event in recording.read(path).events():
+        apply(state, event)
+        if event.t >= last + 1 and state.run and state.run.run in runs:
+            last = event.t
+            told |= {finding.kind for finding in findings(state)}
+    assert told <= SAID_ANYWAY
+
+
+# The finding about a run's end, and the processes that the state keeps after it.
+
+
+def ended(number: int | None = None, code: int | None = None) -> events.RunEnd:
+    return events.RunEnd(t=12.4, run=1, exit_code=code, signal=number)
+
+
+def stopping(phase: StoppingPhase) -> events.Stopping:
+    return events.Stopping(t=12.0, run=1, phase=phase)
+
+
+def test_what_tfmemtop_ended_itself_is_no_alarm() -> None:
+    ours = found(begin(), stopping(StoppingPhase.TERM), ended(signal.SIGTERM), stopping(StoppingPhase.RELEASED))[
+        RunEnded
+    ]
+    assert ours.severity is Severity.INFO and ours.said.headline.startswith("tfmemtop ended run 1")
+    others = found(begin(), ended(signal.SIGTERM), stopping(StoppingPhase.RELEASED))[RunEnded]
+    assert others.severity is Severity.WARNING and "SIGTERM after 12 s" in others.said.headline
+    crashed = found(begin(), stopping(StoppingPhase.TERM), ended(signal.SIGSEGV))[RunEnded]
+    assert crashed.severity is Severity.WARNING and "SIGSEGV" in crashed.said.headline
+
+
+def test_a_run_without_a_hook_is_still_there_when_it_has_ended() -> None:
+    bare = [s.session(), s.run(), s.process(0.3, 100), s.process(0.4, 101), s.alive(1.0, 100, 101), s.alive(5.0)]
+    state = s.fold([*bare, ended(code=0)])
+    assert [pid for pid, process in state.processes.items() if process.gone] == [100]
+    hooked = s.fold([*bare[:-2], s.hook(0.8, 101), s.alive(1.0, 100, 101), s.alive(5.0), ended(code=0)])
+    assert list(hooked.processes) == [101]
+    assert not s.fold([*bare, ended(code=0), s.run(20.0, number=2)]).processes
+
+
+def test_with_several_processes_the_one_that_ran_out_is_named_first() -> None:
+    alone = [*begin(), effective(True), reading(3.0, GIB, pool=GIB)]
+    assert found(alone, error())[AllocationFailed].said.headline.startswith("Out of memory: ")
+    worker = [s.process(1.0, 200), s.hook(1.2, 200), effective(True, pid=200), reading(3.0, 100 * MIB, pid=200)]
+    assert "process 100: AddV2" in found(alone, worker, error())[AllocationFailed].said.headline
+
+
+# How a run ended: the text for it, which is the same everywhere.
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "oom_killed", "words"),
+    [
+        (0, None, False, "ended with exit code 0"),
+        (None, 11, False, "ended by SIGSEGV"),
+        (None, 64, False, "ended by SIGRTMAX"),
+        (None, 40, False, "ended by signal 40"),
+        (139, None, False, "ended with exit code 139 (SIGSEGV)"),
+        (255, None, False, "ended with exit code 255"),
+        (None, 9, True, "killed by the kernel: the host ran out of memory"),
+        (137, None, True, "killed by the kernel: the host ran out of memory"),
+        (None, None, False, "ended; exit code unknown"),
+    ],
+)
+def test_every_ending_has_its_words(exit_code: int | None, signal: int | None, oom_killed: bool, words: str) -> None:
+    assert ending(how_ended(exit_code, signal, oom_killed)) == words

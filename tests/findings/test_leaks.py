@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import windows as w
 from tests.findings.situations import actions, begin, effective, found, reading
@@ -19,9 +21,10 @@ from tfmemtop.findings.leaks import Leak, Leaked
 from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.requests import tensor_text
-from tfmemtop.findings.rising import retained, rises
+from tfmemtop.findings.rising import merged, merged_if_higher, retained, rises
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.state.trend import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 
@@ -38,31 +41,27 @@ def test_a_leak_that_ran_out_within_a_minute_is_named() -> None:
     text = said("leak")
     for kind in (AllocationFailed, NoRoom):
         assert "1,022 tensors of 1.0 MiB in losses hold 1022.0 MiB of the limit of 1.0 GiB: a leak." in text[kind]
-        assert "by 1.0 MiB a step" in text[kind]
+        assert "1.0 MiB a step" in text[kind]
     assert Leak not in text, "told once"
+    # No limit is advised against a leak.
+    (failed,) = [held.finding for held in seen("leak").held if isinstance(held.finding, AllocationFailed)]
+    assert actions(failed) == [Action.KEEP_ARRAYS] and suggested_limit(seen("leak").state) is None
 
 
 def test_a_leak_is_named_though_two_operations_waited_for_room_one_after_the_other() -> None:
     """This was on a GPU. The second operation began to wait when the first gave up, 10 s after the rise had ended."""
     text = said("h100-leak")[AllocationFailed]
-    assert "993 tensors of 2.0 MiB in trainer.history hold 1.9 GiB of the limit of 2.0 GiB: a leak." in text
-    assert "step at leak.py:23" in text
-
-
-def test_no_limit_is_advised_against_a_leak() -> None:
-    (failed,) = [held.finding for held in seen("leak").held if isinstance(held.finding, AllocationFailed)]
-    assert actions(failed) == [Action.KEEP_ARRAYS]
-    assert suggested_limit(seen("leak").state) is None
+    assert "993 tensors of 2.0 MiB in trainer.history" in text and "leak.py:23" in text
 
 
 def test_a_leak_beside_a_model_is_found_though_no_global_holds_it() -> None:
-    text = said("leak-beside-model")
-    assert "A leak filled the pool" in text[AllocationFailed] and "KiB a step" in text[AllocationFailed]
+    text = said("leak-beside-model")[AllocationFailed]
+    assert "A leak" in text and "KiB a step" in text
 
 
 def test_a_leak_is_named_though_tensorflow_crashed_in_place_of_an_error() -> None:
     (crash,) = [held.finding for held in seen("leak-that-crashes").held if isinstance(held.finding, CrashedWhenFull)]
-    assert "396 tensors of 1.0 MiB in kept hold 396.0 MiB of the limit of 400.0 MiB: a leak." in crash.said.headline
+    assert "396 tensors of 1.0 MiB in kept" in crash.said.headline
     assert actions(crash) == [Action.KEEP_ARRAYS]
 
 
@@ -125,6 +124,9 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
     # Without the rise, there would have been no room either.
     assert not is_leak(RAN_OUT, failure(requested=2 * GIB))
+    # A rise that ended long before is not what filled the pool.
+    flat = [reading(33.0 + i / 10, 1750 * MIB, pool=2 * GIB, limit=2 * GIB) for i in range(300)]
+    assert not is_leak(RAN_OUT, flat, error(t=73.0, requested=300 * MIB))
 
 
 def test_a_list_of_tensors_is_a_leak_without_steps_too() -> None:
@@ -157,17 +159,12 @@ def test_a_list_that_filled_the_pool_before_a_rise_was_seen_is_told_first() -> N
     parts = [*full, events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[held]), failure()]
     failed = found(parts)[AllocationFailed]
     assert not isinstance(failed.cause, Leaked) and failed.collected and actions(failed)[0] is Action.KEEP_ARRAYS
-    assert "asked for 250.0 MiB. 1,500 tensors of 1.0 MiB in outputs hold 1.5 GiB." in failed.said.headline
+    assert "1,500 tensors of 1.0 MiB in outputs hold 1.5 GiB" in failed.said.headline
     assert suggested_limit(fold(parts)) is None
     # Tensors that no list holds, such as a model's variables, are needed.
     alone = events.Alike("", 1500, [262144], "float32", "GPU:0", 1500 * MIB)
     look = events.Census(t=35.0, pid=100, kinds={}, largest=[], tensors=1500, alike=[alone])
     assert not found(full, look, failure())[AllocationFailed].collected
-
-
-def test_a_rise_that_ended_before_is_none_that_filled_the_pool() -> None:
-    flat = [reading(33.0 + i / 10, 1750 * MIB, pool=2 * GIB, limit=2 * GIB) for i in range(300)]
-    assert not is_leak(RAN_OUT, flat, error(t=73.0, requested=300 * MIB))
 
 
 def test_what_a_step_gives_back_is_not_retained() -> None:
@@ -200,9 +197,7 @@ def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
     assert abs(growth.rise.rate - MIB) < 0.03 * MIB and abs(growth.each - MIB / 4) < 0.03 * MIB
     free = 64 * GIB - 60 * GIB
     assert growth.left_s is not None and abs(growth.left_s - free / MIB) < 100
-    text = growth.said.text
-    assert text.startswith("Process 100: host memory is rising by 60.") and "fills the host in ~68 min" in text
-    assert growth.severity is Severity.WARNING
+    assert "by 60." in growth.said.text and "~68 min" in growth.said.text and growth.severity is Severity.WARNING
 
 
 def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
@@ -224,13 +219,9 @@ def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
     stream = sorted([*host(*growing(60, step=2 * MIB)), *traced], key=lambda event: event.t)
     growth = found(begin(), effective(True), stream)[HostGrowth]
     assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS]
-    assert "retrace.py:4: step was traced 531 times, and each graph stays in memory." in growth.said.text
-
-
-def test_a_real_script_that_is_traced_at_each_step() -> None:
-    text = said("retraced-for-ever")
-    assert "host memory rose by" in text[HostGrowth] and "MiB a step" in text[HostGrowth]
-    assert "retrace.py:4: step was traced 1,186 times" in text[HostGrowth]
+    assert "retrace.py:4: step was traced 531 times" in growth.said.text
+    real = said("retraced-for-ever")[HostGrowth]
+    assert "MiB a step" in real and "retrace.py:4: step was traced 1,186 times" in real
 
 
 def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[events.Holders]:
@@ -264,10 +255,8 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     stream = sorted([*rising, *leaking_windows(4), lines, look], key=lambda event: event.t)
     leak = found(begin(), effective(True), stream)[Leak]
     assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
-    assert (
-        "In 3 min, operation sequential_1/up_1/Relu of layer up (train.py:31) made 45 tensors of 2.0 MiB, each "
-        f"{tensor_text([1024, 512], 'float32')}, and none was freed. Python holds them as kept."
-    ) in leak.said.text
+    named = ("sequential_1/up_1/Relu", "layer up (train.py:31)", "45 tensors of 2.0 MiB", "as kept")
+    assert all(part in leak.said.text for part in (*named, tensor_text([1024, 512], "float32")))
     # Windows that are as far apart and hold the same show no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
     assert found(begin(), effective(True), steady)[Leak].grown is None
@@ -304,3 +293,21 @@ def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
     assert asked() == []
     assert asked(*leaking_windows(4)) == []
     assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"
+
+
+# Which series of readings count as a steady rise.
+
+
+STEPS = st.lists(st.tuples(st.integers(-2, 4), st.integers(0, 5)), max_size=200)
+
+
+@given(STEPS, st.sampled_from([1, 3, 6, 12]))
+def test_the_look_at_three_windows_passes_over_no_rise(steps: list[tuple[int, int]], times: int) -> None:
+    low, windows = 100, []
+    for at, (step, more) in enumerate(steps):
+        low += step
+        windows.append(UseWindow(10.0 * at, low, low + more))
+    whole, found = merged(windows, times), merged_if_higher(windows, times)
+    assert found in ([], whole)
+    if whole and rises([one.low for one in whole]) and rises([one.high for one in whole]):
+        assert found == whole

@@ -1,11 +1,54 @@
-"""Notices: every kind has a text."""
+"""Facts in the stream and their texts: notices, damage, failed starts, the probe, the hook. Each kind has words."""
 
+import msgspec
 import pytest
 
-from tfmemtop.events import Level, Notice, NoticeKind
+from tfmemtop.engine.opening import unstarted as why_unstarted
+from tfmemtop.events import (
+    Census,
+    Damage,
+    Distrust,
+    Fault,
+    HookError,
+    HookPart,
+    HookTrouble,
+    Level,
+    Mapless,
+    MemoryMap,
+    Notice,
+    NoticeKind,
+    Outside,
+    OutsideState,
+    Probe,
+    ProbeNote,
+    ProbeState,
+    Replayed,
+    Unbuildable,
+    Unbuilt,
+    Unreplayed,
+    Unseen,
+    Windowless,
+    decode_event,
+)
+from tfmemtop.events.damage import damage_text
+from tfmemtop.events.recording import RecordingError
+from tfmemtop.events.recording.errors import Trouble
+from tfmemtop.events.unstarted import Unstarted, Why
+from tfmemtop.findings.holder_texts import why_windowless
 from tfmemtop.findings.notice_texts import say
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.outside_text import say_state
+from tfmemtop.findings.probe_text import probe_remedy, probe_text
 from tfmemtop.findings.remedy import on_screen
+from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.help import topic
+from tfmemtop.limits import HostOwner, TooMuch, Whole
+from tfmemtop.reports.process_text import unseen_tensors
+from tfmemtop.reports.whatif_text import unreplayed_text
+from tfmemtop.settings import NoSuchGpu
+from tfmemtop.state import State, apply
+from tfmemtop.ui.draw.map_text import refusal_text
+from tfmemtop.units import GIB
 
 
 def notice(kind: NoticeKind | None, detail: str = "why it is so") -> Notice:
@@ -31,3 +74,141 @@ def test_one_that_takes_back_says_nothing() -> None:
 def test_a_finding_offers_what_helps_where_there_is_something(kind: NoticeKind) -> None:
     given = notice(kind)
     assert [on_screen(remedy) for remedy in Noticed(given).remedies] == [text for text in [say(given).remedy] if text]
+
+
+# Data that could not be read: every reason has a text, and is listed in the manual.
+
+
+@pytest.mark.parametrize("damage", Damage)
+def test_every_reason_is_said_and_listed(damage: Damage) -> None:
+    assert "{" not in damage_text(damage, "why") and damage_text(damage, "why")
+    assert f"`{damage.value}`" in topic("formats")
+
+
+def test_it_ends_the_sentence_of_what_could_not_be_read() -> None:
+    outside = Outside(t=1.0, pid=7, state=OutsideState.NOT_SOUND, damage=Damage.REGIONS)
+    assert damage_text(Damage.REGIONS) in say_state(outside).text
+
+
+# Every reason why nothing was started has a text and an exit code.
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_crosses_to_the_command_line_and_is_told_there(why: Why) -> None:
+    unstarted = Unstarted(why, "{run}.sh", "what {others} said")
+    told = msgspec.json.decode(msgspec.json.encode(unstarted), type=Unstarted)
+    assert start_text(told)
+    assert told.exit_code in (1, 2, 126, 127)
+
+
+def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
+    killed = Unstarted(Why.ENGINE_FAILED, output_path="/outputs/a.log")
+    assert start_text(killed) == (
+        "the engine cannot be started: it ended; if the command runs, what it prints is in /outputs/a.log"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TooMuch(90 * GIB, Whole(80 * GIB, 0)),
+        TooMuch(90 * GIB, Whole(80 * GIB, 3), "90G"),
+        TooMuch(90 * GIB, Whole(80 * GIB, HostOwner.JOB)),
+        TooMuch(90 * GIB, Whole(80 * GIB, None)),
+        NoSuchGpu(4, 2),
+        NoSuchGpu(None, 0),
+        RecordingError(Trouble.TAKEN, "/runs/a.jsonl"),
+        RecordingError(Trouble.UNWRITABLE, "/runs/a.jsonl", "no room"),
+    ],
+)
+def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exception) -> None:
+    told = msgspec.json.decode(msgspec.json.encode(why_unstarted(error)), type=Unstarted)
+    assert start_text(told) == unusable(error)
+    assert told.exit_code == 2
+
+
+def test_a_notice_has_the_reason_as_facts() -> None:
+    why = Unstarted(Why.NOT_FOUND, "pyhton")
+    notice = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
+    assert start_text(why) in say(notice).text
+
+
+# The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made.
+
+
+@pytest.mark.parametrize("note", ProbeNote)
+def test_every_note_has_words(note: ProbeNote) -> None:
+    told = Probe(
+        t=1.0, pid=7, state=ProbeState.FAILED, note=note, detail="DETAIL", file="/x.refused", signal=11, count=400
+    )
+    text, remedy = probe_text(told), probe_remedy(told)
+    assert text and "None" not in text and "{" not in text
+    assert ("SIGSEGV" in text) == ("ended_process" in note.value)
+    assert ("/x.refused" in remedy) == (note is ProbeNote.ENDED_PROCESS)
+
+
+@pytest.mark.parametrize("why", Unbuildable)
+def test_every_failed_build_has_words(why: Unbuildable) -> None:
+    trial = Distrust(Fault.MISCOUNTED, figures=[2000, 1, 0])
+    unbuilt = Unbuilt(why, detail="{DETAIL}", file="/x", count=11, trial=trial)
+    told = Probe(t=1.0, pid=7, state=ProbeState.FAILED, unbuilt=unbuilt)
+    text, remedy = probe_text(told), probe_remedy(told)
+    assert text and "None" not in text and "{" not in (text + remedy).replace("{DETAIL}", "")
+    assert ("SIGSEGV" in text) == (why is Unbuildable.TRIAL_KILLED) and ("2,000" in text) == (why.value == "distrusted")
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_every_fault_has_words_with_or_without_figures(fault: Fault) -> None:
+    for figures in ([], [1, None, 3, 4, 5]):
+        told = Probe(t=1.0, pid=7, state=ProbeState.PUBLIC, distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
+        text = probe_text(told)
+        assert ": GPU:0: " in text and "None" not in text and "{" not in text
+
+
+@pytest.mark.parametrize("part", HookPart)
+def test_every_part_of_a_hook_has_words(part: HookPart) -> None:
+    state = State()
+    apply(state, HookError(t=1.0, pid=7, text="KeyError: 3", part=part, of="THIS"))
+    (notice,) = state.notices.values()
+    assert say(notice).text.endswith(": KeyError: 3") and "{" not in say(notice).text
+
+
+@pytest.mark.parametrize("why", Unreplayed)
+def test_every_failed_replay_has_words(why: Unreplayed) -> None:
+    told = Replayed(t=1.0, pid=7, device="GPU:0", unreplayed=why, detail="DETAIL", count=3)
+    assert told.is_missing and "None" not in unreplayed_text(told) and "{" not in unreplayed_text(told)
+
+
+@pytest.mark.parametrize("why", Windowless)
+def test_every_window_that_was_not_opened_has_words(why: Windowless) -> None:
+    state = State()
+    apply(state, HookError(t=1.0, pid=7, text="", kind=HookTrouble.NO_WINDOW, of=why.value))
+    (notice,) = state.notices.values()
+    assert say(notice).text == f"no allocations of process 7 were recorded: {why_windowless(why)}"
+
+
+@pytest.mark.parametrize("why", Mapless)
+def test_every_pool_without_a_map_has_words(why: Mapless) -> None:
+    told = MemoryMap(t=1.0, pid=7, device="GPU:0", mapless=why, count=200_000, detail="DETAIL")
+    assert told.is_missing and refusal_text(told) and ("200,000" in refusal_text(told)) == (why is Mapless.TOO_MANY)
+
+
+@pytest.mark.parametrize("why", Unseen)
+def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
+    told = Census(t=1.0, pid=7, kinds={}, largest=[], hidden=why, frozen=1234)
+    assert told.looked and ("1,234" in unseen_tensors(told)) == (why is Unseen.FROZEN)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (b'"text":"too deep","kind":"unread"', "cannot be read: too deep"),
+        (b'"text":"","kind":"too_long","count":9', "longer than 9 bytes"),
+        (b'"text":"KeyError: 3"', ": KeyError: 3"),
+    ],
+)
+def test_what_is_wrong_with_a_hook_is_said(fields: bytes, said: str) -> None:
+    state = State()
+    apply(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
+    (notice,) = state.notices.values()
+    assert "process 7" in say(notice).text and say(notice).text.endswith(said)

@@ -1,17 +1,37 @@
 """The memory that the pool holds, and its use: each rule where it applies, and where it just does not."""
 
+import msgspec
 import pytest
 
 from tests import streams as s
-from tests.findings.situations import CARD, POOL_AT_ONCE, actions, begin, effective, found, limited, reading, steady
+from tests.findings.situations import (
+    CARD,
+    HEALTHY,
+    POOL_AT_ONCE,
+    actions,
+    asked_visible,
+    begin,
+    effective,
+    found,
+    limited,
+    reading,
+    steady,
+    wrote,
+)
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.findings.beside import HeldBeside
+from tfmemtop.findings.busy import FullButIdle
+from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen, WhyNoGpu
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.limits import LooseLimit
+from tfmemtop.findings.limits import LooseLimit, TightLimit
+from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.places import Place
 from tfmemtop.findings.pool import CachedButIdle, FragmentedPool, GrownBeyondNeed, WholeCard
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.settings import Settings
 
 
 def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:
@@ -20,6 +40,9 @@ def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:
         Place(0, "GPU:0"), held=POOL_AT_ONCE, whole=CARD, in_use=33 * MIB, peak=908 * MIB, ended=False
     )
     assert finding.severity is Severity.WARNING and Action.GROWTH_ON in actions(finding)
+    # A card that is needed is no warning.
+    used = found(begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE))
+    assert used[WholeCard].severity is Severity.INFO
 
 
 def test_without_the_probe_the_process_total_tells_that_the_card_is_reserved() -> None:
@@ -29,15 +52,8 @@ def test_without_the_probe_the_process_total_tells_that_the_card_is_reserved() -
 
 
 def test_what_is_in_use_of_a_card_that_is_reserved_may_not_be_known() -> None:
-    bare = events.Allocator(
-        t=3.0, pid=100, device="GPU:0", allocator=None, in_use=None, peak=None, pool=POOL_AT_ONCE, limit=None
-    )
+    bare = msgspec.structs.replace(reading(3.0, 0, pool=POOL_AT_ONCE), in_use=None, peak=None)
     assert found(begin(), effective(False), bare)[WholeCard].in_use is None
-
-
-def test_a_card_that_is_needed_is_no_warning() -> None:
-    used = found(begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE))
-    assert used[WholeCard].severity is Severity.INFO
 
 
 @pytest.mark.parametrize(
@@ -69,14 +85,9 @@ def test_a_pool_that_was_needed_and_is_idle_now() -> None:
     finding = found(peak_then(140 * MIB, 7))[CachedButIdle]
     assert (finding.idle, finding.pool, finding.peak) == (886 * MIB, 1026 * MIB, 908 * MIB)
     assert finding.severity is Severity.INFO and not finding.ended
-
-
-def test_a_short_pause_or_a_small_rest_is_not_idle() -> None:
+    # A short pause or a small rest is not idle. A spike between readings counts as use.
     assert found(peak_then(140 * MIB, 2)) == []
     assert found(peak_then(600 * MIB, 30)) == []
-
-
-def test_a_spike_between_readings_counts_as_use() -> None:
     spiky = [reading(13.0 + i, 140 * MIB, 908 * MIB, 1026 * MIB, high=900 * MIB) for i in range(20)]
     assert found(peak_then(140 * MIB, 0), spiky) == []
 
@@ -95,9 +106,7 @@ def test_a_pool_that_doubled_beyond_the_need() -> None:
     assert found(stream, used[:3]) == []
     # Without the pool's history of growth, doubling is only likely.
     assert found(begin(), effective(True), used)[GrownBeyondNeed].step is None
-
-
-def test_a_pool_filled_to_two_thirds_is_none_of_it() -> None:
+    # A pool that is filled to two thirds is needed.
     assert found(begin(), effective(True), steady(20.0, 3 * GIB, 3 * GIB, 4 * GIB)) == []
 
 
@@ -147,9 +156,6 @@ def test_a_leak_has_a_slope_and_an_end() -> None:
     finding = found(begin(), effective(True), rising(60 * GIB, MIB, 300, phase=2 * GIB))[Leak]
     assert finding.rise == MIB and finding.each is None and not finding.ended
     assert finding.left_s is not None and 20 * 60 < finding.left_s < 30 * 60
-
-
-def test_a_leak_of_a_run_that_has_ended_is_told_with_its_end_too() -> None:
     ended = events.HookEnd(t=310.0, pid=100, reason=events.HookEnding.EXIT)
     finding = found(begin(), effective(True), rising(60 * GIB, MIB, 300), ended)[Leak]
     assert finding.ended and 240 <= finding.span_s < 300
@@ -188,3 +194,144 @@ def test_warming_up_stages_and_short_runs_are_no_leaks() -> None:
     assert Leak not in found(begin(), rest, rising(60 * GIB, 10_000, 300))
     stages = [reading(3.0 + i, (58 + i // 100) * GIB, 64 * GIB, 64 * GIB) for i in range(400)]
     assert Leak not in found(begin(), rest, stages)
+
+
+# The card and the processes on it: each rule where it applies, and where it just does not.
+
+
+UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
+
+
+def test_memory_outside_the_pool() -> None:
+    more = [s.device_reading(91.0 + i, {100: 1634 * MIB + 2 * GIB}) for i in range(3)]
+    finding = found(HEALTHY, more)[OutsidePool]
+    assert (finding.pid, finding.outside, finding.total) == (100, 608 * MIB + 2 * GIB, 1634 * MIB + 2 * GIB)
+    assert not finding.between_gpus and not finding.eager
+    assert found(HEALTHY, [s.device_reading(91.0 + i, {100: 1634 * MIB + 400 * MIB}) for i in range(3)]) == []
+    # NVML reports a region that is not yet in the allocator's reading. This lasts for one reading only.
+    assert found(HEALTHY, more[:1]) == []
+
+
+def test_a_process_of_the_run_that_holds_memory_without_tensorflow_is_named() -> None:
+    beside = s.process(2.0, 200, command="python jax_worker.py")
+    held = s.device_reading(30.0, {100: 1634 * MIB, 200: 522 * MIB})
+    alive = s.alive(31.0, 100, 200, 900)
+    finding = found(HEALTHY[:-2], beside, held, alive)[HeldBeside]
+    assert (finding.pid, finding.script, finding.used, finding.imported) == (200, "jax_worker.py", 522 * MIB, False)
+    # A young process may still import TensorFlow. One that uses TensorFlow without the hook has another finding.
+    young = msgspec.structs.replace(beside, t=89.0)
+    assert HeldBeside not in found(HEALTHY, young, msgspec.structs.replace(held, t=90.0), s.alive(90.5, 100, 200))
+    hidden = msgspec.structs.replace(beside, hook_absence=events.HookAbsence(events.Absence.ISOLATED))
+    assert HeldBeside not in found(HEALTHY[:-2], hidden, held, alive)
+    # A program that is not part of the run is not reported.
+    assert HeldBeside not in found(HEALTHY[:-2], msgspec.structs.replace(beside, run=None), held, alive)
+
+
+def test_a_gpu_that_tensorflow_does_not_see() -> None:
+    on_cpu = reading(3.0, MIB, name="CPU:0")
+    made = effective(None, name="CPU:0")
+    assert found(begin(), made, on_cpu) == []
+    finding = found(begin(), made, on_cpu, reading(8.0, MIB, name="CPU:0"))[NoGpuSeen]
+    assert finding == NoGpuSeen(100, 1, WhyNoGpu.UNKNOWN, ()) and finding.severity is Severity.WARNING
+    told = found(begin(), wrote("W0000 gpu_device.cc:2343] Cannot dlopen some GPU libraries. Please make sure"))
+    assert told[NoGpuSeen].reason is WhyNoGpu.LIBRARIES_MISSING
+
+
+def test_no_gpu_is_no_matter_where_it_is_wished_so_or_not_known() -> None:
+    on_cpu = reading(3.0, MIB, name="CPU:0")
+    later: list[events.Event] = [effective(None, name="CPU:0"), on_cpu, reading(9.0, MIB, name="CPU:0")]
+    assert found(begin(Settings(gpus=())), later) == []
+    assert found(begin()) == []
+    assert found(begin(gpus=0), later) == []
+    assert found(begin(), later, effective(True), reading(9.1, MIB)) == []
+    hidden = asked_visible()
+    assert found(begin(), hidden, later) == []
+
+
+def test_logical_devices_beyond_the_card() -> None:
+    pair = [*limited(False, 80 * GIB), *limited(False, 80 * GIB, name="GPU:1")]
+    assert found(begin(), pair)[LimitsBeyondCard] == LimitsBeyondCard(Place(0), (80 * GIB, 80 * GIB), CARD)
+    assert found(begin(), limited(False, 60 * GIB), limited(False, 60 * GIB, name="GPU:1")) == []
+
+
+def test_others_held_the_card_when_the_run_started() -> None:
+    finding = found(begin(others=60 * GIB), effective(True), s.device_reading(3.0, {100: GIB, 900: 58 * GIB}))
+    held = finding[OthersHoldCard]
+    assert (held.used, held.whole, held.limit) == (60 * GIB, CARD, None) and held.free > 79 * GIB
+    assert held.largest == Holder(900, 58 * GIB, "other.py")
+    with_limit = found(begin(others=60 * GIB), effective(True), reading(3.0, MIB, limit=78 * GIB))[OthersHoldCard]
+    assert with_limit.limit == 78 * GIB
+    # Where the driver names no processes, our own memory is not the others'.
+    unnamed = [s.device_reading(3.0 + i, {100: None, 901: 60 * GIB}, missing=UNTOLD) for i in range(5)]
+    assert OthersHoldCard not in found(begin(), effective(True), unnamed)
+
+
+def test_others_that_hold_little_or_came_later_or_a_limit_that_was_set() -> None:
+    assert found(begin(others=GIB), effective(True)) == []
+    assert found(begin(), effective(True), s.device_reading(3.0, {100: GIB, 900: 60 * GIB})) == []
+    assert found(begin(others=60 * GIB), limited(True, 4 * GIB)) == []
+
+
+def twin(run: int | None = None, command: str = "python train.py") -> list[events.Event]:
+    return [s.process(0.7, 200, run=run, command=command), s.alive(1.2, 100, 200, 900)]
+
+
+def test_two_of_one_script_reserve_everything() -> None:
+    both = s.device_reading(3.0, {100: 70 * GIB, 200: 68 * GIB})
+    finding = found(begin(), twin(), effective(False), both)[TwoReserveCard]
+    assert (finding.first, finding.second) == (Holder(100, 70 * GIB), Holder(200, 68 * GIB))
+    assert finding.script == "train.py"
+    assert TwoReserveCard in found(begin(), twin(command="/opt/python -u train.py --lr 3"), effective(False), both)
+    worker = [*twin(1, "python -c spawn"), s.hook(1.3, 200), effective(False, pid=200)]
+    assert TwoReserveCard in found(begin(), worker, effective(False), both)
+    # These share the card, or have nothing in common.
+    assert TwoReserveCard not in found(begin(), twin(), effective(True), both)
+    assert TwoReserveCard not in found(begin(), twin(command="python serve.py"), effective(False), both)
+    small = s.device_reading(3.0, {100: 3 * GIB, 200: 3 * GIB})
+    assert TwoReserveCard not in found(begin(), twin(), effective(False), small)
+
+
+def idling(percent: int, cpu: float, used: int = 138 * GIB, seconds: int = 50) -> list[events.Event]:
+    stream: list[events.Event] = []
+    for t in range(3, 3 + seconds):
+        card = s.device_reading(float(t), {100: used})
+        stream.append(msgspec.structs.replace(card, utilisation=percent))
+        stream.append(
+            events.ProcessReadings(
+                t=float(t), processes=[events.ProcessReading(100, cpu, GIB), events.ProcessReading(900, 0.0, GIB)]
+            )
+        )
+    return stream
+
+
+def test_full_but_idle_and_waiting_for_its_input() -> None:
+    stream = [*begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE)]
+    finding = found(stream, idling(4, 620.0))[FullButIdle]
+    assert finding.severity is Severity.WARNING and finding.waits_for_host
+    assert (finding.percent, finding.span_s, finding.cores) == (4, 30, 6.2)
+    idle = found(stream, idling(4, 3.0))[FullButIdle]
+    assert idle.severity is Severity.INFO and actions(idle) == [Action.GROWTH_ON]
+    # A busy GPU, a free card and a run that has just begun are not idle.
+    stream = [*begin(), effective(True)]
+    assert found(stream, idling(40, 620.0)) == []
+    assert found(stream, idling(4, 620.0, used=60 * GIB)) == []
+    assert found(stream, idling(4, 620.0, seconds=30)) == []
+
+
+def test_a_limit_just_above_the_peak() -> None:
+    used = steady(10.0, GIB, 1960 * MIB, 2 * GIB, limit=2 * GIB)
+    finding = found(begin(), limited(True, 2 * GIB), used)[TightLimit]
+    assert (finding.limit, finding.peak) == (2 * GIB, 1960 * MIB)
+    assert actions(finding) == [Action.RAISE_LIMIT, Action.FIND_LIMIT]
+    assert found(begin(), limited(True, 2 * GIB), steady(10.0, 1700 * MIB, 1900 * MIB, 2 * GIB)) == []
+
+
+def test_a_limit_far_above_the_peak_is_told_once_the_peak_has_had_its_time() -> None:
+    settled = limited(False, 8 * GIB)
+    finding = found(begin(), settled, steady(80.0, GIB, 2 * GIB, 8 * GIB))[LooseLimit]
+    assert (finding.limit, finding.peak) == (8 * GIB, 2 * GIB)
+    assert actions(finding) == [Action.FIND_LIMIT, Action.GROWTH_ON, Action.SET_LIMIT]
+    assert found(begin(), settled, steady(40.0, GIB, 2 * GIB, 8 * GIB)) == []
+    assert found(begin(), settled, steady(80.0, GIB, 3 * GIB, 8 * GIB)) == []
+    # With growth the limit costs nothing.
+    assert found(begin(), limited(True, 8 * GIB), steady(80.0, 2 * GIB, 2 * GIB, 2100 * MIB)) == []

@@ -39,20 +39,12 @@ def test_growth_asked_for_too_late_names_the_line() -> None:
     finding = found(begin(), effective(False), late)[AskedTooLate]
     assert finding.pid == 100 and finding.request == late
     assert actions(finding) == [Action.GROWTH_ON]
-
-
-def test_growth_asked_for_too_late_names_what_made_the_devices_before() -> None:
-    late = asked_growth(error=TOO_LATE, line=40)
-    finding = found(begin(), initialised(), effective(False), late)[AskedTooLate]
-    assert finding.made_at == Callsite("/home/ada/train.py", 9, "x = tf.ones(3)")
-    assert "Move the call of train.py:40 up, before train.py:9" in finding.said.explanation
-    # In a fork this is not known. The text says so.
-    unknown = found(begin(), effective(False), late)[AskedTooLate]
-    assert unknown.made_at is None and "is not known here" in unknown.said.explanation
-
-
-def test_a_late_call_is_no_matter_where_growth_is_on_all_the_same() -> None:
-    late = asked_growth(error=TOO_LATE)
+    # What made the devices before is not known here, as in a fork. The text says so.
+    assert finding.made_at is None and "not known" in finding.said.explanation
+    known = found(begin(), initialised(), effective(False), late)[AskedTooLate]
+    assert known.made_at == Callsite("/home/ada/train.py", 9, "x = tf.ones(3)")
+    assert "train.py:40 up, before train.py:9" in known.said.explanation
+    # It is no matter where growth is on all the same.
     assert found(begin(Settings(growth="on")), effective(True), late) == []
 
 
@@ -65,16 +57,11 @@ def test_growth_dropped_by_a_later_limit() -> None:
     calls = [asked_growth(line=15), asked_limits(*LIMIT, line=18)]
     finding = found(begin(), *calls, effective(False, 4 * GIB))[GrowthDropped]
     assert (finding.growth.line, finding.limit.line, finding.limits) == (15, 18, (4 * GIB,))
-
-
-def test_growth_that_the_user_put_back_is_not_dropped() -> None:
-    calls = [asked_growth(), asked_limits(*LIMIT)]
+    # The user may have put it back.
     assert found(begin(Settings(growth="on")), *calls, effective(True, 4 * GIB)) == []
     # Before TensorFlow has made its devices nothing is dropped yet.
     assert found(begin(), *calls) == []
-
-
-def test_a_limit_on_the_cpu_drops_no_growth() -> None:
+    # A limit on the CPU drops none.
     calls = [asked_growth(), asked_limits(None, None, name="CPU:0")]
     assert GrowthDropped not in found(begin(), *calls, effective(True))
 

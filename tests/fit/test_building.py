@@ -1,7 +1,6 @@
 """``tfmemtop fit`` builds the probe and the replay before its first try, so that the first try can be replayed."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -9,26 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
 from tests.probe.cached import Compiler
+from tests.starting import tfmemtop
 from tfmemtop.probe.build import REPLAY, build
 
 pytestmark = [pytest.mark.programs, pytest.mark.tensorflow]
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 SCRIPT = "import tensorflow as tf\nrows = [tf.zeros([256, 1024]) for _ in range(50)]\n"
 
 
 def fit(script: str, *options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     limits = ("--tries", "1", "--gpus", "none", "--to", "400M")
-    return subprocess.run(
-        [PROGRAM, "fit", *limits, *options, "--", sys.executable, "-c", script],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    return tfmemtop("fit", *limits, *options, "--", sys.executable, "-c", script, variables=variables)
 
 
 def test_the_first_search_of_a_machine_is_predicted(tensorflow: tuple[Path, str], tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
 import msgspec
+import pytest
 
 from tfmemtop.ending import Ending, Way
+from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, Wanted
+from tfmemtop.experiments.fit.largest_text import conclusion
 from tfmemtop.experiments.fit.plan import Plan, make_plan
 from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
 from tfmemtop.experiments.fit.text import advice, finding, result, table
@@ -61,19 +64,16 @@ def test_a_try_that_was_recorded_is_not_compared() -> None:
 
 def test_a_smallest_limit_below_which_none_was_tried() -> None:
     (told,) = finding(search(tried(None, True), tried(600, True)))
-    assert told.startswith("The smallest limit that worked: 600.0 MiB. Nothing smaller was tried.")
+    assert "worked: 600.0 MiB. Nothing smaller" in told
 
 
 def test_what_was_found_and_why_it_is_above_the_peak() -> None:
     first, second = finding(WHOLE)
     assert first == "The smallest limit that worked: 750.0 MiB. 700.0 MiB did not."
-    assert second.startswith("It is 150.0 MiB above the first try's peak in use: ")
-    assert "regions never merge" in second
-
-
-def test_a_limit_below_the_peak_is_explained_too() -> None:
+    assert "150.0 MiB above the first try's peak" in second
+    # A limit below the peak is explained too.
     lines = finding(search(tried(None, True), tried(600, True), tried(450, True), tried(400, False)))
-    assert "It is 150.0 MiB below the first try's peak in use" in lines[1]
+    assert "150.0 MiB below the first try's peak" in lines[1]
 
 
 def test_the_setting_has_a_margin_and_is_given_as_option_and_as_code() -> None:
@@ -98,3 +98,28 @@ def test_why_nothing_was_found_is_said() -> None:
         found = search(*tries)
         assert said in finding(found)[0]
         assert plan(has_gpus=True).suggested(found) is None and advice(None, ["x"]) == []
+
+
+# The text about the largest value. About values outside the given range nothing is known.
+
+
+REPLAYED = (8, 13)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "told"),
+    [
+        ((40, 44, 46), "40 passes, the largest that is likely to pass is ~44, and values above ~46 should fail."),
+        ((64, 64, 64), "all values pass up to 64, the end of the range."),
+        ((40, 64, 64), "40 passes and all values may pass up to 64, the end of the range."),
+        ((40, 60, 64), "40 passes and the largest that is likely to pass is ~60."),
+        ((3, 44, 46), "it is not sure that any value passes, the largest that is likely to pass is ~44, and values"),
+        ((3, 3, 3), "no value of the range passes."),
+        ((3, 3, 7), "it is not sure that any value passes, 4 is likely to fail, and values above ~7 should fail."),
+    ],
+)
+def test_a_prediction_keeps_to_the_range(predicted: tuple[int, int, int], told: str) -> None:
+    search = LargestSearch(Wanted("batch", 4, 64), 6)
+    search.expect(Prediction(*predicted, REPLAYED))
+    (_, said) = conclusion(search, None, None)
+    assert said.startswith(f"The replay of the tries with batch=8 and batch=13 predicted: {told}")

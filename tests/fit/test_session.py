@@ -6,11 +6,21 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
-from tfmemtop.experiments.fit.plan import Plan, impossible_search_text, make_plan, parse_goal
+from tfmemtop.experiments.fit.largest import Prediction, Wanted
+from tfmemtop.experiments.fit.plan import (
+    Plan,
+    Sought,
+    impossible_search_text,
+    make_plan,
+    parse_goal,
+    parse_sought,
+)
 from tfmemtop.experiments.fit.session import Phase, SessionFit
+from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.experiments.fit.text import goal_text, outcome, progress, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
+from tfmemtop.ui.screens.fit_text import conclusion
 
 MIB, GIB = s.MIB, s.GIB
 NOT_RELAUNCHED = ev.Notice(
@@ -82,10 +92,15 @@ class Session:
         self.give(ev.RunEnd(t=self.t + 0.1, run=self.run, exit_code=None, signal=15))
 
 
-def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
+def going() -> tuple[SessionFit, Session]:
+    """Return a search that has begun, and its session."""
+    session = Session(SessionFit(plan()))
     session.begin()
+    return session.fit, session
+
+
+def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
+    fit, session = going()
     while session.asked:
         session.start()
         session.train()
@@ -99,9 +114,7 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
 
 
 def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     (first,) = session.asked
     assert isinstance(first, ev.Relaunch) and first.trace
     session.start()
@@ -109,7 +122,7 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
     trace = ev.Trace(t=201.0, pid=1004, device="GPU:0", part=0, last=True, whole=True, events=0)
     session.give(trace)
     session.give(ev.RunEnd(t=202.0, run=4, exit_code=0, signal=None))
-    assert fit.phase is Phase.REPLAYING and progress(fit) == "replaying its allocations" and not session.asked
+    assert fit.phase is Phase.REPLAYING and "replaying" in progress(fit) and not session.asked
     least = [ev.SmallestLimits(True, True, 720 * MIB, 690 * MIB)]
     whole = replayed.Outcome(True, 0, 640 * MIB, 960 * MIB, 960 * MIB, 5, 0, 10)
     present = ev.SettingReplayed(True, True, None, whole)
@@ -120,21 +133,17 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
 
 
 def test_how_far_a_try_has_come_is_told() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
-    assert (fit.number, progress(fit)) == (1, "waiting until the memory of the run before is free")
+    fit, session = going()
+    assert fit.number == 1 and "the run before" in progress(fit)
     session.start()
-    assert progress(fit) == "waiting for TensorFlow's first allocation"
+    assert "first allocation" in progress(fit)
     session.give(s.allocator(200.0, 1004, in_use=MIB))
     session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
     assert progress(fit) == "4 of 10 s"
 
 
 def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.start()
     session.train()
     session.start()
@@ -155,9 +164,7 @@ def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
     ],
 )
 def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str) -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.start()
     session.give(event)
     assert (fit.stopped and stopped_words(fit.stopped), fit.going, session.asked) == (why, False, [])
@@ -177,9 +184,7 @@ def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str
     ],
 )
 def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.Event, why: str) -> None:
-    fit = SessionFit(plan())
-    session = Session(fit)
-    session.begin()
+    fit, session = going()
     session.asked = []
     session.give(event)
     assert (fit.stopped and stopped_words(fit.stopped), fit.going) == (why, False)
@@ -222,3 +227,87 @@ def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
 def test_the_goal_is_said_back() -> None:
     assert goal_text(Goal(steps=1)) == "Goal: 1 step"
     assert goal_text(Goal(2.5)) == "Goal: 2.5 s after TensorFlow's first allocation"
+
+
+# A search for the largest value in a live session: it waits while recorded tries are replayed with other values.
+
+
+BATCH = Wanted("batch", 1, 4096)
+SMALLEST = [ev.SmallestLimits(True, True, 800 * MIB, 780 * MIB)]
+PRESENT = ev.SettingReplayed(True, True, GIB, replayed.Outcome(True, 0, 700 * MIB, GIB, GIB, 5, 0, 10))
+
+
+def begun() -> tuple[SessionLargest, list[ev.Command]]:
+    plan = make_plan(
+        ["python", "train.py", "{batch}"],
+        Settings(),
+        has_gpus=True,
+        host_memory=64 * GIB,
+        goal=Goal(seconds=10.0),
+        tries=6,
+        largest=GIB,
+        wanted=BATCH,
+    )
+    fit = SessionLargest(plan, BATCH)
+    return fit, fit.begin(1)
+
+
+def passing(asked: list[ev.Command], number: int) -> list[ev.Event]:
+    """Return the events of the try that was requested last: it runs to its end, and is replayed."""
+    relaunch = asked[-1]
+    assert isinstance(relaunch, ev.Relaunch) and relaunch.trace and relaunch.settings.memory_limit == GIB
+    t, pid = 100.0 * number, 1000 + number
+    return [
+        s.run(t=t, number=number, pid=pid, settings=relaunch.settings),
+        s.hook(t + 0.1, pid),
+        s.allocator(t + 1.0, pid, in_use=MIB, peak=700 * MIB, pool=GIB),
+        ev.Trace(t=t + 2.0, pid=pid, device="GPU:0", part=0, last=True, whole=True, events=0),
+        ev.RunEnd(t=t + 3.0, run=number, exit_code=0, signal=None),
+        ev.Replayed(t=t + 4.0, pid=pid, device="GPU:0", present=PRESENT, smallest=SMALLEST),
+    ]
+
+
+def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev.Command]:
+    """Give *fit* the events of :func:`passing`. Return the commands that it sends after the last of them."""
+    *events, replayed = passing(asked, number)
+    for event in events:
+        assert fit.take(event) == []
+    assert fit.phase is Phase.REPLAYING
+    return fit.take(replayed)
+
+
+def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
+    fit, asked = begun()
+    assert passes(fit, asked, 2) == [] and fit.phase is Phase.PREDICTING
+    asked = fit.predicted(None)  # one try alone predicts nothing
+    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "129"]]
+    assert passes(fit, asked, 3) == []
+    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 129)))
+    assert isinstance(third, ev.Relaunch) and third.argv == ["python", "train.py", "410"]
+    assert (fit.done, fit.number) == (2, 3)
+
+
+def test_another_run_ends_the_search_while_it_is_predicted() -> None:
+    fit, asked = begun()
+    passes(fit, asked, 2)
+    fit.take(s.run(t=300.0, number=3, pid=7))
+    assert not fit.going and fit.stopped and fit.predicted(Prediction(1, 2, 3, (1, 2))) == []
+
+
+def test_what_is_typed() -> None:
+    assert parse_sought("batch=1..4096, 5 steps") == Sought(Goal(steps=5), 8, BATCH)
+    assert parse_sought("30 s, 4 tries") == Sought(Goal(30.0), 4)
+    for text in ("batch=1..", "a=1..2, b=1..2"):
+        with pytest.raises(ImpossibleSearch) as refused:
+            parse_sought(text)
+        assert f"{text}: give one name" in impossible_search_text(refused.value)
+
+
+def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
+    fit, asked = begun()
+    first, hook, _, _, over, _ = passing(asked, 2)
+    for event in (first, hook, over):
+        assert fit.take(event) == []
+    assert not fit.going and not fit.can_go_on and fit.command[-1] == "{batch}"
+    said = conclusion(fit)
+    assert "batch=64 proves nothing" in said[0] and "GPU memory" in said[1]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus.whatif import lines
 from tests.gpu.keep import kept
 from tests.gpu.whatif_table import prove
+from tests.tools.corpus.whatif import lines
 from tfmemtop.probe.build import REPLAY, build
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]

@@ -25,8 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.corpus.whatif import Proof, Tried, around, lines
 from tests.gpu.predicted import SCRIPTS
+from tests.tools.corpus.whatif import Proof, Tried, around, lines
 from tfmemtop.events import Trace, recording
 from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.experiments.whatif.course import Course, course_of

@@ -18,7 +18,6 @@ from tests.patience import PATIENCE_S
 from tests.streams import run
 from tfmemtop.engine.exporter import Exporter, open_exporter
 from tfmemtop.engine.metrics.state import MetricsState
-from tfmemtop.engine.own_thread import WAIT_S
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
@@ -163,8 +162,8 @@ async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_
         while not closing.done():
             await asyncio.sleep(0.01)
             turns += 1
+            assert loop.time() - begin < PATIENCE_S
         assert turns > 10
-        assert loop.time() - begin < 2 * WAIT_S
     assert [(failed.kind, failed.detail) for failed in exporting.exporter.failed] == [
         (NoticeKind.METRICS_FILE_FAILED, "Connection timed out"),
         (NoticeKind.METRICS_SD_LEFT, f"{folder / 'sd.json'}: Connection timed out"),

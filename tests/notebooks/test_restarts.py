@@ -24,7 +24,7 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.source import LiveSource
-from tfmemtop.notebooks.origin import notebook, shared_by_starts
+from tfmemtop.notebooks.origin import notebook
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui import kernel_actions as kernels
@@ -161,46 +161,22 @@ def window(jupyter: Path, tmp_path: Path) -> Iterator[Window]:
     made.end()
 
 
-async def test_a_window_of_vs_code_starts_and_restarts_the_kernel(window: Window) -> None:
+async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(window: Window) -> None:
     assert window._spec["metadata"]["interpreter"]["path"] == window._spec["metadata"]["tfmemtop"]["python"]
     first = window.session()
     async with (await _screen(first)).run_test(size=(140, 40)) as pilot:
         await _shown(pilot, "run 1")
-        await press(pilot, "L", *"200M", "enter")
+        await press(pilot, "L")
         shown = pilot.app
         assert isinstance(shown, TfmemtopApp)
-        assert [note.message for note in shown._notifications] == [kernels.effective_from(apart=False)]
-        await _until(pilot, lambda: shown.state.upcoming)
-        await asyncio.to_thread(window.restart)
-        second = window.session()
-        followed = await _until(pilot, lambda: shown.return_value)
-        assert followed.follow == second.id
-    ended = second.started + 1
-    assert successor(first.id, ended) == second.id
-    # A kernel that began a minute before the end of the other is the kernel of another notebook.
-    assert successor(first.id, ended + 60) is None
-    run = _run(second)
-    assert (run.run, run.earlier, run.settings.memory_limit) == (2, (first.id,), 200 * MIB)
+        assert [note.message for note in shown._notifications] == [kernels.NOT_RECOGNISED]
+        assert "next start" not in await press(pilot, "R")
+    await asyncio.to_thread(window.restart)
+    second = window.session()
+    assert (_run(second).run, _run(second).earlier, successor(first.id)) == (1, (), None)
     os.kill(window.process.pid, signal.SIGINT)
     reply = window.client.execute("6 * 7", reply=True, timeout=PATIENCE_S)
     assert reply["content"]["status"] == "ok"
-
-
-def test_kernels_of_other_windows_folders_and_kernelspecs_are_others() -> None:
-    def shared(number: str, command: str = "python", folder: str = "/a", window: tuple[int, int] = (7, 15)) -> str:
-        path = f"/run/kernel-v3{number}.json"
-        return shared_by_starts(path, [command, "-m", "ipykernel_launcher", f"--f={path}"], folder, window)
-
-    same = shared("0a")
-    assert shared("0b") == same
-    assert same not in (shared("0c", "tfmemtop"), shared("0c", folder="/b"), shared("0c", window=(7, 25)))
-
-    def jupyters(number: str, command: str = "python", server: tuple[int, int] = (7, 15)) -> str:
-        return shared_by_starts(f"/run/kernel-{number}.json", [command], "/a", server)
-
-    assert jupyters("81fe") == jupyters("81fe", "tfmemtop")
-    # jupyter console names the file after a process number, which another process may have later.
-    assert jupyters("4242") not in (jupyters("4243"), jupyters("4242", server=(7, 25)))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ async def test_what_is_chosen_holds_from_the_restart_that_the_server_is_asked_fo
     async with shown.run_test(size=(140, 40)) as pilot:
         await _shown(pilot, f"{NOTEBOOK} run 1")
         await press(pilot, "A")
-        assert [note.message for note in shown._notifications] == [kernels.effective_from(apart=True)]
+        assert [note.message for note in shown._notifications] == [kernels.CHOSEN]
         await _until(pilot, lambda: shown.state.upcoming)
         await press(pilot, "R")
         asked = await _shown(pilot, "restart this kernel only")

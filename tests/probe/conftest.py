@@ -33,7 +33,7 @@ def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
 
     The hook reads at full pace and sends to the monitor of each test.
     """
-    hook = {"PYTHONPATH": path_with_hook(""), "TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DUMPS": "dumps"}
+    hook = {"PYTHONPATH": path_with_hook(""), "TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DATA": "dumps"}
     forking = Forking(shared, "hooked", [PYTHON], environment(None, **hook, TFMEMTOP_INTERVAL="0.01"))
     yield forking
     forking.close()

@@ -21,7 +21,7 @@ from tests.probe.said import said_by_hook
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.chunk_maps import read_chunks
-from tfmemtop.engine.sources.dump_format import condense
+from tfmemtop.engine.sources.memory_maps import condense
 from tfmemtop.events import (
     Allocator,
     Chunks,
@@ -73,7 +73,7 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
     await screen.until_shown("grown")
     growth = await screen.until(PoolGrowth, lambda growth: growth.after - growth.before >= 64 * MIB)
     await screen.until(MemoryMap, lambda found: found.pool == growth.after)
-    folder = Path(own_sessions()[0].socket).with_name("dumps")
+    folder = Path(own_sessions()[0].socket).with_name("data")
     assert [path.name for path in folder.iterdir()] == [f"{first.pid}.CPU:0.live.chunks"]
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0

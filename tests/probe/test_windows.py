@@ -253,7 +253,7 @@ def test_the_scripts_profilers_find_what_they_find_without_us(
     monitor: Monitor, forked_bare: Fork, script: Script, library: Path, dumps: Path, tmp_path: Path
 ) -> None:
     # A window is open nearly always, also when a profile begins.
-    always = {"TFMEMTOP_DUMPS": str(dumps), "TFMEMTOP_HOLDERS_INTERVAL": "0.05"}
+    always = {"TFMEMTOP_DATA": str(dumps), "TFMEMTOP_HOLDERS_INTERVAL": "0.05"}
     process = start(monitor, script(PROFILES), str(tmp_path / "hooked"), **always)
     hooked = Watched(monitor, process, library, dumps)
     bare = outcome(forked_bare(PROFILES, str(tmp_path / "bare")), "\n\n\n")

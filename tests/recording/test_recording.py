@@ -397,3 +397,12 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, fil
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["10002", "1", "1.0"]
     assert int(done.stderr) < 80, "MiB more than before"
+
+
+# What is wrong with a recording: each trouble has a text, which names the file and further facts.
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_trouble_is_said_of_its_file(trouble: Trouble) -> None:
+    said = recording_text(RecordingError(trouble, "/tmp/{x}.tfm", "no {space}", 3))
+    assert "/tmp/{x}.tfm" in said and "None" not in said and "\n" not in said

@@ -54,17 +54,16 @@ def test_growth_against_none_in_words() -> None:
 
 def test_without_process_totals_the_pools_are_compared() -> None:
     pools = [of([*stream[:-1], ended()]) for stream in (OFF, ON)]
-    assert sentences(*pools) == ["growth on: 136.5 GiB less in the pool."]
+    (told,) = sentences(*pools)
+    assert "136.5 GiB" in told and "pool" in told
 
 
 def test_two_that_are_alike_say_so() -> None:
     assert sentences(of([*ON, ended()]), of([*ON, ended(61.0)])) == [
         "the same settings: no noteworthy difference in memory."
     ]
-    assert sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1] == "It took 30 s longer."
-
-
-def test_what_was_not_read_is_not_called_alike() -> None:
+    assert "30 s longer" in sentences(of([*ON, ended()]), of([*ON, ended(90.4)]))[-1]
+    # What was not read is not called alike.
     bare = of([s.session(), s.run(), ended()])
     assert sentences(of([*ON, ended()]), bare)[0] == "without growth on: memory was not read in both."
 
@@ -80,10 +79,8 @@ def test_a_process_that_the_driver_calls_otherwise_holds_an_unknown_total() -> N
 
 
 def test_another_command_is_told_to_be_another() -> None:
-    other = [
-        msgspec.structs.replace(event, argv=["python", "test.py"]) if isinstance(event, events.Run) else event
-        for event in ON
-    ]
+    run = msgspec.structs.replace(s.run(0.4), argv=["python", "test.py"])
+    other = [run if isinstance(event, events.Run) else event for event in ON]
     differ = "The commands differ: test.py; before: train.py."
     assert sentences(of([*ON, ended()]), of([*other, ended()], "other")) == [
         differ,
@@ -106,11 +103,8 @@ def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
 def test_how_they_ended_and_that_one_went_less_far() -> None:
     out = events.OutOfMemory(t=4.0, pid=100, message="failed")
     told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
-    assert told[1:] == [
-        "Out-of-memory errors: 1, before 0.",
-        "The runs are unequal: after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code "
-        "0).",
-    ]
+    assert told[1] == "Out-of-memory errors: 1, before 0."
+    assert "after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code 0)" in told[2]
 
 
 def test_a_run_that_goes_on_lasts_until_now() -> None:
@@ -140,10 +134,8 @@ def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytes
 def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixture[str]) -> None:
     recording = str(RECORDINGS / "h200-settings.jsonl")
     assert main(["compare", f"{recording}:1", f"{recording}:2"]) == 0
-    assert (
-        "growth on, over the first 10 s of each after memory was first held: 137.0 GiB less held"
-        in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "growth on, over the first 10 s of each" in told and "137.0 GiB less held" in told
     assert main(["compare", recording]) == 0
     assert "run 4" in capsys.readouterr().out
     assert main(["compare", f"{recording}:7", recording]) == 2
@@ -158,13 +150,10 @@ def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pyt
     assert "none.jsonl: No such file" in capsys.readouterr().err
 
 
-def test_sizes_are_over_the_whole_run() -> None:
+def test_sizes_are_over_the_whole_run_and_of_all_logical_devices() -> None:
     more = [reading(4.0, GIB, 2 * GIB, 3 * GIB), reading(5.0, MIB, 2 * GIB, 3 * GIB)]
     found = of([*ON, *more])
     assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 3 * GIB)
-
-
-def test_logical_devices_of_a_gpu_are_taken_together() -> None:
     both = [reading(4.0, GIB, GIB, 2 * GIB), reading(4.1, GIB, GIB, 3 * GIB, name="GPU:1")]
     found = of([*ON, effective(True, name="GPU:1"), *both])
     assert (found.peak_in_use, found.peak_pool) == (2 * GIB, 5 * GIB)
@@ -176,8 +165,8 @@ def test_of_unequal_runs_as_many_steps_are_compared() -> None:
     # The run that was ended later had reached another phase, with larger batches.
     assert second.peak_in_use is not None and second.peak_in_use > 3 * (first.peak_in_use or 0)
     told = sentences(first, second)
-    assert told[0] == "cuda_malloc_async, over the first 1,833 steps of each: 3.2 GiB less held, 4% slower."
-    assert told[1].startswith("The runs are unequal: run 5 lasted 40 s and 2,937 steps (ended by SIGTERM); ")
+    assert all(fact in told[0] for fact in ("cuda_malloc_async", "1,833 steps", "3.2 GiB less", "4% slower"))
+    assert "run 5 lasted 40 s and 2,937 steps (ended by SIGTERM)" in told[1]
     table = {row.label: (row.first, row.second, row.difference) for row in rows(first, second)}
     assert table["peak in use"] == ("1.1 GiB", "3.9 GiB", "") and table["steps per second"][2] == ""
     assert table["  peak in use"] == ("1.1 GiB", "1.1 GiB", "same")
@@ -185,17 +174,13 @@ def test_of_unequal_runs_as_many_steps_are_compared() -> None:
 
 def test_a_moment_is_not_compared_as_if_it_were_a_course() -> None:
     off, on = of([*OFF, ended(4.5, code=1)], "before"), of([*ON, ended()], "after")
-    assert sentences(off, on)[:2] == [
-        "growth on, over the whole runs: 136.5 GiB less held.",
-        "The runs are too short to be compared over the same time.",
-    ]
+    held, no_course = sentences(off, on)[:2]
+    assert "whole runs: 136.5 GiB less" in held and "too short" in no_course
     table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
     assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
     assert not any(label.startswith("in the first") for label in table)
-    assert any(
-        row.label == "in the first 3 s after memory was first held"
-        for row in rows(of([*OFF, ended(6.5)]), of([*ON, ended(6.6, code=1)]))
-    )
+    short = rows(of([*OFF, ended(6.5)]), of([*ON, ended(6.6, code=1)]))
+    assert any(row.label.startswith("in the first 3 s") for row in short)
 
 
 def test_a_crash_is_not_called_fast() -> None:

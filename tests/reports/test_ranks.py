@@ -31,33 +31,27 @@ def compared(capsys: pytest.CaptureFixture[str], *names: str) -> list[str]:
 def test_four_real_ranks_of_which_two_are_not_as_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """Rank 2 keeps 96 MiB more from step 60 on; BFC takes 128 MiB for them. Rank 3 sleeps longer in each step."""
     lines = compared(capsys, *LOOP)
-    assert lines[0] == "4 ranks of job 1, compared over the same steps:"
-    assert [line.split()[:2] for line in lines[3:7]] == [
-        ["0", "node0"], ["1", "node0"], ["2", "node1"], ["3", "node1"]
-    ]  # fmt: skip
-    assert lines[8:] == [
-        "Rank 2 has 127.8 MiB more in use than the median from step ~61 on.",
-        "Rank 3 is 28% slower: 8.1 steps a second where the median is 11.3.",
-    ]
+    assert lines[0].startswith("4 ranks of job 1, ")
+    assert [line.split()[:2] for line in lines[3:7]] == [[str(rank), f"node{rank // 2}"] for rank in range(4)]
+    held, pace = lines[8:]
+    assert held.startswith("Rank 2 has 127.8 MiB more") and "~61" in held
+    assert pace.startswith("Rank 3 is 28% slower: 8.1 ")
     assert compared(capsys, *reversed(LOOP)) == lines
 
 
 def test_two_real_workers_in_lockstep(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = compared(capsys, *WORKERS)
-    assert lines[-1] == "Rank 1 has 64.0 MiB more in use than rank 0 from step ~52 on."
-    assert len(lines) == 7
+    *others, last = compared(capsys, *WORKERS)
+    assert last.startswith("Rank 1 has 64.0 MiB more") and "~52" in last and len(others) == 6
 
 
 def test_real_ranks_of_three_versions_and_one_without_tensorflow(capsys: pytest.CaptureFixture[str]) -> None:
     """TensorFlow 2.12 has no probe, so its pool is not known. Its other figures are compared with the other ranks."""
     lines = compared(capsys, *VERSIONS)
-    assert lines[0] == "4 ranks of job 90, compared over the same steps:"
-    assert lines[8:] == [
-        "Rank 3: no TensorFlow was seen there.",
-        "Rank 1 has TensorFlow 2.21.0, rank 0 2.16.2.",
-        "Rank 2 has TensorFlow 2.12.1, rank 0 2.16.2.",
-    ]
-    assert compared(capsys, *VERSIONS[1:3])[-2] == "Rank 2 has TensorFlow 2.12.1, rank 1 2.21.0."
+    none, second, third = lines[8:]
+    assert none.startswith("Rank 3: no TensorFlow")
+    assert "Rank 1" in second and "2.21.0, rank 0 2.16.2" in second
+    assert "Rank 2" in third and "2.12.1, rank 0 2.16.2" in third
+    assert "2.12.1, rank 1 2.21.0" in compared(capsys, *VERSIONS[1:3])[-2]
 
 
 def test_two_real_workers_with_a_gpu_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,8 +60,8 @@ def test_two_real_workers_with_a_gpu_each(capsys: pytest.CaptureFixture[str]) ->
     Each rank has another GPU; this is not reported as a difference.
     """
     lines = compared(capsys, *(str(RECORDINGS / "ranks" / f"h200-{rank}.jsonl.gz") for rank in range(2)))
-    assert lines[0] == "2 ranks of job 42, compared over the same steps:"
-    assert lines[6:] == ["Rank 1 has up to 1.4 GiB more in use than rank 0 from step ~75 on."]
+    (told,) = lines[6:]
+    assert told.startswith("Rank 1 has up to 1.4 GiB more") and "~75" in told
 
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,19 +207,17 @@ def test_a_rank_that_ran_out_of_memory_with_its_settings_asked_for_in_another_wa
     """The limit of 512 MiB is the same for all ranks. The scripts of the others set it themselves."""
     names = [as_rank(tmp_path, f"ranks/loop-{number}.jsonl.gz", number) for number in range(2)]
     lines = compared(capsys, *names, as_rank(tmp_path, "cpu-oom.jsonl", 2))
-    assert lines[7:10] == [
-        "Rank 2 ran out of memory (1 error).",
-        "Rank 2 ended with exit code 1 after 17 s.",
-        "Rank 2 has a peak (in use) 498.0 MiB above the median.",
-    ]
+    out, end, peak = lines[7:10]
+    assert all(line.startswith("Rank 2 ") for line in (out, end, peak))
+    assert "out of memory" in out and "exit code 1 after 17 s" in end and "498.0 MiB" in peak
     assert not [line for line in lines if "settings" in line]
 
 
 def test_ranks_without_steps_are_compared_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [rank(tmp_path, number, counted=False) for number in (0, 1, 3)]
     lines = compared(capsys, *names, rank(tmp_path, 2, counted=False, extra={40: 3 * GIB}))
-    assert "over the seconds since memory was first held" in lines[0]
-    assert lines[8:] == ["Rank 2 has 3.0 GiB more in use than the median from ~19 s after memory was first held on."]
+    (told,) = lines[8:]
+    assert "seconds" in lines[0] and told.startswith("Rank 2 has 3.0 GiB more") and "~19 s" in told
 
 
 def test_ranks_that_differ_alike_have_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,7 +239,7 @@ def test_a_rank_that_cannot_be_read_costs_the_others_nothing(
     assert told.out.splitlines()[-1] == "Not among these recordings: rank 3."
     assert "run-812-3.jsonl" in told.err and "it is left out" in told.err
     assert main(["compare", names[0], str(broken), str(tmp_path / "none")]) == 2
-    assert "fewer than two of the recordings can be compared" in capsys.readouterr().err
+    assert "fewer than two" in capsys.readouterr().err
 
 
 def test_of_a_job_that_was_started_again_the_newest_start_counts(

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.fit.test_session_largest import BATCH, passing
-from tests.streams import GIB
+from tests import streams as s
+from tests.fit.test_session import BATCH, passing
+from tests.streams import GIB, MIB
 from tfmemtop import events as ev
 from tfmemtop.experiments.fit.largest import Prediction
 from tfmemtop.experiments.fit.largest_text import conclusion
@@ -76,3 +77,21 @@ async def test_what_a_stopped_search_had_asked_is_not_taken_by_the_one_that_goes
     for _ in range(3):
         await asyncio.sleep(0)
     assert search.search.prediction == Prediction(400, 420, 430, (64, 97)) and len(sent) == 3
+
+
+# The settings of the next run, as the keys change them.
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Settings(cpu_pool=400 * MIB), Settings(cpu_pool=200 * MIB)),
+        (Settings(memory_limit=400 * MIB), Settings(memory_limit=200 * MIB)),
+    ],
+)
+def test_without_a_gpu_a_new_limit_replaces_that_of_the_command_line(before: Settings, after: Settings) -> None:
+    """A kernelspec can have either option. ``compare`` shows both runs of a kernel with the same one."""
+    state = s.fold([s.session()])
+    changed = NextRun(("python", "a.py"), before).with_limit("200M", state)
+    assert changed.settings == after
+    assert changed.with_limit("", state).settings == Settings()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.screens
 FRAME_S = 2.0
 """Seconds of CPU time in which one write must be drawn, on a slow machine too. Without a bound it took minutes.
 
-``python -m tests.bench keys`` measures how soon a key is handled in a flood of output.
+``python -m tests.tools.bench keys`` measures how soon a key is handled in a flood of output.
 """
 
 STORMS = {

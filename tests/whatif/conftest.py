@@ -1,17 +1,19 @@
-"""One traced training for all tests, and the replay program for the TensorFlow that it ran on."""
+"""One traced training for all tests, and the replay program for the installed TensorFlow."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from tests.hooked import tensorflow, tensorflow_folder
-from tests.once import once
-from tests.whatif.traced import EVENTS, Measured, recorder, told, trace
+from tests.whatif.traced import Measured, told
 from tfmemtop.events import Trace
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.probe.build import REPLAY, build
 
 __all__ = ["tensorflow", "tensorflow_folder"]
+
+RECORDED = Path(__file__).parents[1] / "recordings" / "small-trace.txt.gz"
 
 Traced = tuple[list[Trace], Measured]
 
@@ -24,14 +26,9 @@ def program(tensorflow: tuple[Path, str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def traced(tensorflow_folder: Path, shared: Path) -> Traced:
-    script = str(Path(__file__).with_name("small.py"))
-
-    def make(into: Path) -> None:
-        trace([script], recorder(tensorflow_folder, shared), into)
-
-    folder = once(shared, "traced", make)
-    return told((folder / EVENTS).read_text().splitlines())
+def traced() -> Traced:
+    """Return what ``traced.trace`` recorded of ``small.py`` with TensorFlow 2.21."""
+    return told(gzip.decompress(RECORDED.read_bytes()).decode().splitlines())
 
 
 @pytest.fixture(scope="session")

@@ -84,27 +84,22 @@ def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
         subprocess.run([*record, "--", sys.executable, "-c", GROWS], check=True, capture_output=True)
         found.append((command(path).stdout, json.loads(command(path, "--json").stdout)))
     (short, few), (long, all_) = found
-    assert "Record it with --trace to have more steps replayed." in short and few["seen"]["outgrown"]
+    assert "--trace" in short and few["seen"]["outgrown"]
     assert "surely enough" not in short and few["smallest"]["growth_on"]["surely"] is None
     assert all_["seen"]["share"] > 0.95 and not all_["seen"]["outgrown"]  # on a busy machine the first may be missed
-    assert "with --trace" not in long
+    assert "--trace" not in long
     least, worked = (few["smallest"]["growth_on"][end] for end in ("at_least", "worked"))
     assert least < 30 * MIB < all_["smallest"]["growth_on"]["at_least"] <= worked
     assert all(row["fits"] is False or row["pool"] >= worked - MIB for row in few["rows"])
 
 
 @pytest.mark.programs
-def test_without_a_trace_it_says_how_to_get_one() -> None:
+def test_without_a_trace_it_says_how_to_get_one_or_what_the_probe_could_not_do() -> None:
     done = command(str(RECORDINGS / "cpu-plain.jsonl"))
-    assert done.returncode == 2 and "no first steps; record again without --no-probe" in done.stderr
-
-
-@pytest.mark.programs
-def test_without_a_trace_it_says_what_the_probe_could_not_do() -> None:
+    assert done.returncode == 2 and "without --no-probe" in done.stderr
     # On an H200, with a TensorFlow without the headers of its profiler.
     done = command(str(RECORDINGS / "windows" / "no-events.jsonl"))
-    assert done.returncode == 2 and "the probe cannot record the events of this TensorFlow" in done.stderr
-    assert "--no-probe" not in done.stderr
+    assert done.returncode == 2 and "cannot record" in done.stderr and "--no-probe" not in done.stderr
 
 
 def outcome(**figures: Any) -> Outcome:
@@ -144,9 +139,8 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     assert [row.fits for row in view.rows] == [True, False, None, True, True]
     assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
     text = "\n".join(page([view], [("16 GB T4", 15 * GIB, False), ("24 GB L4", 22 * GIB, True)]))
-    assert "step asks for 1.0 GiB, 256.0 MiB more than there is in one piece (event 42)" in text
-    assert "growth on, limit 15360M" in text and "growth off, limit 20480M" in text
-    assert "cuda_malloc_async is another allocator, which cannot be replayed: 9.0 GiB would be in use" in text
+    for fact in ("1.0 GiB, 256.0 MiB more", "(event 42)", "on, limit 15360M", "off, limit 20480M", "replayed: 9.0 GiB"):
+        assert fact in text
     t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
     assert "perhaps" in t4 and t4.rstrip().endswith("no, needs 21.0 GiB")
     assert "fits, 6.0 GiB left" in text and "fits, 1.0 GiB left" in text
@@ -194,7 +188,7 @@ def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
 def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_is_told() -> None:
     later = [streams.allocator(9.5, 100, 8 * GIB, 14 * GIB, 24 * GIB), streams.device_reading(9.6, {100: 25 * GIB})]
     text, told = outgrown(*later, traced=True)
-    assert "--trace" not in text and "tfmemtop fit finds the smallest limit by trying." in text, "it was recorded so"
+    assert "--trace" not in text and "tfmemtop fit" in text, "it was recorded so"
     assert [(row["growth"], row["limit"], row["fits"], row["pool"]) for row in told["rows"]] == [
         (True, 16 * GIB, True, 24 * GIB),
         (True, 9 * GIB, False, 12 * GIB),
@@ -248,12 +242,8 @@ def test_logical_devices_that_share_a_gpu_fit_only_together() -> None:
     assert (off.growth, off.limit, off.fits, off.pool) == (False, 40 * GIB, True, 40 * GIB)
     text = page(views, [])
     at = next(number for number, line in enumerate(text) if line.startswith("GPU:0 and GPU:1 together, on one GPU"))
-    assert text[at + 3].split()[:3] == ["on", "32.0G", "no"] and text[at + 4].split()[:4] == [
-        "off",
-        "40.0G",
-        "yes",
-        "40.0G",
-    ]
+    assert text[at + 3].split()[:3] == ["on", "32.0G", "no"]
+    assert text[at + 4].split()[:4] == ["off", "40.0G", "yes", "40.0G"]
     assert together(views[:1]) == []
 
 

@@ -158,6 +158,7 @@ def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(
     assert pools[2].largest_free - pools[1].largest_free == pools[2].pool - pools[1].pool
 
 
+@pytest.mark.quiet
 def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> None:
     events: list[tuple[int, int]] = []
     steps: list[int] = []

@@ -10,6 +10,7 @@ the agent still calls the original, and never the replacement. All imports are a
 only while the agent is loaded.
 """
 
+import gc
 from typing import Any, Callable
 
 from . import real_threads
@@ -42,8 +43,7 @@ def join(
     if before is None:
         real_threads.main = main_thread
     agent = before or Agent(told["TFMEMTOP_SOCKET"], from_signal_handler, told)
-    if collects:
-        agent.collector.take_over()
+    agent.collects = collects
     try:
         if before is not None:
             before.begin_again(told)
@@ -51,4 +51,6 @@ def join(
             agent.messenger.guarded("hello", agent.messenger.hello)
             agent.messenger.guarded("join", agent.join)
     finally:
-        agent.collector.on()
+        agent.collects = False
+        if collects:
+            gc.enable()

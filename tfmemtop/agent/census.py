@@ -9,13 +9,12 @@ took little time. It also finds the paths by which Python holds these tensors.
 import sys
 import time
 from _weakref import ref
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from . import tensors
-from .gc_guard import Collector
-from .messenger import Messenger
-from .paths import HoldingPath
-from .tensors import Look, Tensor, Tensors
+from .collector import MUCH, Collector
+from .messenger import Messenger, encoded
+from .objects import identity
+from .tensors import BUSY, KIND, Look, Tensors, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables have been made since."""
-PATHS_S = 0.2
+PATHS_S = 0.4
 """In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
 The script's threads take their turns meanwhile."""
 COST_S = 0.005
@@ -40,8 +39,9 @@ FOLDED = 10 << 20
 keeps them as constants until the session ends."""
 
 _NAME = 200  # characters
-_NAMELESS = HoldingPath("", "")
 _PRUNE = 256
+_PATIENCE_S = 5.0
+"""If there is no room for so long, a requested look for tensors gives way."""
 _FRAMES = 64
 _KERAS = "keras.src.backend.tensorflow.core", "_initialize"
 _KERAS_FRAMES = 12
@@ -60,32 +60,23 @@ _MAKERS = (
 
 
 class Entry:
-    """A weak reference to a variable, and what was found out about the variable once."""
+    """A weak reference to a variable, and what is found out about the variable once.
 
-    __slots__ = ("found", "graph", "kind", "path", "reference")
+    ``shape`` is a text such as ``[2, 3]``. ``size`` is bytes, ``None`` where the shape is not known. Two views of one
+    variable have the same ``handle``. With ``folded``, a session may keep the initial value beside the variable.
+    """
+
+    __slots__ = ("device", "dtype", "folded", "graph", "handle", "kind", "name", "path", "reference", "shape", "size")
 
     def __init__(self, variable: Any, kind: str, path: Optional[str]) -> None:
         self.reference = ref(variable)
         self.kind = kind
         self.path = path
-        self.found: Optional[Found] = None
         self.graph: Optional[int] = None  # its identity, if it is a graph's
-
-
-class Found(NamedTuple):
-    """What is known of a variable; ``size`` is bytes, ``None`` where the shape is not known.
-
-    Two views of one variable have the same ``handle``. With ``folded``, a session may keep the initial value beside
-    the variable.
-    """
-
-    name: str
-    shape: "list[int]"
-    dtype: str
-    device: str
-    size: Optional[int]
-    handle: int
-    folded: bool
+        self.handle: Optional[int] = None  # its identity, once the variable is known
+        self.name = self.shape = self.dtype = self.device = ""
+        self.size: Optional[int] = None
+        self.folded = False
 
 
 class Census:
@@ -103,6 +94,7 @@ class Census:
         self._prune_at = _PRUNE
         self._wanted = self._tensors_wanted = False
         self._taken = float("-inf")
+        self._waits_since: Optional[float] = None
         self._costly = False
         self._tensors_costly = True  # until a requested look has shown otherwise
         self._sent: Any = None
@@ -110,7 +102,7 @@ class Census:
     def found(self, module: "ModuleType") -> None:
         """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
         self._tensor = module.ops.EagerTensor
-        self._tensors = Tensors(module)
+        self._tensors = Tensors(module, self._collector)
 
     def executor_made(self, enable_async: Any) -> None:
         """Note that an executor of operations is being made, asynchronous or not."""
@@ -153,74 +145,75 @@ class Census:
         self._tensors_wanted |= tensors
 
     def tell(self, now: float) -> None:
-        """Take a census and send it, if one is due at *now* or requested."""
+        """Take a census and send it, if one is due at *now* or requested, once there is room for its containers."""
         age = now - self._taken
         due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
         if self._tensors is None or not (self._wanted or due):
             return
+        if self._waits_since is None:
+            self._waits_since = now
+        room = self._collector.room(MUCH)
+        if not room and not (self._tensors_wanted and now - self._waits_since > _PATIENCE_S):
+            return
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
-        self._taken, self._seen = now, self._made
-        self._collector.off(much=True)
+        self._taken, self._seen, self._waits_since = now, self._made, None
         began = time.thread_time()
         variables = self._variables()
         cost = time.thread_time() - began
         self._costly = cost > COST_S
-        look = self._tensors.look(variables) if looking else None
-        paths = self._tensors.held(look.tensors or [], PATHS_S if asked else COST_S) if look else {}
-        fields = _counted(list(variables.values()), look, paths)
+        look: Optional[Look] = None
         if looking:
+            handles = {one.handle or 0 for one in variables}
+            look = self._tensors.look(handles, PATHS_S if asked else COST_S) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
+        fields = _counted(variables, look)
         if asked or fields != self._sent:
             self._sent = fields
-            self._messenger.send("census", cost_us=int(cost * 1e6), **fields)
+            self._messenger.send_encoded("census", cost_us=str(int(cost * 1e6)), **fields)
 
-    def _variables(self) -> "dict[int, tuple[str, Found]]":
-        """Return the variables whose size is known, with their kinds, by handle."""
-        known: dict[int, tuple[str, Found]] = {}
+    def _variables(self) -> "list[Entry]":
+        """Return the variables whose size is known, each handle once."""
         sessions = [one() for one in self._sessions]
         graphs = {id(one._graph) for one in sessions if one is not None and not one._closed}
+        known: dict[Optional[int], Entry] = {}
         for entry in list(self._entries):
-            found = self._look(entry, graphs)
-            if found is not None and found.size is not None:
-                known.setdefault(found.handle, (entry.kind, found))
-        return known
+            if self._collector.room() and self._has_memory(entry, graphs) and entry.size is not None:
+                known.setdefault(entry.handle, entry)
+        return list(known.values())
 
-    def _look(self, entry: Entry, graphs: "set[int]") -> Optional[Found]:
-        """Return what is known of a variable; ``None`` if it has no memory.
+    def _has_memory(self, entry: Entry, graphs: "set[int]") -> bool:
+        """Return whether a variable has memory, and find out about it the first time.
 
         A variable of a graph has memory while an open session has that graph.
         """
         variable = entry.reference()
         if variable is None:
-            return None
-        if entry.found is None or entry.graph is not None:
+            return False
+        if entry.handle is None or entry.graph is not None:
             handle = getattr(variable, "_handle", None)
             if not isinstance(handle, self._tensor):
                 # A variable that is still being made has neither handle, and no memory yet.
                 handle = getattr(variable, "_variable", None) if handle is None else handle
                 entry.graph = id(getattr(handle, "graph", None))
                 if entry.graph not in graphs:
-                    return None
-            if entry.found is None:
-                entry.found = self._found(entry, variable, handle)
-        return entry.found
+                    return False
+            if entry.handle is None:
+                self._find(entry, variable, handle)
+        return True
 
-    def _found(self, entry: Entry, variable: Any, handle: Any) -> Found:
+    def _find(self, entry: Entry, variable: Any, handle: Any) -> None:
         shape, dtype = variable.shape, variable.dtype.base_dtype
         count = shape.num_elements()
-        size = None if count is None else count * dtype.size
-        folded = entry.graph is not None and size is not None and OTHERS_FROM <= size <= FOLDED
-        return Found(
-            (entry.path or variable.name.partition(":")[0])[:_NAME],
-            [] if count is None else shape.as_list(),
-            dtype.name,
-            handle.device.rpartition("device:")[2] or self._default,
-            size,
-            id(handle),
-            folded and _is_constant(variable),
-        )
+        entry.name = (entry.path or variable.name.partition(":")[0])[:_NAME]
+        entry.shape = "[]" if count is None else str(shape.as_list())
+        entry.dtype = dtype.name
+        entry.device = handle.device.rpartition("device:")[2] or self._default
+        entry.size = None if count is None else count * dtype.size
+        folded = entry.graph is not None and entry.size is not None and OTHERS_FROM <= entry.size <= FOLDED
+        entry.folded = folded and _is_constant(variable)
+        entry.handle = identity(handle)
 
 
 def _is_constant(variable: Any) -> bool:
@@ -232,60 +225,78 @@ def _is_constant(variable: Any) -> bool:
     return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
-def _counted(
-    variables: "list[tuple[str, Found]]", look: Optional[Look], paths: "dict[int, HoldingPath]"
-) -> "dict[str, Any]":
-    """Return the event's fields: bytes by device and kind, and the largest variables and tensors."""
+def _counted(variables: "list[Entry]", look: Optional[Look]) -> "dict[str, str]":
+    """Return the event's fields, encoded: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
-    largest: list[tuple[str, Any]] = list(variables)
-    largest += [(tensors.KIND, tensor) for tensor in look.tensors or ()] if look else []
-    for kind, found in largest:
-        of_device = kinds.setdefault(found.device, {})
-        of_device[kind] = of_device.get(kind, 0) + found.size
-    largest.sort(key=lambda one: -one[1].size)
-    others = [(kind, found) for kind, found in largest[SENT:] if kind != tensors.KIND and found.size >= OTHERS_FROM]
-    initial = [(kind, found) for kind, found in largest if kind != tensors.KIND and found.folded]
-    del largest[SENT:]
-    rows = [
-        [_name(found, paths), kind, list(found.shape), found.dtype, found.device, found.size] for kind, found in largest
-    ]
-    fields: dict[str, Any] = {"kinds": kinds, "largest": rows, "others": [_row(*one) for one in others[:OTHERS_SENT]]}
-    if initial:
-        fields["initial"] = [_row(*one) for one in initial[:OTHERS_SENT]]
+    variables.sort(key=lambda one: -(one.size or 0))
+    for one in variables:
+        _add(kinds, one.device, one.kind, one.size or 0)
+    sizes = [one.size or 0 for one in variables]
     if look is not None:
-        found = look.tensors
-        fields.update(
-            tensors=None if found is None else len(found),
-            hidden=look.hidden,
-            frozen=look.frozen,
-            alike=_alike(found or [], paths),
-        )
+        for device, size in zip(look.devices, look.sizes):
+            _add(kinds, device, KIND, size)
+        sizes += look.sizes
+    number = len(variables)
+    largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:SENT]
+    first = sum(at < number for at in largest)  # of the variables, the first that is not among the largest
+    tensors = look or nothing()
+    rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
+    others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
+    initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
+    fields = {"kinds": encoded(kinds), "largest": _list(rows), "others": _list(others)}
+    if initial:
+        fields["initial"] = _list(initial)
+    if look is not None:
+        fields["tensors"] = str(len(look.items)) if look.possible else "null"
+        fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
+        fields["alike"] = _list(_alike(look))
     return fields
 
 
-def _row(kind: str, found: Found) -> "list[Any]":
-    return [found.name, kind, found.shape, found.dtype, found.device, found.size]
+def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) -> None:
+    of_device = kinds.setdefault(device, {})
+    of_device[kind] = of_device.get(kind, 0) + size
 
 
-def _name(found: Any, paths: "dict[int, HoldingPath]") -> str:
-    name: str = paths.get(found.identity, _NAMELESS).path if isinstance(found, Tensor) else found.name
-    return name[:_NAME]
+def _tensor_row(look: Look, at: int) -> str:
+    path = look.found.paths.get(look.items[at], "")
+    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
 
 
-def _alike(found: "list[Tensor]", paths: "dict[int, HoldingPath]") -> "list[list[Any]]":
+def _row(one: Entry) -> str:
+    return _encoded(one.name, one.kind, one.shape, one.dtype, one.device, one.size or 0)
+
+
+def _encoded(name: str, kind: str, shape: str, dtype: str, device: str, size: int) -> str:
+    return f"[{encoded(name[:_NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {encoded(device)}, {size}]"
+
+
+def _list(rows: "list[str]") -> str:
+    return f"[{', '.join(rows)}]"
+
+
+def _alike(look: Look) -> "list[str]":
     """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
-    groups: dict[Any, list[Any]] = {}  # rows [holder, count, shape, type, device, bytes]
-    for tensor in found:
-        holder = paths.get(tensor.identity, _NAMELESS).group
-        shape, dtype = list(tensor.shape), tensor.dtype
-        key: Any = (holder, tensor.device) if holder else (tensor.device, dtype, tensor.shape)
-        row = groups.setdefault(key, [holder[:_NAME], 0, shape, dtype, tensor.device, 0])
-        row[1] += 1
-        row[5] += tensor.size
-        if (row[2], row[3]) != (shape, dtype):
-            row[2] = None
-    several = [row for row in groups.values() if row[1] > 1]
-    return sorted(several, key=lambda row: -row[5])[:GROUPS_SENT]
+    members: dict[str, int] = {}  # by what they have in common: the first of them
+    counts: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    mixed: set[int] = set()
+    for at, item in enumerate(look.items):
+        holder = look.found.groups.get(item, "")
+        shape, dtype = look.shapes[at], look.dtypes[at]
+        first = members.setdefault(f"{look.devices[at]} {holder or dtype + shape}", at)
+        counts[first] = counts.get(first, 0) + 1
+        sizes[first] = sizes.get(first, 0) + look.sizes[at]
+        if (look.shapes[first], look.dtypes[first]) != (shape, dtype):
+            mixed.add(first)
+    several = sorted((at for at, count in counts.items() if count > 1), key=lambda at: -sizes[at])
+    rows = []
+    for at in several[:GROUPS_SENT]:
+        holder = encoded(look.found.groups.get(look.items[at], "")[:_NAME])
+        shape = "null" if at in mixed else look.shapes[at]
+        dtype, device = encoded(look.dtypes[at]), encoded(look.devices[at])
+        rows.append(f"[{holder}, {counts[at]}, {shape}, {dtype}, {device}, {sizes[at]}]")
+    return rows
 
 
 def _keras_path(frame: Any) -> Optional[str]:

@@ -1,6 +1,7 @@
 """Puts the agent's parts together: gives each part what it needs, and starts it when its time has come."""
 
 import atexit
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -9,14 +10,12 @@ from . import real_threads
 from .apply_settings import Settings, Settled, parse_settings
 from .census import Census
 from .chunk_copies import ChunkCopies
+from .collector import Collector
 from .device_init import Making
-from .devices import uses_cpu_pool
 from .functions import Functions
-from .gc_guard import Collector
 from .import_watch import Awaited, ImportWatch
 from .joining import earlier, remember
 from .link import Link
-from .memory_dumps import ask_for_dumps
 from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
 from .patches import patch, patch_functions, patch_graphs, patch_reference_variables, patch_session, patch_variables
@@ -24,7 +23,7 @@ from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
 from .requests import options_of, requested_earlier
 from .sampler import Sampler
-from .wait_watch import WaitWatch, watched
+from .wait_watch import WaitWatch
 from .windows import Windows
 from .xla_reports import own_folder
 
@@ -63,6 +62,8 @@ class Agent:
         self._holders_interval = 60.0
         self._settings = Settings()
         self._collector = Collector()
+        self.collects = False
+        """Whether the collector is off for as long as the agent is brought into a process that runs already."""
         self._census = Census(self.messenger, self._collector)
         self._functions = Functions(self.messenger)
         self._making = Making(self.messenger)
@@ -94,7 +95,8 @@ class Agent:
 
     def _start_over(self) -> None:
         """Begin anew in a forked child, which needs a connection of its own and lacks the parent's thread."""
-        self._collector.on()
+        if self.collects:
+            gc.enable()
         self.messenger.start_over()
         self._sampler = None
         if self._context is not None:
@@ -120,7 +122,7 @@ class Agent:
         self.messenger.guarded("environment:TFMEMTOP_SETTINGS", self._read_settings)
         if not self._joined:
             self.messenger.guarded("xla", self._name_xlas_folder)
-        self._folder = told.get("TFMEMTOP_DUMPS")
+        self._folder = told.get("TFMEMTOP_DATA")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
         self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
 
@@ -164,8 +166,6 @@ class Agent:
         """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""
         sampler = self._started_sampler()
         if sampler is not None:
-            if options is None or options.visible_device_list or uses_cpu_pool():
-                self._dump_where_unwatched()
             sampler.devices_changed(options, settled)
 
     def _session_made(self, growth: Optional[bool]) -> None:
@@ -175,7 +175,6 @@ class Agent:
         self._sessions = True
         sampler = self._started_sampler()
         if sampler is not None:
-            self._dump_where_unwatched()
             sampler.session_made(growth)
 
     def _started_sampler(self) -> Optional[Sampler]:
@@ -190,7 +189,7 @@ class Agent:
         copies = ChunkCopies(messenger, self._folder)
         pools = Pools(messenger, collector, copies, self._in_place)
         windows = self._windows
-        waits = WaitWatch(messenger, copies, self._ask_for_dumps, self._want_tensors, windows.waits)
+        waits = WaitWatch(messenger, copies, self._want_tensors, windows.waits)
         return Sampler(
             messenger,
             collector,
@@ -204,27 +203,8 @@ class Agent:
             self._lines,
         )
 
-    def _dump_where_unwatched(self) -> None:
-        """Have TensorFlow write down pools that run out, if the agent cannot see that itself.
-
-        This is called when there are pools. If it turns out later that they cannot be watched after all, the sampler
-        requests the dumps.
-        """
-        tensorflow = self.messenger.tensorflow
-        if not self._in_place or tensorflow is None or not watched(tensorflow.version):
-            self.messenger.guarded("dumps", self._ask_for_dumps)
-
-    def _ask_for_dumps(self) -> None:
-        if not self._joined:  # else programs that the script starts would see the variable
-            ask_for_dumps(self._folder, self.messenger.pid)
-
     def _want_tensors(self) -> None:
         self._census.want(tensors=True)
-
-    @property
-    def collector(self) -> Collector:
-        """The guard that keeps Python's collector out of the agent's thread. A forked child turns the collector on."""
-        return self._collector
 
     def join(self) -> None:
         """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
@@ -267,20 +247,16 @@ class Agent:
         return False
 
     def _find_earlier(self) -> None:
-        self._collector.off(much=True)
-        try:
-            found = earlier()
-            self._census.found_earlier(found.variables)
-            self._functions.found_earlier(found.trainers)
-            for graph in found.graphs:
-                self._lines.graph_made(graph)
-            for session in found.sessions:
-                self._lines.graph_made(session._graph)
-                if not session._target:
-                    self._census.session_made(session)
-                    self._sessions = True
-        finally:
-            self._collector.on()
+        found = earlier(self._collector)
+        self._census.found_earlier(found.variables)
+        self._functions.found_earlier(found.trainers)
+        for graph in found.graphs:
+            self._lines.graph_made(graph)
+        for session in found.sessions:
+            self._lines.graph_made(session._graph)
+            if not session._target:
+                self._census.session_made(session)
+                self._sessions = True
 
     def _meet_devices(self) -> None:
         """Start to read the devices that exist already."""

@@ -1,14 +1,17 @@
 """Finds an earlier agent in a process that runs already, and TensorFlow's objects made before this agent was loaded.
 
 The objects are found in one look through those that Python's garbage collector lists, as live tensors are. The look
-leaves weak references only, and runs no code of the script's.
+runs no code of the script's.
 """
 
+import gc
 import sys
+from itertools import compress
 from typing import Any, NamedTuple, Optional
 
 from .census import METRICS, OPTIMIZER, VARIABLES
-from .one_step import alive, identity
+from .collector import Collector
+from .objects import Step, called, identity, without_result
 
 _MARK = "_tfmemtop"
 _WATCH = __name__.rpartition(".")[0] + ".import_watch"
@@ -73,14 +76,16 @@ def agent_before() -> Any:
     return getattr(method, "__dict__", {}).get(_MARK)
 
 
-def earlier() -> Earlier:
+def earlier(collector: Collector) -> Earlier:
     """Find TensorFlow's and Keras's objects that were made before."""
     made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
     keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
     trainers = _classes(_TRAINERS)
     kinds_sought = made | graphs | sessions | keras | optimizers | metrics | trainers
-    references = alive(lambda everything: map(kinds_sought.__contains__, map(identity, map(type, everything))))
-    found = [reference() for reference in references]
+    step = Step(collector)
+    everything = step.box()
+    sought = map(kinds_sought.__contains__, map(identity, map(type, everything)))
+    found = step.read(without_result(map(everything.extend, called(gc.get_objects))), compress(everything, sought))
     paths: dict[int, str] = {}
     kinds: dict[int, str] = {}
     for each in found:

@@ -111,6 +111,13 @@ class Messenger:
             self.hello()
         self.link.send(encode(kind, fields))
 
+    def send_encoded(self, kind: str, **fields: str) -> None:
+        """Send an event whose fields are JSON already, so that a large one is made piece by piece."""
+        if not self.greeted:
+            self.hello()
+        parts = [f'"type": "{kind}"', *(f'"{name}": {value}' for name, value in fields.items())]
+        self.link.send(f"{{{', '.join(parts)}}}".encode())
+
     def offer(self, kind: str, **fields: Any) -> None:
         """Send an event now, or drop and count it: a newer one will follow."""
         self.link.offer(encode(kind, fields))
@@ -144,6 +151,11 @@ def encode(kind: str, fields: "dict[str, Any]") -> bytes:
     message = {"type": kind}
     message.update((name, _clean(value)) for name, value in fields.items())
     return json.dumps(message).encode()
+
+
+def encoded(value: Any) -> str:
+    """Return a value of an event as JSON."""
+    return json.dumps(_clean(value))
 
 
 def _clean(value: Any) -> Any:

@@ -11,7 +11,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, Optional
 
 from .callsite import Line
-from .gc_guard import Collector
+from .collector import Collector
 from .messenger import Messenger
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ class OperationLines:
         """Look up some of the lines, and send those that were found, a few in one message."""
         if not self._wanted:
             return
-        self._collector.off(much=True)
         began = thread_time()
-        while self._wanted and thread_time() - began < AT_ONCE_S:
+        while self._wanted and thread_time() - began < AT_ONCE_S and self._collector.room():
             operation = self._wanted.pop(0)
             line = self._line_of(operation)
             if line is not None:

@@ -4,9 +4,9 @@ from time import monotonic, perf_counter, thread_time
 from typing import Any, Generic, Optional, TypeVar
 
 from .chunk_copies import LIVE, ChunkCopies, NoCopy
+from .collector import MUCH, Collector
 from .devices import Device, Reading, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
 from .direct import Direct
-from .gc_guard import Collector
 from .messenger import Messenger
 from .native import Native
 from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of
@@ -86,7 +86,7 @@ class Pools:
 
         This is reported before. So if the library crashes this process, the engine has it loaded into no other.
         """
-        if self._handed is None or self._native is not None or self._refused:
+        if self._handed is None or self._native is not None or self._refused or not self._makes_much():
             return
         link = self._messenger.link
         if not link.waiting:
@@ -94,9 +94,8 @@ class Pools:
         if link.waiting or link.dead:
             return
         (path, checksum), self._handed = self._handed, None
-        self._about_to_make_much()
         try:
-            self._native = _Reader(Native(path, checksum, self._collector.off))
+            self._native = _Reader(Native(path, checksum, self._collector.room))
             self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(error)
@@ -202,14 +201,13 @@ class Pools:
 
     def _begin(self) -> None:
         """Make the reader in place, once, if the user has not forbidden it and this TensorFlow's version is known."""
-        if self._look:
+        if self._look and self._makes_much():
             self._look = False
-            self._about_to_make_much()
             found = self._messenger.tensorflow
             try:
                 if found is None:
                     raise NotTrusted("tensorflow_unknown")
-                self._direct = _Reader(Direct(found.folder, found.version, self._collector.off))
+                self._direct = _Reader(Direct(found.folder, found.version, self._collector.room))
             except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 
@@ -266,7 +264,7 @@ class Pools:
     def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
         """Read one map and send it; return the seconds until the next."""
         began, computed = perf_counter(), thread_time()
-        found = native.way.map(*native.places[device], region, self._about_to_make_much)
+        found = native.way.map(*native.places[device], region, self._makes_much)
         # A long wait for the pool's lock does not count: TensorFlow holds it for seconds while it takes a large GPU's
         # memory.
         cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
@@ -308,8 +306,8 @@ class Pools:
         self._mapless_in_place.add(device)
         self._messenger.send("memory_map", device=device, mapless=why.why, count=why.count, detail=why.detail)
 
-    def _about_to_make_much(self) -> None:
-        self._collector.off(much=True)
+    def _makes_much(self) -> bool:
+        return self._collector.room(MUCH)
 
     def _refuse_native(self, error: NotTrusted, device: str = "") -> None:
         """Never call the library again."""

@@ -10,7 +10,15 @@ start_new_thread = _thread.start_new_thread
 allocate_lock = _thread.allocate_lock
 get_ident = _thread.get_ident
 
+_never = allocate_lock()
+_never.acquire()
+
 main = 0  # get_ident() of the main thread; the hook sets it
+
+
+def pause(seconds: float) -> None:
+    """Let the other threads run for so long."""
+    _never.acquire(True, seconds)
 
 
 def alone() -> bool:

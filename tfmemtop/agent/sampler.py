@@ -6,11 +6,11 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from . import real_threads, stall_location
+from . import real_threads
 from .census import Census
+from .collector import MUCH, Collector
 from .devices import Device, gpu_uuid, local_devices
 from .functions import Functions
-from .gc_guard import Collector
 from .messenger import Messenger
 from .operation_lines import PAUSE_S, OperationLines
 from .pools import Pools
@@ -152,16 +152,8 @@ class Sampler:
         pause: Optional[float] = 0.0
         while os.getpid() == pid and pause is not None:
             stopping = self._stopping
-            if not stopping and time.monotonic() >= self._first_until and collector.waits():
-                pause = _SOON_S
-            else:
-                # The script's threads sleep, or wait for this one. *stopping* is passed by position: a keyword makes
-                # an object on Python 3.9.
-                collector.off(stopping)
-                try:
-                    pause = self._work(stopping)
-                finally:
-                    collector.on()
+            collector.hurries = stopping or time.monotonic() < self._first_until
+            pause = self._work(stopping) if stopping or collector.room() else _SOON_S
             if pause is not None:
                 self._wake.acquire(True, pause)
 
@@ -187,9 +179,9 @@ class Sampler:
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
-        # The work before this may have let the script's threads run.
-        self._collector.off()
-        self._messenger.guarded(doing, function, *arguments)
+        # The work before this may have let the script's threads run. What is left out now is done later.
+        if self._collector.room():
+            self._messenger.guarded(doing, function, *arguments)
 
     def _obey(self, packet: bytes) -> None:
         message = json.loads(packet)
@@ -201,8 +193,6 @@ class Sampler:
             self._windows.ask(message.get("finding") is True)
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
-        elif message["do"] == "where":
-            stall_location.tell(self._messenger)
         else:
             self._pools.obey(message)
 
@@ -222,9 +212,8 @@ class Sampler:
         handle = None if current is None else current._context_handle
         if handle is not None or self._sessions:
             self._load()
-        if handle is not None and self._seen != self._generation:
+        if handle is not None and self._seen != self._generation and collector.room(MUCH):
             self._seen = self._generation
-            collector.off(much=True)
             if current._server_def is not None or current._collective_ops_server_def is not None:
                 self._windows.server_begins("server")  # a server for other machines has a profiler's service, too
             self._look_again(current)
@@ -234,13 +223,13 @@ class Sampler:
             return
         messenger.link.pump()
         for device in list(self._devices):
-            collector.off()
+            if not collector.room():
+                return
             try:
                 self._read(device, handle)
             except Exception as error:
                 self._devices.remove(device)
                 messenger.report(f"read:{device.name}", error)
-        collector.off()
         pinned = self._pools.pinned()
         if pinned is not None:
             messenger.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())

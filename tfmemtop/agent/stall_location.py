@@ -1,10 +1,9 @@
 """Finds where the script is while TensorFlow tries, for up to ten seconds, to find room for an allocation."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Optional
 
 from . import real_threads
-from .asked import output
 from .callsite import Line, line_of
 from .messenger import Messenger
 
@@ -19,40 +18,22 @@ def tell(messenger: Messenger) -> None:
     """Report where a thread is that runs an operation, or a ``tf.function``: the main thread before others."""
     found = _in_tensorflow()
     if found is not None:
-        operation, line, thread = found
-        # With several threads in TensorFlow, another one may be the one that waits.
-        known = None if operation is None or thread is None else output(thread, operation, _is_generated)
-        messenger.send(
-            "waiting",
-            operation=operation,
-            file=line.told,
-            line=line.number,
-            code=line.code,
-            requested=None if known is None else known.size,
-            shape=None if known is None else known.shape,
-            dtype=None if known is None else known.dtype,
-        )
+        operation, line = found
+        messenger.send("waiting", operation=operation, file=line.told, line=line.number, code=line.code)
 
 
-def _in_tensorflow() -> "Optional[tuple[Optional[str], Line, Optional[int]]]":
-    """Return the operation, the line of the script, and the thread if it is the only one in TensorFlow.
-
-    No frame is kept, as it would keep its locals.
-    """
+def _in_tensorflow() -> "Optional[tuple[Optional[str], Line]]":
+    """Return the operation and the line of the script. No frame is kept, as it would keep its locals."""
     own, frames = real_threads.get_ident(), sys._current_frames()
     try:
         threads = [ident for ident in frames if ident != own and _module(frames[ident]).startswith("tensorflow.")]
         threads.sort(key=lambda each: each != real_threads.main)
         for ident in threads:
             frame = frames[ident]
-            return _operation(frame), line_of(frame), ident if len(threads) == 1 else None
+            return _operation(frame), line_of(frame)
         return None
     finally:
         frames.clear()  # one of them is the frame of this call, which holds them all
-
-
-def _is_generated(code: Any) -> bool:
-    return "/tensorflow/python/ops/gen_" in code.co_filename
 
 
 def _operation(frame: "Optional[FrameType]") -> Optional[str]:

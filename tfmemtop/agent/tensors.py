@@ -1,21 +1,23 @@
 """Finds the eager tensors that are alive, in one look through all of Python's objects.
 
-TensorFlow keeps no list of them, but Python's garbage collector has one of nearly all objects.
-The look is one call into C, a tenth of a second or so in which no other Python code runs. It leaves weak
-references only. Of each tensor only attributes are read then: no operation runs, and nothing is read from a device.
+TensorFlow keeps no list of them, but Python's garbage collector has one of nearly all objects. The look is one step, a
+tenth of a second or so in which no other Python code runs. Of each tensor only attributes are read: no operation runs,
+nothing is read from a device, and no reference is kept.
 """
 
 import _operator as operator
 import gc
-from itertools import repeat
+import time
+from _weakref import ref
+from itertools import chain, compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from .one_step import alive, identity
-from .paths import HoldingPath, Search
+from .collector import MUCH, ROOM, Collector, NoRoom
+from .objects import Step, called, identity, without_result
+from .search import Found, Search, text_of
 
 if TYPE_CHECKING:
-    from _weakref import ref
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from types import ModuleType
 
 KIND = "tensors"
@@ -23,42 +25,48 @@ KIND = "tensors"
 _NO_SIZE = {"string", "resource", "variant"}
 """Types whose tensors hold little but pointers, such as one to a variable's own memory."""
 
+_PATIENCE_S = 1.0
+_PASSES, _REFERENCES = 4, 128
+"""The most looks through all objects for tensors to which no path was found, and the most of these in one look."""
 
-class Tensor(NamedTuple):
-    """An eager tensor that was alive; ``size`` in bytes."""
-
-    reference: "ref[Any]"
-    identity: int
-    shape: "tuple[int, ...]"
-    dtype: str
-    device: str
-    size: int
-
-    @property
-    def alive(self) -> bool:
-        """Whether the tensor is still alive."""
-        return self.reference() is not None
+BUSY = "busy"
+"""The reason for no look that is given where the script's threads left no moment for it."""
 
 
 class Look(NamedTuple):
-    """The tensors that a look has found; ``None``, with the reason in ``hidden``, if no look was possible.
+    """The eager tensors that a look has found, in columns, and by which paths Python holds them.
 
-    ``events/inside.py`` has the reasons. ``frozen`` is the number of objects that were not looked at.
+    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
+    some objects were left out; ``events/inside.py`` has the reasons. ``left_out`` is the number of these.
     """
 
-    tensors: "Optional[list[Tensor]]"
+    items: "list[int]"  # identities
+    shapes: "list[str]"
+    dtypes: "list[str]"
+    devices: "list[str]"
+    sizes: "list[int]"
+    found: Found
     hidden: Optional[str] = None
-    frozen: Optional[int] = None
+    left_out: Optional[int] = None
+
+    @property
+    def possible(self) -> bool:
+        """Whether the look took place."""
+        return self.hidden is None or self.left_out is not None
 
 
 class Tensors:
     """Looks for tensors on request."""
 
-    def __init__(self, module: "ModuleType") -> None:
+    def __init__(self, module: "ModuleType", collector: Collector) -> None:
         """*module* is TensorFlow's module of variables, which has imported all that is needed here."""
-        self._class: Any = module.ops.EagerTensor
+        kind: Any = module.ops.EagerTensor
+        self._class = kind
+        self._device, self._packed = kind.__dict__["backing_device"].__get__, kind.__dict__["is_packed"].__get__
+        self._enum, self._shape = kind._datatype_enum, kind._shape_tuple
         self._context: Any = module.context
         self._dtype: Any = module.dtypes.as_dtype
+        self._collector = collector
         self._asynchronous = False
         # Objects that were frozen before there was a tensor; Python 3.12 itself freezes some.
         self._frozen = gc.get_freeze_count()
@@ -67,54 +75,125 @@ class Tensors:
         """Note that the script makes an executor, which may run its operations asynchronously from now on."""
         self._asynchronous |= bool(enable_async)
 
-    def look(self, handles: "Collection[int]") -> Look:
-        """Find all tensors that are alive. *handles* are the ``id``s of tensors that must be among them."""
+    def look(self, handles: "Collection[int]", seconds: float) -> Look:
+        """Find all tensors that are alive, and the paths by which Python holds them, those found in about *seconds*.
+
+        *handles* are the identities of tensors that must be among them.
+        """
         context = self._context._context
         if context is None:
-            return Look([])
+            return nothing()
         if getattr(context, "_server_def", None) is not None:
-            return Look(None, "remote")
+            return nothing("remote")
         if self._asynchronous or getattr(context, "_default_is_async", False):
-            return Look(None, "asynchronous")
-        references = _find(self._class)
+            return nothing("asynchronous")
+        columns = self._columns(time.monotonic() + _PATIENCE_S)
+        if columns is None:
+            return nothing(BUSY)
+        items, devices, packed, enums = columns
         frozen = max(0, gc.get_freeze_count() - self._frozen)
-        if handles and not frozen and not any(id(reference()) in handles for reference in references):
-            return Look(None, "not_shown")
-        told = (self._tell(reference) for reference in references)
-        found = [tensor for tensor in told if tensor is not None]
-        return Look(found, "frozen", frozen) if frozen else Look(found)
+        if handles and not frozen and not any(item in handles for item in items):
+            return nothing("not_shown")
+        names = {enum: self._dtype(enum) for enum in set(enums)}
+        wanted = [at for at in range(len(items)) if not packed[at] and names[enums[at]].name not in _NO_SIZE]
+        sought = {items[at] for at in wanted}
+        found = Search(sought, self._class, self._collector, seconds, self._shape).run()
+        missing = [items[at] for at in wanted if items[at] not in found.shapes]
+        left_out = frozen + self._find_shapes(missing, found.shapes)
+        hidden = "frozen" if frozen else BUSY if left_out else None
+        look = Look([], [], [], [], [], found, hidden, left_out or None)
+        for at in wanted:
+            kind, _, number = devices[at].rpartition("device:")[2].partition(":")
+            extents = found.shapes.get(items[at])
+            if extents is not None and kind in ("CPU", "GPU"):
+                dtype = names[enums[at]]
+                look.items.append(items[at])
+                look.shapes.append(extents)
+                look.dtypes.append(dtype.name)
+                look.devices.append(f"{kind}:{number}")
+                look.sizes.append(_size(extents, dtype.size))
+        return look
 
-    def held(self, found: "list[Tensor]", seconds: float) -> "dict[int, HoldingPath]":
-        """Return the paths by which Python holds the *found* tensors, by identity: those found in about *seconds*.
+    def _columns(self, until: float) -> "Optional[list[list[Any]]]":
+        """Return identity, device, whether packed, and type of all tensors, a column each.
 
-        A tensor must be alive before and after the search: else its identity may be another object's.
+        ``None`` if there is no room for that *until* then.
+
+        The device is read first. TensorFlow raises there if another thread is still making the tensor. A read of such a
+        tensor's type would crash the process. So that tensor is left out in another try.
         """
-        paths = Search({tensor.identity for tensor in found}, self._class, seconds).run() if found else {}
-        return {each.identity: paths[each.identity] for each in found if each.identity in paths and each.alive}
+        unfinished: set[int] = set()
+        while self._collector.wait(MUCH + ROOM, until):
+            read: list[Any] = []
+            try:
+                self._read(read, unfinished)
+            except NoRoom:
+                continue
+            except ValueError:
+                number = read[0]
+                unfinished.add(read[len(read) - number])
+                continue
+            number = read[0]
+            return [read[1 + column * number :][:number] for column in range(4)]
+        return None
 
-    def _tell(self, reference: "ref[Any]") -> Optional[Tensor]:
-        tensor = reference()
-        if tensor is None:
-            return None
-        try:
-            device = tensor.backing_device
-        except ValueError:
-            # Another thread is still making it. This attribute must be read first: TensorFlow checks for that
-            # here, but a read of such a tensor's type would crash the process.
-            return None
-        if tensor.is_packed:
-            return None
-        kind, _, number = device.rpartition("device:")[2].partition(":")
-        dtype = self._dtype(tensor._datatype_enum())
-        if kind not in ("CPU", "GPU") or dtype.name in _NO_SIZE:
-            return None
-        shape = tensor._shape_tuple()
-        size = dtype.size
-        for extent in shape:
-            size *= extent
-        return Tensor(reference, identity(tensor), shape, dtype.name, f"{kind}:{number}", size)
+    def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
+        """Append the number of tensors to *read*, then one column after the other."""
+        step = Step(self._collector)
+        all_tensors, tensors = step.box(), step.box()
+        finished = map(operator.not_, map(unfinished.__contains__, map(identity, all_tensors)))
+        step.read_into(
+            read,
+            self._filled(step, all_tensors),
+            without_result(map(tensors.extend, (compress(all_tensors, finished),))),
+            called(tensors.__len__),
+            map(identity, tensors),
+            map(self._device, tensors),
+            map(self._packed, tensors),
+            map(self._enum, tensors),
+        )
+
+    def _filled(self, step: Step, box: "list[Any]") -> "Iterator[Any]":
+        """Fill the *box* with all tensors, and yield nothing."""
+        everything = step.box()
+        are_tensors = map(operator.is_, map(type, everything), repeat(self._class))
+        # The one audit event is raised before an object is held.
+        filled = map(everything.extend, called(gc.get_objects))
+        chosen = map(box.extend, (compress(everything, are_tensors),))
+        return without_result(chain(filled, chosen, called(everything.clear)))
+
+    def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]") -> int:
+        """Find the *shapes* of tensors to which no path was found, and return of how many there was no room for that.
+
+        TensorFlow lets other threads run while it returns a shape. So not all tensors may be held then, only one.
+        """
+        for _ in range(_PASSES):
+            chosen = set(items[:_REFERENCES])
+            if not chosen or not self._collector.wait(2 * MUCH, time.monotonic() + _PATIENCE_S):
+                break
+            del items[:_REFERENCES]
+            step = Step(self._collector)
+            tensors = step.box()
+            are_chosen = map(chosen.__contains__, map(identity, tensors))
+            try:
+                references = step.read(self._filled(step, tensors), map(ref, compress(tensors, are_chosen)))
+            except NoRoom:
+                return len(items) + len(chosen)
+            for reference in references:
+                tensor = reference()
+                if tensor is not None:
+                    shapes[identity(tensor)] = text_of(self._shape(tensor))
+                tensor = None
+        return len(items)
 
 
-def _find(kind: type) -> "list[ref[Any]]":
-    """Return weak references to all objects of exactly *kind*."""
-    return alive(lambda everything: map(operator.is_, map(type, everything), repeat(kind)))
+def _size(extents: str, size: int) -> int:
+    """Return the bytes of a tensor whose elements have that *size*."""
+    for extent in extents[1:-1].split(", ") if len(extents) > 2 else ():
+        size *= int(extent)
+    return size
+
+
+def nothing(hidden: Optional[str] = None) -> Look:
+    """Return a look that has found nothing, for the reason *hidden* if there is one."""
+    return Look([], [], [], [], [], Found({}, {}, {}), hidden)

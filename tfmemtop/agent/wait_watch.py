@@ -11,11 +11,9 @@ from typing import Callable, Optional
 
 from . import stall_location
 from .chunk_copies import OUT_OF_MEMORY, ChunkCopies, NoCopy
-from .devices import asynchronous
 from .direct import Direct
-from .layouts import layout_of
 from .messenger import Messenger
-from .trust import GPU, NotTrusted, place_of
+from .trust import NotTrusted, place_of
 
 _AGAIN_S = 2.0
 """If the allocation still waits, the pool is copied again after this time. Other threads may have freed memory
@@ -25,17 +23,9 @@ _AFTER_CHUNK_S = 5e-5
 """The pool is not copied again before this time has passed for each chunk either: the engine takes a twentieth of it to
 make the map."""
 
-_PATIENCE_S = 1.0
-"""The time for which copies are tried that fail because the pool changes. Then TensorFlow is to write the pool down."""
-
 _CENSUS_AFTER_S = 1.0
 """A wait that has lasted so long most often ends in an error: a census is taken while the memory is still held.
 Shorter waits are usual where threads share a pool that is nearly full."""
-
-
-def watched(version: str) -> bool:
-    """Return whether waits are seen in the TensorFlow *version*, as far as is known before it has made its pools."""
-    return layout_of(version) is not None
 
 
 class WaitWatch:
@@ -45,18 +35,14 @@ class WaitWatch:
         self,
         messenger: Messenger,
         copies: ChunkCopies,
-        ask_for_dumps: Callable[[], None],
         want_census: Callable[[], None],
         want_window: Callable[[], None],
     ) -> None:
-        """*ask_for_dumps* is called once if there is a pool that cannot be watched, or cannot be copied.
-
-        *want_census* is called once in each wait that lasts: the script stands still then, and a census costs it
+        """*want_census* is called once in each wait that lasts: the script stands still then, and a census costs it
         nothing. *want_window*, which requests a window of allocations, is called at the same time.
         """
         self._messenger = messenger
         self._copies = copies
-        self._ask_for_dumps: Optional[Callable[[], None]] = ask_for_dumps
         self._watched: dict[str, bool] = {}  # by device: whether it has a pool that can be watched
         self._want_census = want_census
         self._want_window = want_window
@@ -67,8 +53,6 @@ class WaitWatch:
     def look(self, direct: Optional[Direct], devices: "list[str]") -> None:
         """Check whether an allocation waits in one of the pools of *devices*; *direct* reads pools in place."""
         if direct is None:
-            if devices:
-                self._ask()
             return
         for device in devices:
             place = place_of(device)
@@ -90,8 +74,6 @@ class WaitWatch:
             except NotTrusted:
                 known = False
             self._watched[device] = known
-            if not known and not (place[0] == GPU and asynchronous()):
-                self._ask()
         return known
 
     def _waits(self, direct: Direct, device: str, place: "tuple[int, int]") -> None:
@@ -109,17 +91,8 @@ class WaitWatch:
         try:
             copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
         except NoCopy:
-            # Then TensorFlow itself writes the pool down: at its last attempt to allocate, or before.
-            self._ask()
             self._next[device] = now + _AGAIN_S
             return
         if copy.cut is not None:
             self._copies.tell(direct, copy, [[None, 0.0]])
             self._next[device] = now + max(_AGAIN_S, copy.cut.chunks * _AFTER_CHUNK_S)
-        elif now - since > _PATIENCE_S:
-            self._ask()
-
-    def _ask(self) -> None:
-        ask, self._ask_for_dumps = self._ask_for_dumps, None
-        if ask is not None:
-            self._messenger.guarded("dumps", ask)

@@ -146,7 +146,8 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
     return Kernel(
         pid=os.getpid(),
         connection=connection,
-        shared=origin.shared_by_starts(connection, command, folder, (parent, start_ticks(parent))),
+        # Another Jupyter may use the same name for a connection file later. Only the parent restarts this kernel.
+        shared="\0".join([connection, str(parent), str(start_ticks(parent))]),
         notebook=origin.notebook(environment, read_command(parent)),
     )
 

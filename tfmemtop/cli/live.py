@@ -39,7 +39,6 @@ from tfmemtop.cli.arguments import (
     seconds,
 )
 from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
-from tfmemtop.cli.logout import ends_at_logout
 from tfmemtop.cli.output import say, say_at_crash
 from tfmemtop.cli.parser import Parser, Trailing
 from tfmemtop.crash import at_crash
@@ -83,9 +82,6 @@ _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
 
 The engine may not end, because another screen may still be connected to it.
 """
-
-_STARTS_EARLY_S = 10.0
-"""Seconds by which a kernel's next start may come before its end: VS Code starts it first, and then ends the other."""
 
 _OF_ONCE = ("once", "json", "loop")
 _NEED_COMMAND = (
@@ -203,7 +199,7 @@ def show(
             # For any error: the script may run by now, and the user must be told.
             launched = launched or coming.result()
             if launched.error is None and end is None:
-                _say_it_goes_on(launched, starts)
+                _say_it_goes_on(launched)
             if heard:
                 raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
@@ -216,7 +212,7 @@ def show(
     if outcome.left_running and step is not None:
         return _stay(launched, outcome.exit_code, step)
     if outcome.left_running and end is None:
-        _say_it_goes_on(launched, starts)
+        _say_it_goes_on(launched)
     elif outcome.summary:
         _say_what_is_left(launched)
     return outcome.exit_code
@@ -268,15 +264,14 @@ def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
     return code
 
 
-def successor(session: str, ended: float) -> str | None:
-    """Return the name of the session that is the newest start of the same kernel; ``None`` if none goes on.
+def successor(session: str) -> str | None:
+    """Return the name of the session that is the newest start of the same kernel after *session*.
 
-    *session* is the name of an earlier start, which ended at *ended*, in seconds since the epoch. A session that began
-    long before that is the kernel of another notebook: two notebooks of VS Code can count as one kernel.
+    Return ``None`` if no such session goes on.
     """
     later = after(session)
     ours = reversed(_sessions()) if later else ()
-    return next((one.id for one in ours if one.id in later and one.started > ended - _STARTS_EARLY_S), None)
+    return next((one.id for one in ours if one.id in later), None)
 
 
 def _going(name: str) -> Launched | None:
@@ -353,12 +348,7 @@ def _signals_raised() -> Iterator[_Heard]:
             signal.signal(number, handler)
 
 
-def _say_it_goes_on(launched: Launched, started: bool) -> None:
-    """Report that the session's script goes on. *started*: this command has started it, so both belong to one login."""
+def _say_it_goes_on(launched: Launched) -> None:
+    """Report that the session's script goes on."""
     output = f"output in {launched.output_path}; " if launched.output_path else ""
     say(f"still running as {launched.id}; {output}tfmemtop attach {launched.id} brings the screen back")
-    if started and ends_at_logout():
-        say(
-            "it ends when you log out: on this machine systemd then ends all processes of the login "
-            "(KillUserProcesses=yes); tfmemtop help use says how to start a program that goes on"
-        )

@@ -6,11 +6,9 @@ It carries out the commands of screens, and ends when it is no longer needed.
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
-from tfmemtop.engine.opening import unstarted
+from tfmemtop.engine.opening import keep_recording, open_stream, unstarted
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
@@ -22,8 +20,7 @@ from tfmemtop.engine.stream.complaints import complain, shorten
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
-from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.watch import open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import (
     Attach,
     CensusNow,
@@ -50,9 +47,6 @@ from tfmemtop.events import (
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.settings import Settings
 
-if TYPE_CHECKING:
-    from tfmemtop.engine.exporter import Exporter
-
 LINGER_S = 2.0
 """How long an engine waits for another reader once it is no longer needed."""
 UNSEEN_S = 3600.0
@@ -70,31 +64,35 @@ class Engine:
 
     def __init__(
         self,
-        stream: Stream,
         launch: Launch,
         folder: SessionFolder,
-        terminal: PseudoTerminal | None,
-        keeper: Keeper | None,
-        attached: Callable[[], None] = lambda: None,
-        exporter: "Exporter | None" = None,
+        output_path: str | None = None,
+        terminal: PseudoTerminal | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """*attached* is called after each :class:`Attach` command that succeeded.
+        """The script's output is kept in the file *output_path*.
 
         Without a *terminal* and a *keeper*, the engine is a guest in the process of a screen. It then starts no script,
         and leaves signals and child processes to that process. It runs until :meth:`leave` or a command of a screen
         ends it.
+
+        Raises:
+            StartError: the metrics cannot be exported as requested.
         """
+        stream, exporter = open_stream(launch, folder, output_path)
+        stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
+        self.stream = stream
+        self._launch = launch
+        self._session = folder.id
         self._watches_only = not launch.argv
         self._kernel = launch.kernel
         self._task = launch.task
         self._argv = launch.argv
-        self._attached = attached
-        self._stream = stream
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
         self._output = OutputPump(stream, terminal, keeper) if terminal and keeper else None
         maps_every_s = RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
-        self.watch = open_watch(
+        self.watch = Watch(
             stream,
             launch,
             folder,
@@ -155,8 +153,16 @@ class Engine:
             self._loop.add_signal_handler(signal.SIGTERM, lambda: None)
         else:
             self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
-        self._stream.listen(self._follow)
+        self.stream.listen(self._follow)
         self._server.begin()
+
+    def keep(self) -> None:
+        """Start the recording that is kept of each session, unless the user does without it, or it has begun.
+
+        A second process that the same session reads goes into the same recording.
+        """
+        if self._launch.keep and not self.watch.recorded:
+            keep_recording(self._session, self.watch)
 
     def leave(self) -> None:
         """End the engine. A process that is read from outside goes on."""
@@ -207,7 +213,7 @@ class Engine:
             case ForNextStart():
                 self._choosing = self._loop.create_task(self._choose(command.settings))
             case Relaunch() if self._kernel:
-                self._stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
+                self.stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
             case Relaunch() if self._terminal is None:
                 self._not_relaunched(StartError(Unstarted(Why.NO_COMMAND)))
             case Relaunch():
@@ -222,11 +228,11 @@ class Engine:
 
     def _attach(self, pid: int) -> None:
         if self._watches_only and self.watch.attach(pid):
-            self._stream.withdraw("attach")
-            self._attached()
+            self.stream.withdraw("attach")
+            self.keep()
         else:
             kind = NoticeKind.ATTACH_NO_PROCESS if self._watches_only else NoticeKind.ATTACH_BESIDE_SCRIPT
-            self._stream.notice("attach", kind, Level.WARNING, about=pid)
+            self.stream.notice("attach", kind, Level.WARNING, about=pid)
 
     def _forget_next(self) -> None:
         self._next = None
@@ -243,7 +249,7 @@ class Engine:
                 complain()
             self._not_relaunched(error)
         else:
-            self._stream.withdraw("relaunch")
+            self.stream.withdraw("relaunch")
             self._end(command.grace_s)
         self._preparing = None
         self._consider()
@@ -256,13 +262,13 @@ class Engine:
             await self.watch.prepare(self._argv, settings)
             choose(self._kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
-            self._stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted=unstarted(error))
+            self.stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted=unstarted(error))
         else:
-            self._stream.withdraw("relaunch")
-            self._stream.publish(Upcoming(t=self._stream.now(), settings=settings))
+            self.stream.withdraw("relaunch")
+            self.stream.publish(Upcoming(t=self.stream.now(), settings=settings))
 
     def _not_relaunched(self, error: Exception) -> None:
-        self._stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted=unstarted(error))
+        self.stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted=unstarted(error))
 
     def _end(self, grace_s: float) -> None:
         if self._stopping is not None and not self._stopping.done():
@@ -281,7 +287,7 @@ class Engine:
             self._not_relaunched(error)
         except Exception as error:
             complain()
-            self._stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, f"{type(error).__name__}: {error}")
+            self.stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, f"{type(error).__name__}: {error}")
         finally:
             self._stopping = None
             self._consider()
@@ -290,14 +296,14 @@ class Engine:
         columns, rows = min(max(columns, 1), 9999), min(max(rows, 1), 9999)
         if self._terminal is not None and (columns, rows) != (self._terminal.columns, self._terminal.rows):
             self._terminal.resize(columns, rows)
-            self._stream.publish(Terminal(t=self._stream.now(), columns=columns, rows=rows))
+            self.stream.publish(Terminal(t=self.stream.now(), columns=columns, rows=rows))
 
     def _signal(self, pids: list[int], number: int) -> None:
         troubles = [trouble for pid in pids if (trouble := self._signal_one(pid, number))]
         if troubles:
-            self._stream.notice("signal", NoticeKind.SIGNAL_FAILED, Level.ERROR, "; ".join(troubles))
+            self.stream.notice("signal", NoticeKind.SIGNAL_FAILED, Level.ERROR, "; ".join(troubles))
         else:
-            self._stream.withdraw("signal")
+            self.stream.withdraw("signal")
 
     def _signal_one(self, pid: int, number: int) -> str:
         try:
@@ -310,10 +316,10 @@ class Engine:
 
     def _read_environment(self, pid: int) -> None:
         try:
-            found = Environment(t=self._stream.now(), pid=pid, variables=read_environment(pid))
+            found = Environment(t=self.stream.now(), pid=pid, variables=read_environment(pid))
         except OSError as error:
-            found = Environment(t=self._stream.now(), pid=pid, variables={}, error=error.strerror or str(error))
-        self._stream.publish(found)
+            found = Environment(t=self.stream.now(), pid=pid, variables={}, error=error.strerror or str(error))
+        self.stream.publish(found)
 
     def _consider(self) -> None:
         """End the engine if a command requested it. End it after a while if nothing runs and no reader is connected."""

@@ -12,13 +12,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.opening import REFUSALS, forget_old, info, keep_recording, unstarted
+from tfmemtop.engine.opening import REFUSALS, forget_old, info, unstarted
 from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
-from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Terminal
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.failure import facts_of
 
@@ -95,17 +92,9 @@ class EngineInside:
                 folder.remove()
 
     async def _session(self, folder: SessionFolder) -> None:
-        launch, stream = self._launch, Stream()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_unforeseen)
-        stream.publish(describe(launch, folder.id, None))
-        stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
-
-        def keep() -> None:
-            if launch.keep and not engine.watch.recorded:
-                keep_recording(folder.id, engine.watch)
-
-        async with Engine(stream, launch, folder, None, None, keep) as engine:
+        async with Engine(self._launch, folder) as engine:
             engine.begin()
             self._engine = engine
             self._answer.set_result(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))

@@ -20,7 +20,6 @@ from tfmemtop.engine.opening import (
     forget_old,
     has_terminal,
     info,
-    keep_recording,
     output_for,
     unstarted,
 )
@@ -29,7 +28,6 @@ from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.run import allow_many_files
 from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import (
@@ -37,8 +35,7 @@ from tfmemtop.engine.stream.folders import (
     open_session,
 )
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere
-from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import NoticeKind, Terminal
+from tfmemtop.events import NoticeKind
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 
@@ -139,29 +136,13 @@ async def _session(
     inherited: list[int],
     answers: Answers,
 ) -> None:
-    stream = Stream()
     output_path = output_for(launch, folder)
-    session = describe(launch, folder.id, output_path)
-    stream.publish(session)
-    stream.publish(Terminal(t=stream.now(), columns=launch.columns, rows=launch.rows))
-
-    def keep() -> None:
-        # For the recording that is kept of each session, not for one that the user named. A second process that the
-        # same session reads goes into the same recording.
-        if launch.keep and not engine.watch.recorded:
-            keep_recording(folder.id, engine.watch)
-
-    exporter = None
-    if launch.export is not None:
-        from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
-
-        exporter = open_exporter(stream, launch.export, session)
-    async with Engine(stream, launch, folder, terminal, keeper, keep, exporter) as engine:
+    async with Engine(launch, folder, output_path, terminal, keeper) as engine:
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
         keeper.output_goes_to(output_path or os.devnull)
         if output_path is None and has_terminal(launch):
-            stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
+            engine.stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # so that no file system is kept busy; the script starts in the user's folder
         answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
         answers.give(answer)
@@ -181,8 +162,8 @@ async def _session(
             engine.watch.record(lambda: writer)
             if launch.keep:
                 kept_elsewhere(folder.id, writer.path)
-        elif launch.keep and (launch.argv or launch.attach is not None):
-            keep_recording(folder.id, engine.watch)
+        elif launch.argv or launch.attach is not None:
+            engine.keep()
         forget_old()
         await engine.done()
 

@@ -1,15 +1,17 @@
-"""Steps at the beginning of a session, for an engine in a process of its own and for one in a screen's process."""
+"""Steps at the beginning of a session: for an engine, in a process of its own or in a screen's, and for ``record``."""
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch, readable
-from tfmemtop.engine.session_event import watched
+from tfmemtop.engine.session_event import describe, watched
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs
 from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, place_for
+from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
@@ -18,6 +20,9 @@ from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.home import output_folder
 from tfmemtop.limits import HostOwner, TooMuch
 from tfmemtop.settings import NoSuchGpu
+
+if TYPE_CHECKING:
+    from tfmemtop.engine.exporter import Exporter
 
 REFUSALS = (StartError, ValueError, RecordingError, OSError)
 """The exceptions of a start that fails for a foreseen reason. :func:`unstarted` returns that reason."""
@@ -54,6 +59,22 @@ def output_for(launch: Launch, folder: SessionFolder) -> str | None:
 def has_terminal(launch: Launch) -> bool:
     """Return whether a script runs in the engine's terminal. A kernel has its standard streams from Jupyter."""
     return bool(launch.argv) and launch.kernel is None
+
+
+def open_stream(launch: Launch, folder: SessionFolder, output_path: str | None) -> "tuple[Stream, Exporter | None]":
+    """Return the stream of a session, which begins with its description, and the exporter of its metrics, if any.
+
+    Raises:
+        StartError: the metrics cannot be exported as requested.
+    """
+    stream = Stream()
+    session = describe(launch, folder.id, output_path)
+    stream.publish(session)
+    if launch.export is None:
+        return stream, None
+    from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
+
+    return stream, open_exporter(stream, launch.export, session)
 
 
 def keep_recording(session: str, watch: Watch) -> None:

@@ -8,17 +8,16 @@ from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
+from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
-from tfmemtop.engine.watch import open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer
 
@@ -79,7 +78,7 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
 
 
 async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner: Thinner | None) -> Recorded:
-    stream = Stream()
+    stream, exporter = open_stream(launch, folder, None)
     readings = 0
 
     def count(event: Event) -> None:
@@ -87,18 +86,11 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
         readings += isinstance(event, (Allocator, DeviceReading))
 
     stream.listen(count)
-    session = describe(launch, folder.id, None)
-    stream.publish(session)
-    exporter = None
-    if launch.export is not None:
-        from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
-
-        exporter = open_exporter(stream, launch.export, session)
     # A signal that is ignored, as under nohup, must stay ignored in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
         maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
-        async with open_watch(
+        async with Watch(
             stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid, exporter=exporter
         ) as watch:
             run = await watch.prepare(launch.argv, launch.settings)

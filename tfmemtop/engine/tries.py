@@ -10,7 +10,7 @@ from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Sink, Stream
-from tfmemtop.engine.watch import Watch, open_watch
+from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event
 from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.settings import Settings
@@ -121,7 +121,7 @@ async def open_tries(launch: Launch, output: int) -> AsyncIterator[Tries]:
     try:
         stream = Stream()
         stream.publish(describe(launch, "fit", None))
-        async with open_watch(stream, launch, folder, output=output) as watch:
+        async with Watch(stream, launch, folder, output=output) as watch:
             tries = Tries(stream, watch, launch.argv)
             with _interrupting(tries.interrupt):
                 yield tries

@@ -6,19 +6,19 @@ These parts are connected here, in one place, for screens, record and fit.
 import asyncio
 import os
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.environment import INJECT, dumps_folder, hook_variables, mark, xla_folder
+from tfmemtop.engine.process.environment import INJECT, data_folder, hook_variables, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
-from tfmemtop.engine.sources.dump_watch import Dumps
 from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
@@ -28,6 +28,7 @@ from tfmemtop.engine.sources.outside.when_asked import WhenAsked
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.windows import WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
@@ -59,85 +60,96 @@ class Watch:
     def __init__(
         self,
         stream: Stream,
-        runs: Runs,
-        ending: Ending,
+        launch: Launch,
+        folder: SessionFolder,
         *,
-        hooks: Hooks,
-        readings: Readings,
-        probes: Probes,
-        replays: Replays,
-        dumps: Dumps,
-        chunks: ChunkMaps,
-        windows: WindowReader,
-        finding_windows: FindingWindows,
-        xla_reports: XlaReports,
-        maps: MapRequests,
-        alerts: Alerts,
-        outside: WhenAsked,
-        output: OutputPump | None = None,
-        terminal_reads: TerminalReads | None = None,
+        terminal: PseudoTerminal | None = None,
+        pump: OutputPump | None = None,
+        output: int | None = None,
+        maps_every_s: float | None = None,
+        nvml: Nvml | None = None,
+        helper: int = 0,
         exporter: "Exporter | None" = None,
         guest: bool = False,
     ) -> None:
-        self.runs = runs
-        self._guest = guest
-        self.ending = ending
-        self.hooks = hooks
-        self.readings = readings
-        self.maps = maps
-        self.alerts = alerts
-        self._outside = outside
+        """Watch runs of ``launch.argv``.
+
+        The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or that of this process.
+        With *maps_every_s*, all memory maps are read at that interval in seconds, whether or not a screen requests
+        them. Without *nvml*, this machine's own library is used. *helper* is the number of a child of this process that
+        does not belong to the script. The *exporter* receives the stream too.
+        """
+        data, marked = data_folder(folder.hook_socket), mark(folder.hook_socket)
         self._stream = stream
-        self._probes = probes
-        self.replays = replays
-        self._dumps = dumps
-        self._chunks = chunks
-        self._windows = windows
-        self._finding_windows = finding_windows
-        self._xla_reports = xla_reports
-        self._output = output
-        self._terminal_reads = terminal_reads
+        self._guest = guest
+        self._output = pump
         self._exporter = exporter
         self._recorder: Recorder | None = None
         self._reaped = asyncio.Event()
+        self._stack = AsyncExitStack()
+
+        self.hooks = Hooks(stream, folder.hooks, self._take_file)
+        self._probes = Probes(stream, self.hooks, enabled=launch.probe)
+        self.replays = Replays(stream)
+        self.maps = MapRequests(stream, self._send, every_s=maps_every_s)
+        self._chunks = ChunkMaps(stream, data)
+        self._windows = WindowReader(stream, self.hooks, data)
+        self._xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: self.runs.pid)
+        kernel = launch.kernel.pid if launch.kernel else None
+        host = Host(_NO_PROCESS if guest else os.getpid(), INJECT, marked, kernel, helper)
+        self.readings = Readings(stream, self.hooks, host, self._own_sessions, nvml)
+        telling = hook_variables(launch, folder.hook_socket)
+        self._outside = WhenAsked(stream, data, self._chunks.take, launch.interval_s, telling)
+        sources: list[Source] = [
+            *(self.hooks, self._probes, self.replays, self.maps, self._chunks, self._windows),
+            *(FindingWindows(stream, self.hooks), self._xla_reports, self.readings, self._outside),
+        ]
+        if terminal is not None:
+            sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))
+        drains = [source.drain for source in sources]
+        if pump is not None:
+            drains.insert(0, pump.drain)
+        self.runs = Runs(
+            stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains
+        )
+        self.ending = Ending(stream, self.runs, marked, self.readings.devices, self._own_sessions)
+        self.alerts = Alerts(stream, launch, self.runs)
+        self._sources = [*sources, self.alerts]
 
     async def __aenter__(self) -> "Watch":
-        if not self._guest:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
-        if self._exporter is not None:
-            self._exporter.begin()
-        if self._output is not None:
-            self._output.begin()
-        self._probes.begin()
-        self.replays.begin()
-        self.maps.begin()
-        self._dumps.begin()
-        self._chunks.begin()
-        self._windows.begin()
-        self._finding_windows.begin()
-        self._xla_reports.begin()
-        self.hooks.begin()
-        self.readings.begin()
-        if self._terminal_reads is not None:
-            self._terminal_reads.begin()
-        self.alerts.begin()
+        async with AsyncExitStack() as stack:
+            # What writes files comes first and is closed last: it may still receive something from the sources.
+            stack.push_async_callback(self._close_files)
+            for writing in (self._exporter, self._output):
+                if writing is not None:
+                    writing.begin()
+            for source in self._sources:
+                stack.enter_context(_begun(source))
+            if not self._guest:
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(signal.SIGCHLD, self._reap)
+                stack.callback(loop.remove_signal_handler, signal.SIGCHLD)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._guest:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
-        _close(self._outside.close, self.replays.close)
-        _close(self._probes.close, self._dumps.close, self._chunks.close)
-        _close(self._windows.close, self._finding_windows.close, self._xla_reports.close)
-        _close(self.readings.close, self.hooks.close)
-        if self._terminal_reads is not None:
-            _close(self._terminal_reads.close)
-        # These come after the parts above, and the recording after the output, since they may still receive something
-        # from the parts before them. They write files, so they wait side by side.
+        await self._stack.aclose()
+
+    async def _close_files(self) -> None:
+        """Close what writes files. It may have to wait for a file system, so all of it waits side by side."""
         writing = (part.close() for part in (self._output, self._recorder, self._exporter) if part is not None)
         for failed in await asyncio.gather(*writing, return_exceptions=True):
             if isinstance(failed, Exception):
                 complain(error=failed)
+
+    def _take_file(self, put_down: PutDown) -> None:
+        (self._windows if isinstance(put_down, Window) else self._chunks).take(put_down)
+
+    def _send(self, pid: int, command: dict[str, Any]) -> bool:
+        return self._outside.send(pid, command) or self.hooks.send(pid, command)
+
+    def _own_sessions(self) -> frozenset[int]:
+        return self._probes.sessions() | self._outside.sessions() | self.replays.sessions()
 
     async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
         """Check everything that can be checked before a run is started.
@@ -217,82 +229,14 @@ class Watch:
             self._reaped.set()
 
 
-def open_watch(
-    stream: Stream,
-    launch: Launch,
-    folder: SessionFolder,
-    *,
-    terminal: PseudoTerminal | None = None,
-    pump: OutputPump | None = None,
-    output: int | None = None,
-    maps_every_s: float | None = None,
-    nvml: Nvml | None = None,
-    helper: int = 0,
-    exporter: "Exporter | None" = None,
-    guest: bool = False,
-) -> Watch:
-    """Return the watch over runs of ``launch.argv``, with all its parts.
-
-    The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or that of this process.
-    With *maps_every_s*, all memory maps are read at that interval in seconds, whether or not a screen requests them.
-    Without *nvml*, this machine's own library is used. *helper* is the number of a child of this process that does not
-    belong to the script. The *exporter* receives the stream too. A *guest* runs in another part's process, such as a
-    screen's, and no child of that process belongs to the script.
-    """
-    dumps_in, marked = dumps_folder(folder.hook_socket), mark(folder.hook_socket)
-    chunks = ChunkMaps(stream, dumps_in)
-
-    def take_file(put_down: PutDown) -> None:
-        (windows if isinstance(put_down, Window) else chunks).take(put_down)
-
-    hooks = Hooks(stream, folder.hooks, take_file)
-    windows = WindowReader(stream, hooks, dumps_in)
-    dumps = Dumps(stream, hooks, dumps_in)
-    probes = Probes(stream, hooks, enabled=launch.probe)
-    replays = Replays(stream)
-
-    def ours() -> frozenset[int]:
-        return probes.sessions() | outside.sessions() | replays.sessions()
-
-    kernel = launch.kernel.pid if launch.kernel else None
-    root = _NO_PROCESS if guest else os.getpid()
-    readings = Readings(stream, hooks, Host(root, INJECT, marked, kernel, helper), ours, nvml)
-    telling = hook_variables(launch, folder.hook_socket)
-    outside = WhenAsked(stream, dumps_in, chunks.take, launch.interval_s, telling)
-    xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: runs.pid)
-    drains = [hooks.drain, chunks.drain, windows.drain, dumps.drain, xla_reports.drain]
-    if pump is not None:
-        drains.insert(0, pump.drain)
-    runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains)
-    return Watch(
-        stream,
-        runs,
-        Ending(stream, runs, marked, readings.devices, ours),
-        hooks=hooks,
-        readings=readings,
-        probes=probes,
-        replays=replays,
-        dumps=dumps,
-        chunks=chunks,
-        windows=windows,
-        finding_windows=FindingWindows(stream, hooks),
-        xla_reports=xla_reports,
-        maps=MapRequests(
-            stream, lambda pid, asked: outside.send(pid, asked) or hooks.send(pid, asked), every_s=maps_every_s
-        ),
-        alerts=Alerts(stream, launch, runs),
-        outside=outside,
-        output=pump,
-        terminal_reads=TerminalReads(stream, terminal.master, terminal.slave, readings.of_runs) if terminal else None,
-        exporter=exporter,
-        guest=guest,
-    )
-
-
-def _close(*parts: Callable[[], None]) -> None:
-    """Close all *parts*. If one raises, log that and go on, so that the others are closed and the exit code is kept."""
-    for close in parts:
+@contextmanager
+def _begun(source: Source) -> Iterator[None]:
+    """Begin *source*, and close it at the end. An error then is logged, so that the exit code is kept."""
+    source.begin()
+    try:
+        yield
+    finally:
         try:
-            close()
+            source.close()
         except Exception:
             complain()

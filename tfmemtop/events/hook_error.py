@@ -37,7 +37,6 @@ class HookPart(Enum):
     OBEY = "obey"  # doing what the engine requests
     WATCH = "watch"  # reading all figures again and again
     SAMPLER = "sampler"  # stopping the native sampler
-    DUMPS = "dumps"  # requesting memory dumps from TensorFlow
     XLA = "xla"  # naming a folder for XLA's reports
     WAITING = "waiting"  # reporting where the script waits
     PROFILER = "profiler"  # closing a window so that a profiler of the script can run
@@ -80,7 +79,6 @@ _TEXTS = {
     HookPart.OBEY: "doing what the engine asks",
     HookPart.WATCH: "reading the figures",
     HookPart.SAMPLER: "stopping the native sampler",
-    HookPart.DUMPS: "asking for memory dumps",
     HookPart.XLA: "naming a folder for XLA",
     HookPart.WAITING: "telling where the script waits",
     HookPart.PROFILER: "making way for a profiler",

@@ -264,6 +264,7 @@ class Unseen(Enum):
     ASYNCHRONOUS = "asynchronous"  # the script runs operations asynchronously: reading a tensor would wait for them
     REMOTE = "remote"  # tensors are on other machines: reading one would wait for them
     NOT_SHOWN = "not_shown"  # Python's garbage collector does not list the tensors
+    BUSY = "busy"  # to look at all of them would have held up the script
     FROZEN = "frozen"  # objects that the script has put aside with gc.freeze were left out
 
 
@@ -305,8 +306,6 @@ class Waiting(Event, tag="waiting", frozen=True):
 
     ``operation`` is the operation that runs eagerly, ``None`` in a ``tf.function``. ``file`` and ``line`` are the
     script's own, and ``code`` is the text of that line; they are empty and 0 where the stack has no line of the script.
-    ``requested`` are the bytes of the operation's output, of that ``shape`` and ``dtype``. It is set only where the
-    arguments determine it. If that output does not fit, it is what the operation waits for.
     """
 
     origin = Origin.HOOK
@@ -318,9 +317,6 @@ class Waiting(Event, tag="waiting", frozen=True):
     file: Text
     line: Number
     code: Text = ""
-    requested: Size | None = None
-    shape: Annotated[list[Size], Few] | None = None
-    dtype: Name | None = None
 
 
 class OutOfMemory(Event, tag="out_of_memory", frozen=True):

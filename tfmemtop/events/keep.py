@@ -53,6 +53,10 @@ class Curve(Keep):
         super().__init__(*by)
         self.highest = highest
 
+    def height(self, event: object) -> int:
+        """Return the height of *event*."""
+        return max(getattr(event, name) or 0 for name in self.highest)
+
 
 class Tail(Keep):
     """The last ``characters`` of the script's output. Short events are joined."""

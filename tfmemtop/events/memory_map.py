@@ -55,7 +55,7 @@ class MapMoment(Enum):
     """When the map was made."""
 
     LIVE = "live"
-    OUT_OF_MEMORY = "out_of_memory"  # an allocation failed; TensorFlow wrote the map, or the hook copied the pool
+    OUT_OF_MEMORY = "out_of_memory"  # an allocation failed, and TensorFlow still tried when the hook copied the pool
 
 
 class MemoryMap(Event, tag="memory_map", frozen=True):

@@ -4,7 +4,6 @@ from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.events.base import Event
-from tfmemtop.events.damage import Damage
 from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.keep import Latest
 from tfmemtop.events.unstarted import Unstarted
@@ -59,8 +58,6 @@ class NoticeKind(Enum):
     HOOK_UNREAD = "hook_unread"  # the hook sent data that cannot be read; about: the process; detail: why
     HOOK_TOO_LONG = "hook_too_long"  # the hook sent too long a packet; about: the process; count: bytes allowed
     NO_WINDOW = "no_window"  # a window of allocations was requested, and none opened; about: the process; of: why
-    DUMPS_OFF = "dumps_off"  # detail: why TensorFlow cannot write the state of a pool that runs out
-    DUMP_UNREAD = "dump_unread"  # detail: the file and the error
     FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # no window is opened for findings now; detail: the error
 
     READER_OF_OTHER_USER = "reader_of_other_user"
@@ -86,8 +83,8 @@ class Notice(Event, tag="notice", frozen=True):
     """A message for the user about tfmemtop's own work. Without a ``kind`` it withdraws the notice of its ``key``.
 
     ``key`` names the subject: a newer notice replaces an older one of the same key. ``about`` and ``count`` are
-    numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error. ``damage`` is
-    the reason why something could not be read. ``unstarted`` is the reason why nothing was started.
+    numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error.
+    ``unstarted`` is the reason why nothing was started.
     """
 
     keep = Latest("key", most=64)
@@ -102,5 +99,4 @@ class Notice(Event, tag="notice", frozen=True):
     count: Size | None = None
     part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
     of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
-    damage: Damage | None = None
     unstarted: Unstarted | None = None

@@ -211,7 +211,7 @@ class Unexplained(Cause):
     @property
     def said(self) -> Said:
         return Said(
-            f"The self is unknown: {_gap(self)}.",
+            f"The cause is unknown: {_gap(self)}.",
             "The probe, which reads the pool from inside, and TensorFlow's own lines in the output tell more.",
             figures="The figures may be of another moment." if self.gap is Gap.SHOULD_FIT else "",
         )
@@ -252,7 +252,7 @@ class Pending(Cause):
             headline,
             otherwise.explanation
             if self.known
-            else "If an error follows, it names the size that was asked for, which shows the self.",
+            else "If an error follows, it names the size that was asked for, which shows the cause.",
             figures=f"{otherwise.figures} {waits}".lstrip(),
         )
 

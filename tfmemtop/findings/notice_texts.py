@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from tfmemtop.events import Absence, Damage, HookAbsence, Notice, NoticeKind, Windowless
-from tfmemtop.events.damage import damage_text
 from tfmemtop.events.hook_error import doing
 from tfmemtop.findings.holder_texts import unread_text, why_windowless
 from tfmemtop.findings.starting import start_text
@@ -68,8 +67,6 @@ def say(notice: Notice) -> TextAndRemedy:
         detail = unread_text(_DAMAGE[notice.of], detail)
     if notice.unstarted is not None:
         detail = start_text(notice.unstarted)
-    if notice.damage is not None:
-        detail = f"{detail}: {damage_text(notice.damage)}"
     return say_kind(notice.kind, detail, notice.about, notice.count)
 
 
@@ -187,8 +184,6 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "",
     ),
     K.NO_WINDOW: ("no allocations of process {about} were recorded: {detail}", ""),
-    K.DUMPS_OFF: ("the state of a pool that runs out will be unknown: {detail}", ""),
-    K.DUMP_UNREAD: ("the state of the pool that ran out is unknown: {detail}", ""),
     K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),
     K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
     K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),

@@ -28,7 +28,18 @@ _AGENT = "_tfmemtop_agent"
 _FOLDER = os.path.dirname(__file__)
 _AGENTS_FOLDER = os.path.join(os.path.dirname(_FOLDER), "agent")
 
-_KEPT = ["_json", "_operator", "_signal", "_socket", "_stat", "_thread", "_weakref", "binascii", "errno"]
+_KEPT = [
+    "_collections",
+    "_json",
+    "_operator",
+    "_signal",
+    "_socket",
+    "_stat",
+    "_thread",
+    "_weakref",
+    "binascii",
+    "errno",
+]
 _KEPT += ["_struct", "fcntl", "gc", "itertools", "mmap", "os", "sys", "time"]
 if sys.version_info >= (3, 10):
     _KEPT.append("atexit")  # on Python 3.9, another copy makes it drop the functions that were registered before
@@ -287,11 +298,6 @@ def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
     return True
 
 
-if _HOOKED:
-    # The agent of a parent process has set this variable for TensorFlow alone.
-    _dumps = os.environ.get("TFMEMTOP_DUMPS")
-    if _dumps and os.environ.get("TF_BFC_MEMORY_DUMP", "").startswith(_dumps):
-        del os.environ["TF_BFC_MEMORY_DUMP"]
 if _HOOKED or _JOINED:
     from _frozen_importlib_external import SourceFileLoader as _SourceFileLoader
 

@@ -1,4 +1,4 @@
-"""The origin of a kernel: the key that all its starts share, and its notebook, if that can be found."""
+"""The origin of a kernel: whether its next start will be recognised, and its notebook, if that can be found."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,12 @@ _VISUAL_STUDIO_CODE = re.compile(r"kernel-v\d\S*\.json")
 _ENDING = ".ipynb"
 
 
-def shared_by_starts(connection: str, command: Sequence[str], folder: str, parent: tuple[int, int]) -> str:
-    """Return the key that is the same for all starts of one kernel. It identifies the kernel's next start.
+def is_recognised_again(connection: str) -> bool:
+    """Return whether the next start of the kernel with this *connection* file will be recognised as such.
 
-    The process that restarts a kernel is the one that has started it: the *parent*, given by its process id and the
-    time of its start. Jupyter restarts a kernel with the same *connection* file; another Jupyter may use that file's
-    name again, so the parent is part of the key, too. VS Code makes a new connection file for each start, and gives no
-    hint of the notebook. There the parent is the window, and the key contains the *command* without that file, and the
-    working *folder*.
+    Jupyter restarts a kernel with the same file. VS Code makes a new file for each start, and gives no hint of the
+    notebook.
     """
-    apart = starts_are_told_apart(connection)
-    told = [connection] if apart else [*(word for word in command if connection not in word), folder]
-    return "\0".join([*told, *map(str, parent)])
-
-
-def starts_are_told_apart(connection: str) -> bool:
-    """Return whether the key of :func:`shared_by_starts` never confuses two notebooks: not if VS Code starts them."""
     return not _VISUAL_STUDIO_CODE.fullmatch(PurePath(connection).name)
 
 

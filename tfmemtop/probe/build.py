@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from tfmemtop import boot
 from tfmemtop.probe.built import Built
 from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe, digest_in
-from tfmemtop.probe.installing import install_command
 
 _HERE = Path(__file__).parent
 
@@ -186,7 +185,7 @@ def find_compiler() -> tuple[list[str], str]:
             done = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
             if done.returncode == 0:
                 return command, done.stdout.partition("\n")[0]
-    raise _CannotBuild("no_compiler", detail=install_command())
+    raise _CannotBuild("no_compiler", detail=_install_command())
 
 
 def _key(product: Product, version: str, framework: Path, compiler_version: str) -> str:
@@ -350,6 +349,20 @@ def main(arguments: list[str]) -> int:
     folder, version, *name = arguments
     print(json.dumps(build(Path(folder), version, _PRODUCTS[name[0]] if name else PROBE)._asdict()))
     return 0
+
+
+def _install_command() -> str:
+    """Return the command that installs a compiler on this system."""
+    managers = {
+        "apt-get": "apt-get install g++",
+        "dnf": "dnf install gcc-c++",
+        "yum": "yum install gcc-c++",
+        "zypper": "zypper install gcc-c++",
+        "pacman": "pacman -S gcc",
+        "apk": "apk add g++",
+        "conda": "conda install -c conda-forge gxx",
+    }
+    return next((command for manager, command in managers.items() if shutil.which(manager)), "install g++")
 
 
 if __name__ == "__main__":

@@ -133,8 +133,12 @@ _UNSEEN = {
     Unseen.ASYNCHRONOUS: "The script runs operations asynchronously. Asking a tensor for its shape would wait.",
     Unseen.REMOTE: "The script uses TensorFlow on other machines. Asking a tensor for its shape could wait.",
     Unseen.NOT_SHOWN: "Python's garbage collector does not show the tensors of this TensorFlow.",
+    Unseen.BUSY: "Some tensors were not looked at: that would have held up the script.",
     Unseen.FROZEN: "{frozen} objects that the script put aside with gc.freeze were not looked at.",
 }
+
+
+WITHOUT_LOCALS = "Local variables of running functions were not looked at. That takes Python 3.13 in the script."
 
 
 def unseen_tensors(census: Census) -> str:

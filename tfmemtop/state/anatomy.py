@@ -1,7 +1,7 @@
 """An allocation that failed: what was requested, and the state of the pool and the device at that time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
@@ -13,7 +13,7 @@ from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
-"""TensorFlow tries for 10 s before it raises an error. Its dumps and lines of this time belong to the failure."""
+"""TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
 _HOLDERS = 3  # the number of holders shown
 _UNTOLD = 0.5  # the share of memory in use without a name above which a window shows too little
@@ -157,7 +157,7 @@ def _anatomy(
     total, free, others = _card(state, pid, device, around)
     waiting = waited(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
-    found = Anatomy(
+    return Anatomy(
         pid=pid,
         device=device,
         times=len(hooked.out_of_memory),
@@ -181,21 +181,6 @@ def _anatomy(
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
         held=_held(hooked, device, failed) if device else None,
     )
-    return found if waiting is None else _with_output(found, waiting)
-
-
-def _with_output(a: Anatomy, waiting: events.Waiting) -> Anatomy:
-    """Return *a*, completed with the output of the operation that waits, where the request itself is not known.
-
-    If that output would have fitted, the operation waits for something else, and *a* is returned unchanged.
-    """
-    size = waiting.requested
-    if size is None or a.scratch or a.operation != waiting.operation or (a.asked is not None and a.asked < size):
-        return a
-    if a.asked is None and a.more_than is not None and size <= a.more_than:
-        return a
-    shape, dtype = (waiting.shape, waiting.dtype) if a.shape is None else (a.shape, a.dtype)
-    return replace(a, asked=size if a.asked is None else a.asked, shape=shape, dtype=dtype)
 
 
 def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
@@ -246,7 +231,7 @@ def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
 
 
 def _only(hooked: Hooked, failed: float) -> str | None:
-    """Return the only pool that can have failed: the one of which TensorFlow wrote a dump, or the only pool."""
+    """Return the only pool that can have failed: the one that was copied as it ran out, or the only pool."""
     written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
     known = written or [device for device in hooked.allocators if not is_pinned(device)]
     return known[0] if len(known) == 1 else None

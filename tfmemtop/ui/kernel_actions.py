@@ -12,25 +12,19 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp
 
-_CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
-_CHOSEN_OF_A_WINDOW = "It holds for each kernel that this window of VS Code starts from now on in the same folder."
+CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
+NOT_RECOGNISED = (
+    "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
+    "Set it for the kernelspec: tfmemtop kernel install --help."
+)
 RESTARTING = "Jupyter restarts the kernel"
 NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
 NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
 
 
-def effective_from(*, apart: bool) -> str:
-    """Return from when on a setting holds.
-
-    *apart* if the start of another notebook's kernel can never be taken for a start of this one.
-    """
-    return _CHOSEN if apart else _CHOSEN_OF_A_WINDOW
-
-
-def hold_from_restart(settings: Sequence[str], *, apart: bool) -> str:
-    """Return which settings the kernel's next start has; *apart* as in :func:`effective_from`."""
-    holds = "That holds from its next restart, no matter who restarts it." if apart else _CHOSEN_OF_A_WINDOW
-    return f"Its next start: {' · '.join(settings)}. {holds}"
+def hold_from_restart(settings: Sequence[str]) -> str:
+    """Return which settings the kernel's next start has."""
+    return f"Its next start: {' · '.join(settings)}. That holds from its next restart, no matter who restarts it."
 
 
 def not_restarted(detail: str) -> str:
@@ -40,7 +34,7 @@ def not_restarted(detail: str) -> str:
 
 _LOOK_S = 1.0
 
-Successor = Callable[[str, float], str | None]
+Successor = Callable[[str], str | None]
 RecordingOf = Callable[[str], Path | None]
 """The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
 
@@ -63,7 +57,7 @@ class KernelActions(ScreenApp):
             run, session = state.run, state.session
             if run is None or session is None or run.kernel is None or run.ended is None:
                 return
-            found = await asyncio.to_thread(successor, session.id, session.started + run.ended)
+            found = await asyncio.to_thread(successor, session.id)
             if found is not None:
                 self.exit(ScreenOutcome(0, follow=found))
 

@@ -1,7 +1,7 @@
 """The actions of the keys that choose the settings of the next run, search for a limit, and start the run."""
 
 from tfmemtop.experiments.session.next_run import NextRun
-from tfmemtop.notebooks.origin import starts_are_told_apart
+from tfmemtop.notebooks.origin import is_recognised_again
 from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui import refusals
 from tfmemtop.ui.kernel_actions import KernelActions
@@ -18,13 +18,15 @@ class NextRunActions(KernelActions):
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
-            if (kernel := self.session.kernel) is not None:
-                self.notify(kernels.effective_from(apart=starts_are_told_apart(kernel)))
+            self.of_kernel(kernels.CHOSEN)
             self.redraw()
 
     def _upcoming(self) -> NextRun | None:
-        """Return the next run, if there is one. If this session only watches, there is none: notify the user."""
+        """Return the next run, if there is one that a choice can reach. Else, notify the user."""
         upcoming = self.session.next
+        if self.session.kernel is not None and not is_recognised_again(self.session.kernel):
+            self.notify(kernels.NOT_RECOGNISED)
+            return None
         if upcoming is None and self.session.watches_only:
             self.notify(refusals.NOTHING_TO_SET)
         return upcoming

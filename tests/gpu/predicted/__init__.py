@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.corpus.predicted import SCRIPTS as ON_THE_CPU
+from tests.tools.corpus.predicted import SCRIPTS as ON_THE_CPU
 
 _HERE = Path(__file__).parent
 _RESNET = str(_HERE / "resnet50.py")

@@ -46,7 +46,8 @@ class NamedTuple(tuple, metaclass=_Fields):  # type: ignore[type-arg]
 
     def __new__(cls, *values: object, **named: object) -> "NamedTuple":
         known = {**cls._defaults, **named}
-        values += tuple(known.pop(field) for field in cls._fields[len(values) :])
+        # A tuple of a list: Python counts one of a generator as a container that is never freed (see collector.py).
+        values += tuple([known.pop(field) for field in cls._fields[len(values) :]])
         return tuple.__new__(cls, values)
 
     def _asdict(self) -> "dict[str, object]":

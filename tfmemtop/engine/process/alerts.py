@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
@@ -27,7 +28,7 @@ class Failed(NamedTuple):
     about: int | None
 
 
-class Alerts:
+class Alerts(Source):
     """Runs ``launch.on_end`` when a run has ended, and ``launch.on_oom`` at its first out-of-memory error.
 
     Each command is a line for ``sh``. It is started in the user's folder with the user's environment; its stdio is

@@ -1,24 +1,6 @@
 """Detaches a process from the one that started it. The keeper uses this too, so it imports little."""
 
 import os
-from contextlib import suppress
-
-_NAME_BYTES = 15  # the Linux kernel stores no more of a process's name
-_ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # of /proc/PID/stat, counted from the state on
-
-
-def rename(name: str) -> None:
-    """Make process lists show *name* for this process instead of its command line, as far as the system allows it."""
-    with suppress(OSError, ValueError):
-        with open("/proc/self/comm", "wb") as file:
-            file.write(name.encode()[:_NAME_BYTES])
-        with open("/proc/self/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
-        shown = name.encode()[: end - start - 1]
-        with open("/proc/self/mem", "r+b", buffering=0) as memory:
-            memory.seek(start)
-            memory.write(shown + bytes(end - start - len(shown)))
 
 
 def detach(log: str) -> None:

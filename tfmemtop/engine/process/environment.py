@@ -32,9 +32,9 @@ def mark(hook_socket: Path) -> bytes:
     return b"TFMEMTOP_SOCKET=" + os.fsencode(hook_socket)
 
 
-def dumps_folder(hook_socket: Path) -> Path:
+def data_folder(hook_socket: Path) -> Path:
     """Return the folder into which TensorFlow writes the map of a pool that ran out of memory."""
-    return hook_socket.with_name("dumps")
+    return hook_socket.with_name("data")
 
 
 def xla_folder(hook_socket: Path) -> Path:
@@ -66,7 +66,7 @@ def hook_variables(launch: Launch, hook_socket: Path) -> dict[str, str]:
     """Return the variables that the hook reads: where the engine is, and how to take readings."""
     found = {
         "TFMEMTOP_SOCKET": str(hook_socket),
-        "TFMEMTOP_DUMPS": str(dumps_folder(hook_socket)),
+        "TFMEMTOP_DATA": str(data_folder(hook_socket)),
         "TFMEMTOP_INTERVAL": f"{launch.interval_s:g}",
         "TFMEMTOP_HOLDERS_INTERVAL": f"{launch.holders_interval_s:g}",
     }

@@ -22,13 +22,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
+from setproctitle import setproctitle
+
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.process.daemon import detach, rename
-from tfmemtop.engine.process.keeping import farewell
+from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.kept_output import KeptOutput
-from tfmemtop.engine.process.newest import Newest
 from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.exit_codes import signal_name
 from tfmemtop.units import MIB
 
 CHUNK = 16 * 1024
@@ -137,7 +138,7 @@ def _keep(engine: int, terminal: PseudoTerminal, line: socket.socket) -> NoRetur
         with suppress(OSError):  # some real-time signals belong to the C library
             signal.signal(number, signal.SIG_IGN)
     detach(os.devnull)
-    rename(KEEPER)
+    setproctitle(KEEPER)
     # From now on only the script and the engine hold the terminal's other end, so that a hang-up can be detected.
     os.close(terminal.slave)
     keeping = _Keeping(terminal.master, line)
@@ -147,6 +148,59 @@ def _keep(engine: int, terminal: PseudoTerminal, line: socket.socket) -> NoRetur
         keeping.until_nobody_is_left()
     keeping.write_rest()
     os._exit(max(code, 0))
+
+
+class _Newest:
+    """Bytes of output that wait for a slow reader, in order.
+
+    If more than *most* wait, only the last *kept* of them stay, from a line's start.
+    """
+
+    def __init__(self, most: int, kept: int) -> None:
+        self._most = most
+        self._kept = kept
+        self._bytes = bytearray()
+        self._skipped = 0
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    def push(self, data: bytes | bytearray) -> None:
+        """Add *data* at the end."""
+        self._bytes += data
+        if len(self._bytes) > self._most:
+            self._skip()
+
+    def take(self, count: int) -> tuple[int, bytes]:
+        """Remove the first bytes, at most *count*. Return how many were left out before them, and the bytes.
+
+        Who has missed output already gets the newest.
+        """
+        if self._skipped and len(self._bytes) > self._kept:
+            self._skip()
+        skipped, self._skipped = self._skipped, 0
+        taken = bytes(self._bytes[:count])
+        del self._bytes[:count]
+        return skipped, taken
+
+    def _skip(self) -> None:
+        cut = len(self._bytes) - self._kept
+        line = self._bytes.find(b"\n", cut, cut + self._kept // 4)
+        if line >= 0:
+            cut = line + 1
+        while cut < len(self._bytes) and self._bytes[cut] & 0xC0 == 0x80:
+            cut += 1  # not in the middle of a character
+        del self._bytes[:cut]
+        self._skipped += cut
+
+
+def farewell(code: int) -> str:
+    """Return the line about an engine that has ended while its script runs.
+
+    *code* is its exit code, or if negative, the negated number of the signal that ended it.
+    """
+    how = f"was ended by {signal_name(-code)}" if code < 0 else "has failed"
+    return f"[tfmemtop {how}; the script goes on]"
 
 
 class _Keeping:
@@ -159,8 +213,8 @@ class _Keeping:
         self._asked, self._asked_at = b"", 0.0
         self._ends = False  # the engine asks for nothing more
         self._told = ""  # the trouble that the engine knows
-        self._for_engine = Newest(BURST, CHUNK)
-        self._for_file = Newest(BUFFER, BUFFER - MIB)
+        self._for_engine = _Newest(BURST, CHUNK)
+        self._for_file = _Newest(BUFFER, BUFFER - MIB)
         self._kept: KeptOutput | None = None
         self._thread = OwnThread("output file")
         self._writing: Future[None] | None = None

@@ -13,7 +13,6 @@ import fcntl
 import os
 import time
 
-from tfmemtop.engine.process.keeping import left_out
 from tfmemtop.units import MIB
 
 HEAD = 16 * MIB
@@ -21,7 +20,14 @@ HEAD = 16 * MIB
 TAIL = 16 * MIB
 """Bytes kept of the end, at least; there may be twice as many."""
 
-_LENGTH = len(f"\n{left_out(0, 1)}\n")
+
+def _left_out(count: int, continues_at: int = 0) -> str:
+    """Return the line in place of *count* bytes; where it is not 0, the file continues at its byte *continues_at*."""
+    where = f", up to byte {continues_at:015d} of this file" if continues_at else ""
+    return f"[tfmemtop: {count:015d} bytes left out here{where}]"
+
+
+_LENGTH = len(f"\n{_left_out(0, 1)}\n")
 _PIECE = MIB
 _LONGEST_LINE = 64 * 1024
 _RETRY_S = 1.0
@@ -129,11 +135,11 @@ class KeptOutput:
 
 
 def _told(lost: int) -> bytes:
-    return f"\n{left_out(lost)}\n".encode()
+    return f"\n{_left_out(lost)}\n".encode()
 
 
 def _line(count: int, start: int = 0) -> bytes:
-    return f"\n{left_out(count, start)}".encode().ljust(_LENGTH - 1) + b"\n"
+    return f"\n{_left_out(count, start)}".encode().ljust(_LENGTH - 1) + b"\n"
 
 
 def _read(line: bytes) -> tuple[int, int] | None:

@@ -1,1 +1,1 @@
-"""Where readings come from: hooks, the driver, /proc, dumps."""
+"""Where readings come from: hooks, the driver, /proc."""

@@ -7,10 +7,12 @@ without a gap, and add up to what the allocator itself reports, becomes a map.
 import asyncio
 import struct
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.sources.dump_format import Piece, condense
 from tfmemtop.engine.sources.hook_files import read_beginning
+from tfmemtop.engine.sources.memory_maps import Piece, condense
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, PutDown
 from tfmemtop.events.damage import Damaged, damage_of
@@ -27,7 +29,7 @@ _FAILURES = 20
 _Key = tuple[int, str, MapMoment]
 
 
-class ChunkMaps:
+class ChunkMaps(Source):
     """Reads the copies in *folder* in a thread of its own, and publishes the maps that are requested of them."""
 
     def __init__(self, stream: Stream, folder: Path) -> None:
@@ -41,7 +43,9 @@ class ChunkMaps:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start listening to the stream and waiting for copies. Call it in the running event loop."""
+        """Make the folder, and start waiting for copies. Call it in the running event loop."""
+        with suppress(OSError):  # then a hook says why it has no copy
+            self._folder.mkdir(mode=0o700, exist_ok=True)
         self._task = asyncio.get_running_loop().create_task(self._watch())
         self._stream.listen(self._forget)
 

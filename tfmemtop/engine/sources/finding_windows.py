@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
@@ -27,7 +28,7 @@ class Sender(Protocol):
     def send(self, pid: int, command: dict[str, Any]) -> bool: ...
 
 
-class FindingWindows:
+class FindingWindows(Source):
     """Requests a window from the hooks of a process where it would make a finding more precise.
 
     Create it in the running event loop.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tfmemtop.engine.sources.pool_replay import Alike, PoolCourse
-from tfmemtop.engine.sources.tensorflow_numbers import dtype_name, region_name
 from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
 from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
 
@@ -19,6 +18,18 @@ _STRETCHES = 256
 
 _SHAPE = re.compile(r"\[(\d{1,18}(?:,\d{1,18})*)?\]")
 _DIMENSIONS = 256
+
+# ``DataType`` of tensorflow/core/framework/types.proto, by its number.
+_DTYPES = (
+    *("", "float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8"),
+    *("quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant"),
+    *("uint32", "uint64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"),
+    *("int4", "uint4", "int2", "uint2", "float4_e2m1fn"),
+)
+_REFERENCE = 100  # TensorFlow adds this to the number of a type for a reference to it
+
+# The names of RegionOf() in probe/window.h, by its numbers.
+_REGIONS = ("", "output", "temp", "persist", "dynamic")
 
 
 @dataclass(slots=True, eq=False)
@@ -243,7 +254,7 @@ def _holding(alike: Alike, names: dict[str, int]) -> Holding:
     return Holding(
         operation,
         _dimensions(alike.shape),
-        dtype_name(alike.dtype),
+        _dtype_name(alike.dtype),
         region_name(alike.region),
         alike.requested,
         alike.size,
@@ -258,3 +269,14 @@ def _dimensions(shape: str) -> list[int] | None:
         return None
     sizes = [int(size) for size in found[1].split(",")] if found[1] else []
     return sizes if len(sizes) <= _DIMENSIONS else None
+
+
+def _dtype_name(number: int) -> str:
+    """Return TensorFlow's name of a type, such as ``float32``; empty if TensorFlow gave no type."""
+    number = number - _REFERENCE if number > _REFERENCE else number
+    return _DTYPES[number] if number < len(_DTYPES) else f"type {number}"
+
+
+def region_name(number: int) -> str:
+    """Return what the memory is used for: ``output``, ``temp``, ``persist`` or ``dynamic``; empty for anything else."""
+    return _REGIONS[number] if number < len(_REGIONS) else ""

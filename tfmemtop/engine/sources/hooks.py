@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.folders import peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
@@ -78,7 +79,7 @@ class _Process:
         return True
 
 
-class Hooks:
+class Hooks(Source):
     """All connected hooks. Each packet becomes an event. The first invalid one of a connection becomes a HookError.
 
     A process that sends more than it may loses the rest, and a notice says so. So neither the backlog nor a reader or a

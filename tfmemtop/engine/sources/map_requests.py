@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, MapWanted, Probe, ProbeState
 
@@ -12,7 +13,7 @@ RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0
 FASTEST_S = 0.1
 
 
-class MapRequests:
+class MapRequests(Source):
     """Collects which maps the readers request, and sends each hook those of its process.
 
     With *every_s*, all maps are requested, so many seconds apart. *send* passes a command on to the hook of a process,

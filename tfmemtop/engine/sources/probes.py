@@ -13,9 +13,11 @@ from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import is_alive
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
 from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import whole
 
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
@@ -23,7 +25,7 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 """The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
 
-class Probes:
+class Probes(Source):
     """Gives every hooked process the library for its own TensorFlow. Create it in the running event loop."""
 
     def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
@@ -205,8 +207,6 @@ class _Build:
         """Whether the library that was built has been deleted or changed since."""
         if self.outcome is None or self.outcome.state is not ProbeState.BUILT:
             return False
-        from tfmemtop.probe.cache import whole  # here, since it loads OpenSSL, and most runs need it never
-
         return not whole(Path(self.outcome.built.path), self.outcome.built.digest)
 
     def let_go(self) -> None:

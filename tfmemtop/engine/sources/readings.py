@@ -11,6 +11,7 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host, Shown
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import is_alive
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, NoticeKind, Run, SharesMissing
@@ -24,7 +25,7 @@ DRIVER_WAIT_S = 10.0
 """Seconds for which an answer of the driver is waited for."""
 
 
-class Readings:
+class Readings(Source):
     """Polls two sources: the GPUs and the processes. A driver that hangs does not delay the reading of processes.
 
     NVML is used in a thread of its own, and *host* in another. Both receive what they need as values. *apart* returns

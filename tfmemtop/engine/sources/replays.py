@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
@@ -52,7 +53,7 @@ class _Process:
     ended: bool = False
 
 
-class Replays:
+class Replays(Source):
     """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
 
     Create it in the running event loop. Its worker has the lowest priority, and ends with this process.

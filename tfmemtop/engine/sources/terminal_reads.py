@@ -9,6 +9,7 @@ import os
 import platform
 from collections.abc import Callable
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, ProcessReadings, Run, RunEnd, TerminalRead
 
@@ -22,7 +23,7 @@ _DEV_TTY = os.makedev(5, 0)
 _MOST = 8  # processes of the foreground group that are looked at, so that a look costs less than a millisecond
 
 
-class TerminalReads:
+class TerminalReads(Source):
     """Looks once for each reading of the processes, and publishes what has changed."""
 
     def __init__(self, stream: Stream, master: int, slave: int, of_runs: Callable[[], set[int]]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
@@ -62,7 +63,7 @@ class _Made(NamedTuple):
     unread: tuple[Damage, str] | None = None  # why there are no events
 
 
-class WindowReader:
+class WindowReader(Source):
     """Reads the windows in *folder* and publishes their events."""
 
     def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:

@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 
 from tfmemtop.engine.sources.processes import is_alive
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
 from tfmemtop.units import MIB
@@ -81,7 +82,7 @@ class _Process:
         return True
 
 
-class XlaReports:
+class XlaReports(Source):
     """Reads, publishes and deletes the reports that appear in *folder*, each in the folder of its process.
 
     *program* returns the process of the run. Reports in a folder that is not named after a process count as reports of

@@ -10,6 +10,7 @@ of a symbolic link, because a link is made as a whole or not at all, even where 
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 import socket
 import stat
@@ -195,12 +196,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _open(parent: Path, describe: Callable[[SessionFolder], SessionInfo] | None) -> SessionFolder:
     # The name begins with a letter, since text of only digits means the number of a process.
-    # The module secrets is not used, because it would load OpenSSL.
-    chance = int.from_bytes(os.urandom(16), "little")
-    name = _LETTERS[chance % len(_LETTERS)]
-    for _ in range(4):
-        chance //= 64
-        name += (_LETTERS + _DIGITS)[chance % len(_LETTERS + _DIGITS)]
+    name = secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(4))
     path = parent / name
     path.mkdir(mode=0o700)
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

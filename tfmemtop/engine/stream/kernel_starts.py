@@ -1,9 +1,10 @@
 """Files that all starts of one Jupyter kernel share: their sessions, and the settings chosen for the next start.
 
-Both files are beside the recordings. Their names are made from the text that
-:func:`tfmemtop.notebooks.origin.shared_by_starts` returns for the kernel; here, *kernel* is that text.
+Both files are beside the recordings. Their names are made from the text that is the same for all starts of a kernel
+(``shared`` of :class:`tfmemtop.engine.process.launch.Kernel`); here, *kernel* is that text.
 """
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -86,7 +87,5 @@ def forget_old() -> None:
 
 
 def _place(kernel: str, ending: str) -> Path:
-    import hashlib  # here, since it loads OpenSSL, and only sessions of a kernel need it
-
     name = hashlib.sha256(os.fsencode(kernel)).hexdigest()[:16]
     return output_folder() / f"{name}{ending}"

@@ -93,7 +93,7 @@ def _slot(keep: Keep, ours: Ours) -> Slot:
         case Newest():
             return _Ring(keep.count, keep.first)
         case Curve():
-            return _Series(keep.highest, ours)
+            return _Series(keep, ours)
         case Tail():
             return _Text(keep.characters)
     raise TypeError(type(keep).__name__)
@@ -154,8 +154,8 @@ class _Ring:
 class _Series:
     """One curve, thinned evenly. Each point is the highest event of its stretch. The newest event is kept whole."""
 
-    def __init__(self, highest: tuple[str, ...], ours: Ours) -> None:
-        self._highest = highest
+    def __init__(self, curve: Curve, ours: Ours) -> None:
+        self._height = curve.height
         self._ours = ours
         self._points: list[Event] = []
         self._stride = 1  # events in the stretch of one point
@@ -184,10 +184,7 @@ class _Series:
             self._stride *= 2
 
     def _higher(self, a: Event, b: Event) -> Event:
-        return a if self._level(a) > self._level(b) else b
-
-    def _level(self, event: Event) -> int:
-        return max(getattr(event, name) or 0 for name in self._highest)
+        return a if self._height(a) > self._height(b) else b
 
     def __iter__(self) -> Iterator[Event]:
         if self.last is None:

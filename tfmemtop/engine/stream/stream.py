@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfmemtop.engine.stream.backlog import Backlog
-from tfmemtop.events import Damage, Event, Level, Notice, NoticeKind, encode
+from tfmemtop.events import Event, Level, Notice, NoticeKind, encode
 from tfmemtop.events.unstarted import Unstarted
 
 
@@ -76,7 +76,6 @@ class Stream:
         *,
         about: int | None = None,
         count: int | None = None,
-        damage: Damage | None = None,
         unstarted: Unstarted | None = None,
     ) -> None:
         """Publish a :class:`Notice` unless the last one of *key* has the same content."""
@@ -89,7 +88,6 @@ class Stream:
             detail=detail,
             about=about,
             count=count,
-            damage=damage,
             unstarted=unstarted,
         )
         last = self._notices.get(key)

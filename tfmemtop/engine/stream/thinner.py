@@ -81,7 +81,7 @@ class Thinner:
         """Return whether *event* is a reading of a curve and higher than all before it."""
         if not isinstance(event.keep, Curve):
             return False
-        level = max(getattr(event, name) or 0 for name in event.keep.highest)
+        level = event.keep.height(event)
         if level <= self._highest.get(key, -1):
             return False
         self._highest[key] = level

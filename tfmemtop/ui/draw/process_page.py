@@ -131,12 +131,21 @@ def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
     look = hooked.look
     if look is not None and (unseen := process_words.unseen_tensors(look)):
         page.text(process_words.live_tensors(unseen), WARNING)
+    if look is not None and look.tensors and not _shows_locals(hooked.hello.python):
+        page.text(process_words.WITHOUT_LOCALS, DIM)
     if not can_look or not hooked.allocators:
         return
     if look is None or look.cost_us is None:
         page.text(process_words.FIRST_LOOK, DIM)
     else:
         page.text(process_words.look_again(look.cost_us / 1000), DIM)
+
+
+def _shows_locals(python: str) -> bool:
+    """Return whether the hook looks at the local variables of running functions in this version of Python."""
+    major, _, rest = python.partition(".")
+    minor = rest.partition(".")[0]
+    return major == "3" and minor.isdigit() and int(minor) >= 13
 
 
 def _largest(page: _Page, hooked: Hooked) -> None:

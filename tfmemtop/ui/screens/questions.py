@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop.events.commands import GRACE_S
 from tfmemtop.exit_codes import EFFECTS
 from tfmemtop.experiments.session.next_run import NextRun
-from tfmemtop.notebooks.origin import starts_are_told_apart
+from tfmemtop.notebooks.origin import is_recognised_again
 from tfmemtop.notebooks.server import Server
 from tfmemtop.reports.labels import SEND_NOTHING
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
@@ -63,8 +63,7 @@ def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, gly
 
     Without a server, the dialog explains what the user must do.
     """
-    apart = starts_are_told_apart(connection)
-    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN], apart=apart)]
+    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])] if is_recognised_again(connection) else []
     options = [Option("stay", False, "go on; they hold from its next restart", "n")]
     if server is None:
         text.append(

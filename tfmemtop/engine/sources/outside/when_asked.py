@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import PutDown
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from tfmemtop.engine.sources.outside.following import FromOutside
 
 
-class WhenAsked:
+class WhenAsked(Source):
     """Does the same as :class:`FromOutside`, and takes the same arguments."""
 
     def __init__(

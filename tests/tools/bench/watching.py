@@ -1,0 +1,88 @@
+"""What watching itself costs, in CPU and memory: screen and engine together, one script, at their normal pace."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.own_sessions import own_sessions
+from tests.tools.bench.table import Row, has_gpu, spread
+from tests.tools.bench.terminal import TFMEMTOP, Terminal, private_sessions
+from tests.tools.bench.yardstick import against, repaint_ms, textual_mb
+
+SCRIPT = Path(__file__).parent / "scripts" / "light.py"
+BOUND_CPU = 9.0
+"""As a multiple of one repaint of as many plain cells a second."""
+BOUND_MEMORY, BOUND_MEMORY_GPU = 3.0, 4.5
+"""As multiples of a Python that has imported ``textual.app``. With a GPU the driver's library is added."""
+SIZE = (160, 48)
+_SETTLE_S = 5.0
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Seconds of CPU that *process* has taken."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def memory_mb(process: psutil.Process) -> tuple[float, float]:
+    """Return the proportional and the resident set in MB.
+
+    Memory shared with other processes counts in part in the first, and whole in the second.
+    """
+    rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+    found = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
+    if found is None:
+        raise RuntimeError("this kernel gives no proportional set size")
+    return int(found[1]) * 1024 / 1e6, process.memory_info().rss / 1e6
+
+
+def measure(quick: bool) -> list[Row]:
+    """Measure windows of ten seconds, once the script is being read."""
+    windows, window_s = (2, 5.0) if quick else (6, 10.0)
+    pool = {} if has_gpu() else {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "1024"}
+    environment = {**pool, "TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    with private_sessions():
+        command = [*TFMEMTOP, "--interval", "0.1", "--", sys.executable, str(SCRIPT)]
+        with Terminal(command, *SIZE, environment) as terminal:
+            terminal.wait_for("peak", 120)
+            time.sleep(_SETTLE_S)
+            screen, engine = psutil.Process(terminal.pid), psutil.Process(own_sessions()[0].pid)
+            percents: dict[str, list[float]] = {"screen": [], "engine": [], "both": []}
+            for _ in range(windows):
+                begun, before = time.perf_counter(), (cpu_s(screen), cpu_s(engine))
+                time.sleep(window_s)
+                passed, after = time.perf_counter() - begun, (cpu_s(screen), cpu_s(engine))
+                of_each = [100 * (b - a) / passed for a, b in zip(before, after, strict=True)]
+                for name, percent in zip(percents, (*of_each, sum(of_each)), strict=True):
+                    percents[name].append(percent)
+            keeper = engine.parent()
+            assert keeper is not None
+            processes = {"screen": screen, "engine": engine, "its keeper": keeper}
+            memory = {name: memory_mb(process) for name, process in processes.items()}
+    proportional, resident = (sum(sizes) for sizes in zip(*memory.values(), strict=True))
+    plain, most = repaint_ms(SIZE) / 10, BOUND_MEMORY_GPU if has_gpu() else BOUND_MEMORY
+    what = "one GPU" if has_gpu() else "no GPU but the CPU pool"
+    median = sorted(percents["both"])[windows // 2]
+    return [
+        Row(
+            f"CPU of screen and engine together at 1 Hz, {what}, one script read 10 times a second, 160×48",
+            f"{BOUND_CPU:g}× a repaint a second",
+            against(percents["both"], plain, 2, "%", f"Textual repainting {SIZE[0]}×{SIZE[1]} plain cells a second"),
+            f"{windows} windows of {window_s:.0f} s; screen {spread(percents['screen'], 1)}, "
+            f"engine {spread(percents['engine'], 1)}",
+            median <= BOUND_CPU * plain,
+        ),
+        Row(
+            "memory of the two and the engine's keeper together",
+            f"{most:g}× importing Textual",
+            against([proportional], textual_mb(), 0, "MB", "a Python with textual.app")
+            + f"; at most {resident:.0f} MB",
+            f"after {_SETTLE_S + windows * window_s:.0f} s, PSS, what others map too counted in part; at most: "
+            "resident sets added, what they share counted again; "
+            + ", ".join(f"{name} {pss:.0f} (resident {rss:.0f})" for name, (pss, rss) in memory.items()),
+            proportional <= most * textual_mb(),
+        ),
+    ]

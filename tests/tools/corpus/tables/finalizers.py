@@ -1,0 +1,95 @@
+"""What scripts print while Python ends, after it has buffered their output: no script here has PYTHONUNBUFFERED."""
+
+from tests.tools.corpus.script import Script, py
+
+_HELD = """
+import sys
+import tensorflow as tf
+class Held:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        print("end of", self.name)
+"""
+
+
+def _ends(name: str, exercises: str, source: str, **rest: object) -> Script:
+    return py(f"ends-{name}", exercises, _HELD + source, tensorflow=True, **{"filters": ("log", "addresses"), **rest})
+
+
+_GLOBALS = "one, two = Held('one'), Held('two')\nprint('best epoch: 3')\n"
+
+SCRIPTS: tuple[Script, ...] = (
+    _ends("pipe", "global variables, to a pipe", _GLOBALS, live=True, quick=True),
+    _ends("file", "the same to a file", _GLOBALS, stdout="file"),
+    _ends("both", "stdout and stderr to one pipe", "sys.stderr.held = Held('stderr')\n" + _GLOBALS, stderr="same"),
+    _ends("used", "after operations", "x = tf.Variable(tf.ones([9]))\ny = tf.function(lambda: x + 1)()\n" + _GLOBALS, live=True),
+    _ends("circle", "a circle, and one through a module", """
+circle = Held("circle")
+circle.itself = circle
+import helper
+helper.held = Held("module")
+helper.itself = helper
+""", files={"helper.py": "print('imported')\n"}),
+    _ends("callback", "what a Keras model holds", """
+class Best(tf.keras.callbacks.Callback):
+    held = Held("class")
+    def __init__(self):
+        super().__init__()
+        self.held = Held("callback")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.best = Best()
+model.fit(tf.ones([4, 2]), tf.ones([4, 1]), verbose=0, callbacks=[model.best])
+"""),
+    _ends("operation", "an operation and a tf.function in a finalizer", """
+double = tf.function(lambda x: x * 2)
+class Last(Held):
+    def __del__(self, double=double, ones=tf.ones):
+        print(double(ones([2])).numpy())
+last = Last("last")
+double(tf.ones([2]))
+"""),
+    _ends("stdout-own", "a stream of the script's in the place of stdout", """
+import io
+sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=False)
+""" + _GLOBALS),
+    _ends("unclosed", "a file that is never closed", "log = open('log.txt', 'w')\nlog.write('step 7')\n" + _GLOBALS,
+          command=("sh", "-c", "{python} script.py; cat log.txt")),
+    _ends("generator", "a generator and a context that are still open", """
+import contextlib
+@contextlib.contextmanager
+def opened():
+    try:
+        yield
+    finally:
+        print("closed")
+context = opened()
+context.__enter__()
+"""),
+    _ends("finders", "a finder, an excepthook, a signal's handler, an exit's", """
+import atexit, signal
+class Called(Held):
+    def __call__(self, *arguments):
+        print("called", self.name)
+    def find_spec(self, name, path=None, target=None):
+        return None
+sys.meta_path.append(Called("finder"))
+sys.excepthook = Called("excepthook")
+signal.signal(signal.SIGUSR1, Called("handler"))
+atexit.register(Called("exit"))
+"""),
+    _ends("thread", "in a thread that goes on, and in thread-local values", """
+import threading, time
+local = threading.local()
+local.held = Held("local")
+def work():
+    held = Held("thread")
+    started.set()
+    time.sleep(60)
+started = threading.Event()
+threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""),
+    _ends("exception", "after an exception that is not caught", _GLOBALS + "raise ValueError(Held('argument'))\n"),
+)  # fmt: skip

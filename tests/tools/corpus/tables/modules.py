@@ -1,0 +1,86 @@
+"""Which module is found under which name: PYTHONPATH, sitecustomize, modules with the standard library's names."""
+
+from tests.tools.corpus.script import Script, py, run, sh
+
+_IMPORTS = "import helper; print(helper.where)"
+_PATH = "import sys\nprint(sys.path)\n"
+_HELPER = {"helper.py": "where = 'cwd'\n", "sub/script.py": _IMPORTS, "lib/helper.py": "where = 'lib'\n"}
+
+
+def _site(name: str, exercises: str, text: str, source: str = "print('script')\n", **rest: object) -> Script:
+    environment = {"PYTHONPATH": "{cwd}/site"}
+    return py(f"site-{name}", exercises, source, files={"site/sitecustomize.py": text}, environment=environment, **rest)
+
+
+def _shadow(name: str) -> Script:
+    return py(
+        f"shadow-{name}", f"a module {name}.py of its own, in the working folder", f"import {name}\nprint({name}.mine)\n",
+        files={f"{name}.py": f"mine = 'my {name}'\nprint('loaded {name}')\n"}, live=name == "signal", quick=name in ("signal", "json"),
+    )  # fmt: skip
+
+
+SCRIPTS: tuple[Script, ...] = (
+    *(run(f"path-{name}", f"PYTHONPATH={value!r}", "{python}", "sub/script.py", files=_HELPER, environment={"PYTHONPATH": value},
+          live=name in ("empty-first", "relative"), quick=name in ("empty-first", "empty-last"))
+      for name, value in {"empty-first": ":/opt/x", "empty-last": "/opt/x:", "empty-middle": "/opt/x::/opt/y", "only-colon": ":",
+                          "relative": "lib", "dot": ".", "nonexistent": "/nowhere:{cwd}/lib", "twice": "{cwd}/lib:{cwd}/lib"}.items()),
+    *(py(f"path-shown-{name}", f"sys.path with PYTHONPATH={value!r}", _PATH, environment={"PYTHONPATH": value}, live=name == "odd")
+      for name, value in {"none": None, "empty": "", "odd": ":a::{cwd}/b/:./c:"}.items()),
+    run("path-zip", "a module from a zip", "sh", "-c",
+        "{python} -c \"import zipfile; zipfile.ZipFile('lib.zip', 'w').writestr('zipped.py', 'x = 7')\"; "
+        "PYTHONPATH=lib.zip {python} -c 'import zipped; print(zipped.x)'"),
+    sh("path-child-appends", "the script lengthens PYTHONPATH for its child", 'PYTHONPATH="$PYTHONPATH:$PWD/lib" python sub/script.py', files=_HELPER),
+    sh("path-seen", "PYTHONPATH as a shell sees it", 'echo "$PYTHONPATH"', environment={"PYTHONPATH": "/opt/x"},
+       differs={"stdout": "PYTHONPATH begins with the hook's folder"}),
+    sh("path-psutil-of-another", "a psutil that was built for another Python", "sleep 0.2; echo ran; exit 4",
+       files={"site/psutil/__init__.py": "raise ImportError('built for another Python')\n"}, environment={"PYTHONPATH": "{cwd}/site"},
+       live=True, quick=True),
+    sh("path-our-modules-shadowed", "msgspec, textual, rich, pyte of another kind", "echo ran; exit 4",
+       files={f"site/{name}.py": "raise ImportError('mine')\n" for name in ("msgspec", "textual", "rich", "pyte", "pynvml", "wcwidth")},
+       environment={"PYTHONPATH": "{cwd}/site"}, live=True),
+    sh("path-stdlib-shadowed", "signal, socket, json, enum of another kind on PYTHONPATH, and a command that is none of Python's", "echo ran; exit 4",
+       files={f"site/{name}.py": "raise ImportError('mine')\n" for name in ("signal", "socket", "json", "subprocess", "tempfile")},
+       environment={"PYTHONPATH": "{cwd}/site"}, live=True),
+    sh("path-all-shadowed", "PYTHONPATH shadows our dependencies, the standard library and tfmemtop itself; the command is not Python",
+       "echo ran; exit 4", environment={"PYTHONPATH": "{cwd}/site"}, quick=True,
+       files={f"site/{name}.py": "raise SystemExit('not that one')\n" for name in ("msgspec", "pynvml", "signal", "json", "tempfile", "tfmemtop")}),
+    sh("path-tfmemtop-of-theirs", "a package tfmemtop of the user's own", "echo ran",
+       files={"site/tfmemtop/__init__.py": "raise SystemExit('not that one')\n"}, environment={"PYTHONPATH": "{cwd}/site"}),
+    *(_shadow(name) for name in ("signal", "json", "socket", "random", "typing", "enum", "tensorflow", "traceback")),
+    py("shadow-tensorflow-package", "a package called tensorflow that is none", "import tensorflow, tensorflow.python\nprint(tensorflow.x)\n",
+       files={"tensorflow/__init__.py": "x = 'not that one'\n", "tensorflow/python/__init__.py": "print('python')\n"}, quick=True),
+    py("shadow-site", "site.py of its own", "print('script')\n", files={"site.py": "print('my site')\n"}),
+    _site("prints", "a sitecustomize that prints", "print('from sitecustomize')\n", live=True, quick=True),
+    Script(name="site-prints-unbuffered", exercises="the same, unbuffered, before a shell", command=("sh", "-c", "echo ran; exit 5"),
+           files={"site/sitecustomize.py": "print('from sitecustomize')\n"},
+           environment={"PYTHONPATH": "{cwd}/site", "PYTHONUNBUFFERED": "1"}, live=True, quick=True),
+    _site("raises", "one that raises", "raise ValueError('mine')\n", live=True),
+    _site("imports-nothing", "one that misses a module", "import nothing_here\n"),
+    _site("exits", "one that ends the interpreter", "import sys\nprint('no')\nsys.exit(5)\n"),
+    Script(name="site-exits-sh", exercises="one that ends every Python, before a shell", command=("sh", "-c", "echo ran"),
+           files={"site/sitecustomize.py": "import sys\nsys.exit(5)\n"}, environment={"PYTHONPATH": "{cwd}/site"}, live=True),
+    _site("kills", "one that ends by os._exit", "import os\nos._exit(6)\n"),
+    _site("syntax", "one that does not parse", "def (:\n", live=True),
+    _site("asks", "what it says of itself", "import sys\nprint(__name__, __file__[-22:], __spec__.name, sys.modules[__name__].__file__ == __file__)\n"),
+    _site("replaces-itself", "one that takes its place in sys.modules", "import sys, types\nsys.modules[__name__] = types.SimpleNamespace(mine=1)\n",
+          "import sitecustomize\nprint(sitecustomize)\n"),
+    _site("deletes-itself", "one that leaves sys.modules", "import sys\ndel sys.modules[__name__]\nprint('left')\n", "import sys\nprint('sitecustomize' in sys.modules)\n"),
+    _site("path", "one that changes sys.path", "import sys\nsys.path.insert(0, '/first')\nsys.path[:] = [p for p in sys.path if 'zip' not in p]\n", _PATH),
+    _site("meta-path", "one with a finder of its own", """
+import sys
+class Mine:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("wanted"):
+            print("asked for", name)
+sys.meta_path.insert(0, Mine())
+""", "import sys\ntry:\n    import wanted\nexcept ImportError as error:\n    print(error)\n"),
+    _site("patches", "one that patches builtins", "import builtins, time\nbuiltins.print, old = (lambda *a, **k: old('patched', *a, **k)), print\n"),
+    py("site-package", "a package", "import sitecustomize\nprint(sitecustomize.__path__ is not None)\n",
+       files={"site/sitecustomize/__init__.py": "print('package')\n"}, environment={"PYTHONPATH": "{cwd}/site"}),
+    run("site-user", "a usercustomize in the user's own folder", "sh", "-c",
+        "d=$({base} -m site --user-site); mkdir -p $d; echo 'print(\"usercustomize\")' > $d/usercustomize.py; {base} -c 'print(1)'"),
+    run("site-pth", "a .pth file with code", "sh", "-c",
+        "d=$({base} -m site --user-site); mkdir -p $d; echo 'import sys; print(\"pth\", len(sys.argv))' > $d/x.pth; {base} -c 'print(1)'"),
+    py("site-none", "importing sitecustomize where there is none", "try:\n    import sitecustomize\n    print(sitecustomize.__file__)\nexcept ImportError as error:\n    print(error)\n"),
+    py("site-names", "no module of ours by name", "import sys, pkgutil\nprint(sorted(n for n in sys.modules if 'tfmem' in n), 'sitecustomize' in sys.modules)\nprint(sorted(m.name for m in pkgutil.iter_modules() if 'custom' in m.name))\n"),
+)  # fmt: skip

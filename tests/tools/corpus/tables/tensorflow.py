@@ -1,0 +1,186 @@
+"""Programs that import TensorFlow: starts, ends, misuse, forks, odd company."""
+
+from tests.tools.corpus.script import Script, py
+
+
+def _tf(name: str, exercises: str, source: str, **rest: object) -> Script:
+    return py(f"tf-{name}", exercises, source, tensorflow=True, **{"filters": ("log",), **rest})
+
+
+SCRIPTS: tuple[Script, ...] = (
+    _tf("import-only", "imported and not used", "import tensorflow as tf\nprint(tf.__version__)\n", live=True),
+    _tf("eager", "eager operations, an exit code", """
+import sys
+import tensorflow as tf
+print(tf.reduce_sum(tf.ones([100, 100])).numpy())
+sys.exit(7)
+""", live=True),
+    _tf("exception", "an exception in an operation", "import tensorflow as tf\ntf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))\n", live=True),
+    _tf("misuse", "settings asked for too late, twice, wrongly: tracebacks", """
+import traceback
+import tensorflow as tf
+tf.zeros(1)
+cpu = tf.config.list_physical_devices("CPU")[0]
+for call in (lambda: tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2),
+             lambda: tf.config.set_visible_devices([], "CPU"), lambda: tf.config.experimental.set_memory_growth(cpu, True),
+             lambda: tf.config.set_visible_devices("x"), lambda: tf.config.experimental.get_memory_info("GPU:0")):
+    try:
+        call()
+    except Exception:
+        traceback.print_exc()
+""", quick=True),
+    _tf("logical-devices", "two logical devices on the CPU's pool", """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+for name in ("CPU:0", "CPU:1"):
+    with tf.device(name):
+        print(tf.ones([1000]).device, tf.config.experimental.get_memory_info("CPU:0")["current"] > 0)
+"""),
+    _tf("memory-info", "the script's own peak is not reset by us", """
+import time
+import tensorflow as tf
+x = tf.zeros([1 << 20])
+peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
+del x
+time.sleep(0.5)
+print(tf.config.experimental.get_memory_info("CPU:0")["peak"] == peak)
+"""),
+    _tf("out-of-memory", "the pool runs out: the message and where", """
+import os, sys
+os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "64"
+import tensorflow as tf
+tf.zeros(1)
+try:
+    tf.zeros([128 << 20])
+except tf.errors.ResourceExhaustedError as error:
+    print(type(error).__name__, error.message[:60])
+    sys.exit(3)
+""", stderr="null", filters=("log", "numbers")),
+    _tf("fork-before", "a fork before the import", """
+import os
+pid = os.fork()
+import tensorflow as tf
+print(tf.ones(2).numpy(), flush=True)
+if pid == 0:
+    os._exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+""", filters=("log", "sorted")),
+    _tf("fork-after", "forks after the import, and after the devices", """
+import os
+import tensorflow as tf
+def child():
+    if os.fork() == 0:
+        print("child", flush=True)
+        os._exit(3)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+child()
+tf.zeros(1)
+child()
+""", live=True, filters=("log", "pids")),
+    _tf("multiprocessing", "spawned workers that import it", """
+import multiprocessing as mp
+def work(n):
+    import tensorflow as tf
+    return float(tf.reduce_sum(tf.ones([n])))
+if __name__ == "__main__":
+    with mp.get_context("spawn").Pool(1) as pool:
+        print(pool.map(work, [2, 3]))
+"""),
+    _tf("exec", "becomes another program", "import os\nimport tensorflow as tf\nprint(tf.ones(1).numpy(), flush=True)\nos.execvp('sh', ['sh', '-c', 'echo became; exit 6'])\n"),
+    _tf("killed", "ends by a signal", "import os, signal\nimport tensorflow as tf\nprint(tf.ones(1).numpy(), flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\nsignal.pause()\n", live=True),
+    _tf("interrupted", "Ctrl-C in a loop of operations", """
+import os, signal, threading
+import tensorflow as tf
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        tf.reduce_sum(tf.ones([1000]))
+except KeyboardInterrupt:
+    print("interrupted")
+"""),
+    _tf("alarm", "an alarm's exception passes whatever runs", """
+import signal
+import tensorflow as tf
+def late(number, frame):
+    raise TimeoutError("late")
+signal.signal(signal.SIGALRM, late)
+import time
+caught = 0
+for _ in range(5):
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        while True:
+            tf.constant(1.0) + 1.0
+            time.sleep(0.02)
+    except TimeoutError:
+        caught += 1
+print(caught)
+"""),
+    _tf("mocked-clock", "time, pid and masks replaced while it trains", """
+import os, signal, time
+from unittest import mock
+import tensorflow as tf
+tf.zeros(1)
+sleep, until = time.sleep, time.monotonic() + 0.7
+clock = time.monotonic
+with mock.patch("time.monotonic", side_effect=list(range(5))) as monotonic, mock.patch("os.getpid", return_value=1) as pid, \\
+        mock.patch("signal.pthread_sigmask") as masks, mock.patch("os.putenv") as put, mock.patch("time.sleep") as slept:
+    while clock() < until:
+        tf.reduce_sum(tf.ones([1000]))
+    print(monotonic.call_count, pid.call_count, masks.call_count, put.call_count, slept.call_count)
+    print([time.monotonic() for _ in range(5)])
+""", quick=True),
+    _tf("mocked-import", "the same from before the import", """
+import os, signal, time
+from unittest import mock
+with mock.patch("os.getpid", return_value=1) as pid, mock.patch("signal.pthread_sigmask") as masks, \\
+        mock.patch("os.putenv") as put, mock.patch("os.register_at_fork") as fork, mock.patch("atexit.register") as atexit:
+    import tensorflow as tf
+    tf.zeros(1)
+    print(pid.call_count, masks.call_count, put.call_count, fork.call_count, atexit.call_count)
+""", differs={"stdout": "the agent is loaded as TensorFlow is imported: it binds what is there by then"}),
+    _tf("children-environment", "what its children's environment holds once there is a pool", """
+import os, subprocess
+os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
+import tensorflow as tf
+tf.zeros(1)
+print(subprocess.run("env | grep -E '^(TF_|XLA_|CUDA_)' | sort", shell=True, capture_output=True, text=True).stdout)
+print(sorted(name for name in os.environ if name.startswith(("TF_", "XLA_", "CUDA_"))))
+""", live=True),
+    _tf("environment-cleared", "a script that clears its environment after the import", "import os\nimport tensorflow as tf\nos.environ.clear()\nprint(tf.ones(2).numpy(), os.environ)\n"),
+    _tf("audited", "what an audit hook hears while it computes", """
+import sys, time
+import tensorflow as tf
+tf.zeros(1)
+time.sleep(0.3)
+heard = []
+on = True
+sys.addaudithook(lambda event, args: heard.append(event) if on else None)
+until = time.monotonic() + 0.5
+while time.monotonic() < until:
+    tf.reduce_sum(tf.ones([1000]))
+on = False
+print(sorted(set(heard)))
+"""),
+    _tf("faulthandler", "faulthandler lists the script's threads", "import faulthandler, os, signal\nimport tensorflow as tf\ntf.zeros(1)\nfaulthandler.enable()\nos.kill(os.getpid(), signal.SIGABRT)\n",
+        filters=("log", "addresses"), differs={"stderr": "faulthandler lists our thread"}),
+    _tf("closed-stdio", "all streams closed", "import tensorflow as tf\nopen('made', 'w').write(str(tf.ones(2).numpy()))\n", stdin="closed", stdout="closed", stderr="closed"),
+    _tf("nofile", "few descriptors left, then computes", """
+import os, resource
+import tensorflow as tf
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+print(tf.reduce_sum(tf.ones(3)).numpy())
+"""),
+    _tf("closes-all", "closes every descriptor that it did not open", """
+import os
+import tensorflow as tf
+tf.zeros(1)
+os.closerange(3, 256)
+made = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+print(tf.reduce_sum(tf.ones(3)).numpy(), flush=True)
+os._exit(0)
+"""),
+    _tf("isolated", "-I keeps the hook out, and nothing else", "import tensorflow as tf\nprint(tf.ones(1).numpy())\n", command=("{python}", "-I", "script.py")),
+    _tf("development", "-X dev and ResourceWarning as errors", "import tensorflow as tf\nprint(tf.ones(1).numpy())\n", command=("{python}", "-X", "dev", "-W", "error::ResourceWarning", "script.py")),
+)  # fmt: skip

@@ -1,0 +1,267 @@
+"""The same comparison on terminals: the script under the live screen, and bare as a shell starts it."""
+
+import fcntl
+import os
+import selectors
+import signal
+import socket
+import struct
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from tests.tools.corpus.running import HUNG, SETTLE_S, RunOutcome, left_behind
+from tests.tools.corpus.script import Script
+from tfmemtop.events import RunEnd, Terminal, decode_event
+
+SIZE = (100, 30)
+_LOOK_S = 0.02
+_READ = 1 << 16
+_QUIT_S = 15.0
+
+
+class Screen:
+    """A process of ours on a pty of its own. Its drawing is read, and only the newest part is stored."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int] = SIZE
+    ) -> None:
+        self.pid, self.master = os.forkpty()
+        if self.pid == 0:
+            _become(command, environment, cwd, size)
+        os.set_blocking(self.master, False)
+        self.drawn = bytearray()
+        self.code: int | None = None
+
+    def draw(self, wait_s: float) -> None:
+        """Read for *wait_s* seconds what the process draws. Store its exit code if it has ended."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.master, selectors.EVENT_READ)
+            until = time.monotonic() + wait_s
+            while (left := until - time.monotonic()) > 0 and selector.select(left):
+                try:
+                    data = os.read(self.master, _READ)
+                except OSError:
+                    data = b""
+                if not data:
+                    time.sleep(min(_LOOK_S, max(0.0, left)))
+                    break
+                self.drawn += data
+                del self.drawn[: -4 * _READ]
+        if self.code is None:
+            with suppress(ChildProcessError):
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    code = os.waitstatus_to_exitcode(status)
+                    self.code = code if code >= 0 else 128 - code
+
+    def type(self, text: bytes) -> None:
+        """Write *text* as if it were typed at a keyboard."""
+        with suppress(OSError):
+            os.write(self.master, text)
+
+    def close(self) -> None:
+        """Kill the process if it has not ended, and close the terminal."""
+        if self.code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+        os.close(self.master)
+
+
+def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int]) -> NoReturn:
+    try:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        os.chdir(cwd)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # this Python ignores them, a shell does not
+            signal.signal(number, signal.SIG_DFL)
+        os.execvpe(command[0], list(command), dict(environment))
+    finally:
+        os._exit(127)
+
+
+class SecondReader:
+    """What a second reader of the engine receives about the run.
+
+    If sessions of others are in the same folder, *of* is a text that only the description of this session contains.
+    """
+
+    def __init__(self, runtime: Path, pattern: str = "tfmemtop/*/engine.sock", of: str = "") -> None:
+        self._runtime = runtime
+        self._pattern = pattern
+        self._of = of
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self.size: tuple[int, int] | None = None
+        self.end: RunEnd | None = None
+
+    def look(self) -> None:
+        """Read the events that have arrived; connect first if there is no connection."""
+        if self._socket is None:
+            self._socket = self._found()
+            return
+        try:
+            while data := self._socket.recv(_READ):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                for line in lines:
+                    self._take(line)
+        except OSError:
+            return
+
+    def _found(self) -> socket.socket | None:
+        for path in self._runtime.glob(self._pattern):
+            found = socket.socket(socket.AF_UNIX)
+            try:
+                if self._of in str((path.parent / "session").readlink()):
+                    found.connect(str(path))
+                    found.setblocking(False)
+                    return found
+            except OSError:
+                pass  # it has no description yet, or the engine has ended
+            found.close()
+        return None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the engine has answered."""
+        return self.size is not None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+
+    def _take(self, line: bytes) -> None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            event = decode_event(line)
+            if isinstance(event, RunEnd):
+                self.end = event
+            elif isinstance(event, Terminal) and self.size is None:
+                self.size = event.columns, event.rows
+
+
+def live(
+    script: Script,
+    tfmemtop: Sequence[str],
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folders: tuple[Path, Path, Path],
+    limit_s: float,
+) -> tuple[RunOutcome, tuple[int, int]]:
+    """Run *command* under the live screen, and leave the screen when the run has ended.
+
+    *folders* are the working folder, that for sessions, and that for outputs. In the outcome returned stdout is the
+    kept output, and stderr what the program prints if it shows no screen. The second value returned is the size of the
+    script's terminal in columns and rows.
+    """
+    cwd, runtime, state = folders
+    screen = Screen([*tfmemtop, "--", *command], dict(environment), cwd)
+    course = SecondReader(runtime)
+    until = time.monotonic() + limit_s
+    try:
+        while course.end is None and screen.code is None and time.monotonic() < until:
+            screen.draw(_LOOK_S)
+            course.look()
+        ended = course.end is not None
+        after = time.monotonic() + (SETTLE_S if ended else 0)
+        while time.monotonic() < after:
+            screen.draw(_LOOK_S)
+        course.close()
+        until = time.monotonic() + _QUIT_S
+        if screen.code is None:
+            screen.type(b"q")
+        while screen.code is None and time.monotonic() < until:
+            screen.draw(_LOOK_S)
+        logs = [path for path in state.glob("tfmemtop/*.log") if not path.name.endswith(".engine.log")]
+        said = b"" if b"\x1b[?1049h" in screen.drawn else bytes(screen.drawn)
+        code = HUNG if screen.code is None else screen.code
+    finally:
+        screen.close()
+    processes = left_behind(())
+    return RunOutcome(b"".join(path.read_bytes() for path in logs), said, code, processes), course.size or SIZE
+
+
+def bare(
+    command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int], limit_s: float
+) -> RunOutcome:
+    """Run *command* as a shell that leads a session does: in the foreground group of its terminal."""
+    told, tell = os.pipe()
+    rope, pull = os.pipe()
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    leader = os.fork()
+    if leader == 0:
+        os.close(master)
+        os.close(pull)
+        _lead(command, environment, cwd, slave, tell, rope)
+    for descriptor in (slave, tell, rope):
+        os.close(descriptor)
+    os.set_blocking(master, False)
+    printed = bytearray()
+    until = time.monotonic() + limit_s
+    status = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(master, selectors.EVENT_READ)
+        selector.register(told, selectors.EVENT_READ)
+        while (left := until - time.monotonic()) > 0:
+            for key, _ in selector.select(left):
+                try:
+                    data = os.read(key.fd, _READ)
+                except OSError:
+                    data = b""
+                if key.fd == master and data:
+                    printed += data
+                    continue
+                selector.unregister(key.fd)
+                if key.fd == told:
+                    status, until = data, time.monotonic() + SETTLE_S
+    code = struct.unpack("i", status)[0] if status else HUNG
+    waiting = _without(leader)
+    os.close(pull)
+    for descriptor in (master, told):
+        os.close(descriptor)
+    left_behind(None)
+    return RunOutcome(bytes(printed), b"", code if code >= 0 else 128 - code, waiting)
+
+
+def _without(leader: int) -> tuple[str, ...]:
+    """Return what the script left behind, without *leader*, which waits until this process closes its pipe."""
+    from tests.tools.corpus.running import reap
+    from tfmemtop.engine.sources.processes import descendants, read_command
+
+    reap()
+    return tuple(sorted(" ".join(read_command(pid))[:200] for pid in descendants(os.getpid()) if pid != leader))
+
+
+def _lead(
+    command: Sequence[str], environment: Mapping[str, str], cwd: Path, slave: int, tell: int, rope: int
+) -> NoReturn:
+    try:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        script = os.fork()
+        if script == 0:
+            try:
+                os.setpgid(0, 0)
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+                os.tcsetpgrp(slave, os.getpid())
+                signal.pthread_sigmask(signal.SIG_SETMASK, [])
+                for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these two from its start on
+                    signal.signal(ignored, signal.SIG_DFL)
+                for number in range(3):
+                    os.dup2(slave, number)
+                os.chdir(cwd)
+                os.execvpe(command[0], list(command), dict(environment))
+            finally:
+                os._exit(127)
+        _, status = os.waitpid(script, 0)
+        os.write(tell, struct.pack("i", os.waitstatus_to_exitcode(status)))
+        os.read(rope, 1)
+    finally:
+        os._exit(0)

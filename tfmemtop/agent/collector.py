@@ -1,0 +1,81 @@
+"""Keeps Python's garbage collector out of the agent's thread, and leaves the collector as the script has set it.
+
+The collector runs in the thread that makes one container too many, and so do the finalizers and callbacks of the script
+that it calls. Some of these may run in one thread only, as those of sqlite's connections. So the agent's thread makes
+containers only while there is room for them.
+"""
+
+import gc
+from time import monotonic
+
+from .real_threads import pause
+
+ROOM = 64
+"""The containers that a small piece of work makes at most, less those that it frees. A reading makes 10, the counts of
+calls 29."""
+MUCH = 192
+"""The same for a step of a look at the script's objects."""
+_RESERVE = 768
+_PAUSE_S = 0.001
+_PATIENCE_S = 0.25  # after so long without a collection, the script only waits
+
+
+class NoRoom(Exception):
+    """There is no room for a step now. It may be tried again after :meth:`Collector.wait`."""
+
+
+class _Filler:
+    """A container of the reserve. Python does not keep it for later use when it is freed, as it keeps lists."""
+
+    __slots__ = ("nothing",)
+
+
+class Collector:
+    """Knows how many containers can be made before the collector runs. For the agent's one thread.
+
+    Python counts the containers that were made since the last collection, less those that were freed. A script that
+    works collects soon, and then there is room. For a script that only waits there is a reserve: it is made in a thread
+    of the script's, and again while there is plenty of room. To free some of it makes room.
+    """
+
+    def __init__(self) -> None:
+        self.hurries = False
+        """Whether the script waits for the agent's thread, so that it cannot make room."""
+        self._generations: tuple[int, ...] = ()
+        self._collected = 0.0  # when a collection was noticed last
+        self._reserve: list[_Filler] = []
+        self._fill(_RESERVE)
+
+    def room(self, containers: int = ROOM) -> bool:
+        """Return whether so many *containers* can be made now. If not, the script's threads have to run first.
+
+        Call this again after whatever lets the script's threads run.
+        """
+        generations, now = gc.get_count()[1:], monotonic()
+        if generations != self._generations:
+            self._generations, self._collected = generations, now
+        free = _free()
+        if free >= containers:
+            if len(self._reserve) < _RESERVE:
+                self._fill(free - 2 * MUCH)
+            return True
+        if self.hurries or now - self._collected > _PATIENCE_S:
+            del self._reserve[free - containers - ROOM :]
+        return _free() >= containers
+
+    def wait(self, containers: int, until: float) -> bool:
+        """Let the script's threads run until there is room; return whether there is some by *until*."""
+        while not self.room(containers):
+            if monotonic() > until:
+                return False
+            pause(_PAUSE_S)
+        return True
+
+    def _fill(self, number: int) -> None:
+        for _ in range(min(number, _RESERVE - len(self._reserve))):
+            self._reserve.append(_Filler())
+
+
+def _free() -> int:
+    threshold = gc.get_threshold()[0]
+    return threshold - gc.get_count()[0] if threshold and gc.isenabled() else 1 << 20

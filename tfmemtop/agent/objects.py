@@ -1,0 +1,277 @@
+"""Reads the script's objects in steps.
+
+A step goes from an object that is alive anyway down to those of interest, in one call of ``list``. It returns numbers,
+texts and classes. While it runs,
+
+- no other thread of the script runs, so what is read belongs together;
+- no code of the script's runs: only functions written in C are called, and none that raises an audit event once an
+  object of the script's is held;
+- nothing is kept: at its end all else is released. So the agent's thread is never the last to hold an object, whose
+  finalizer would then run in it.
+
+That is why a step is put together from ``map``, ``chain`` and their like: they are lazy, and run within that one call.
+"""
+
+import sys
+from itertools import chain, compress, repeat, starmap
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+from .collector import MUCH, Collector, NoRoom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+View = Callable[[Any], Any]
+"""The keys or the values of a container."""
+Flat = Callable[["Iterable[Any]"], "Iterator[Any]"]
+"""From containers to all their keys or values, in a row."""
+
+identity = object.__hash__
+"""Returns a number that differs for objects alive at the same time. Unlike ``id``, it raises no audit event."""
+
+GONE = (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError)
+"""What a step raises where an object on its way has gone or has changed."""
+
+_DICT: Any = dict
+_TYPE: Any = type
+_MAPPING: Any = type(_TYPE.__dict__)
+_FRAME: Any = type(sys._getframe())
+_PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
+"""The classes whose instances are plain values: only keys of these classes are read."""
+
+
+class Step:
+    """One step. Its parts are made first, and :meth:`read` runs them.
+
+    Both raise :class:`NoRoom` if the collector might run meanwhile.
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        if not collector.room(MUCH):
+            raise NoRoom
+        self._collector = collector
+        self._boxes: list[list[Any]] = []
+
+    def box(self) -> "list[Any]":
+        """Return a list for objects of the script's, which is cleared when the step ends."""
+        box: list[Any] = []
+        self._boxes.append(box)
+        return box
+
+    def read(self, *parts: "Iterator[Any]") -> "list[Any]":
+        """Return what the *parts* yield, one part after the other."""
+        found: list[Any] = []
+        self.read_into(found, *parts)
+        return found
+
+    def read_into(self, found: "list[Any]", *parts: "Iterator[Any]") -> None:
+        """Append what the *parts* yield to *found*, also if one of them fails."""
+        release = map(list.clear, self._boxes)
+        if not self._collector.room():
+            raise NoRoom
+        try:
+            found.extend(chain(*parts, without_result(release)))
+        except BaseException:
+            list(release)  # at once, before another thread can run
+            raise
+
+    def same(self, item: int, found: "Iterator[Any]") -> "Iterator[Any]":
+        """Yield the object that is *found*, if its identity is *item*."""
+        box = self.box()
+        return chain(without_result(map(box.append, found)), compress(box, map(item.__eq__, map(identity, box))))
+
+    def frame(self, thread: int, height: int) -> "Iterator[Any]":
+        """Yield the frame that is *height* calls inwards from the outermost one of *thread*.
+
+        It is counted from the outermost, since that changes less often than the innermost.
+        """
+        box = self.box()
+        inwards = chain.from_iterable(map(reversed, (box,)))  # as the box is when this is read
+        return chain(_filled(box, thread), _at(height, inwards))
+
+
+def without_result(part: "Iterator[Any]") -> "Iterator[Any]":
+    """Read *part*, whose values are all ``None``, and yield nothing."""
+    return filter(None, part)
+
+
+def called(function: "Callable[[], Any]") -> "Iterator[Any]":
+    """Yield what *function* returns. It is called when this is read."""
+    return starmap(function, ((),))
+
+
+def _at(position: int, values: "Iterator[Any]") -> "Iterator[Any]":
+    """Yield the value at *position*. The *values* are read to their end, else an iterator would hold them."""
+    return compress(values, chain(repeat(False, position), (True,), repeat(False)))
+
+
+class Container(NamedTuple):
+    """The functions that read a kind of container. ``keys`` is ``None`` where values are found by their number."""
+
+    length: "Callable[[Any], int]"
+    values: "Callable[[Any], Any]"
+    keys: "Optional[Callable[[Any], Any]]" = None
+    item: "Optional[Callable[[Any, Any], Any]]" = None
+
+    def at(self, position: int, found: "Iterator[Any]") -> "Iterator[Any]":
+        """Yield the value at *position* of the container that is *found*."""
+        if self.item is not None:
+            part = slice(position, position + 1)  # a list that has become shorter is no error
+            return chain.from_iterable(map(self.item, found, repeat(part)))
+        # A value is not found by its key: that would compare the script's keys, in code of the script's.
+        return _at(position, chain.from_iterable(map(self.values, found)))
+
+
+MAPPING = Container(_DICT.__len__, _DICT.values, _DICT.keys)
+CLASS = Container(_MAPPING.__len__, _MAPPING.values, _MAPPING.keys)
+LIST = Container(list.__len__, list.__iter__, None, list.__getitem__)
+TUPLE = Container(tuple.__len__, tuple.__iter__, None, tuple.__getitem__)
+LOCALS: Optional[Container] = None
+"""The local variables of a function that runs. They are read from Python 3.13 on. Before, ``frame.f_locals`` left a
+copy behind, which kept the values alive while the function ran, and which a tracer wrote back into the function."""
+if sys.version_info >= (3, 13):
+    _PROXY: Any = (lambda: type(sys._getframe().f_locals))()
+    LOCALS = Container(_PROXY.__len__, _PROXY.values, _PROXY.keys)
+
+
+def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
+    """Yield an attribute of the object that is *found*; the object's class must keep it in C, as it does slots."""
+    return map(object.__getattribute__, found, repeat(name))
+
+
+def globals_of(module: str) -> "Iterator[Any]":
+    """Yield the dict of the global variables of a *module* that is imported."""
+    return attribute("__dict__", filter(None, map(dict.get, iter((sys.modules,)), repeat(module))))
+
+
+def frames(step: Step, thread: int) -> "tuple[list[int], list[str]]":
+    """Return identity and description of the functions that run in *thread*, the outermost first.
+
+    A frame's own attributes would raise audit events. So it is known by its ``repr``.
+    """
+    box = step.box()
+    read = step.read(_filled(box, thread), map(identity, box), map(repr, box))[::-1]
+    return read[len(read) // 2 :], read[: len(read) // 2]
+
+
+def _filled(box: "list[Any]", thread: int) -> "Iterator[Any]":
+    """Fill the *box* with the frames of *thread*, the innermost first, and yield nothing."""
+    # The one audit event is raised before a frame is held.
+    innermost = filter(None, map(dict.get, called(sys._current_frames), repeat(thread)))
+    # The list grows while it is read: the caller of each frame is appended.
+    callers = filter(None, map(_FRAME.f_back.__get__, box))
+    return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
+
+
+def threads(step: Step) -> "list[int]":
+    """Return Python's threads by number."""
+    return step.read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
+
+
+def length(step: Step, found: "Iterator[Any]", container: Container) -> int:
+    """Return how many values the container that is *found* has; 0 if it is not there."""
+    return sum(step.read(map(container.length, found)))
+
+
+def single(step: Step, found: "Iterator[Any]") -> "Optional[tuple[int, type]]":
+    """Return identity and class of the one object that is *found*; ``None`` if there is none."""
+    box = step.box()
+    read = step.read(without_result(map(box.append, found)), map(identity, box), map(type, box))
+    return (read[0], read[1]) if len(read) == 2 else None
+
+
+def plain(step: Step, found: "Iterator[Any]") -> Any:
+    """Return the object that is *found*, if it is a plain value; else ``...``."""
+    box = step.box()
+    read = step.read(without_result(map(box.append, found)), compress(box, _are_plain(box)))
+    return read[0] if read else ...
+
+
+class Values(NamedTuple):
+    """The identities and classes of a container's values, in their order. ``keys`` has ``...`` for what is not plain.
+
+    Classes may be kept: only the collector deletes them, and it does not run in the agent's thread.
+    """
+
+    items: "list[int]"
+    kinds: "list[type]"
+    keys: "list[Any]"
+
+
+def values(step: Step, found: "Iterator[Any]", container: Container) -> Values:
+    """Return what the container that is *found* holds; nothing if it is not there."""
+    box = step.box()
+
+    def each(view: "Callable[[Any], Any]") -> "Iterator[Any]":
+        return chain.from_iterable(map(view, box))
+
+    parts: list[Iterator[Any]] = [
+        map(container.length, box),
+        map(identity, each(container.values)),
+        map(type, each(container.values)),
+    ]
+    if container.keys is not None:
+        # The flag of each key, then the plain ones.
+        parts += [_are_plain(each(container.keys)), compress(each(container.keys), _are_plain(each(container.keys)))]
+    read = step.read(without_result(map(box.append, found)), *parts)
+    if not read:
+        return Values([], [], [])
+    number = read[0]
+    keys = _with_gaps(read[1 + 2 * number :], number) if container.keys is not None else []
+    return Values(read[1 : 1 + number], read[1 + number :][:number], keys)
+
+
+def flat(view: "View", name: str = "", inner: "Optional[View]" = None) -> Flat:
+    """Return the function that yields all that *view* shows of containers, in a row.
+
+    With *inner*, it yields all that this shows of the containers in them. With a *name*, these are that attribute of
+    the objects in the outer containers.
+    """
+
+    def outer(found: "Iterable[Any]") -> "Iterator[Any]":
+        return chain.from_iterable(map(view, found))
+
+    def inside(found: "Iterable[Any]") -> "Iterator[Any]":
+        held = attribute(name, outer(found)) if name else outer(found)
+        return chain.from_iterable(map(inner, held))  # type: ignore[arg-type]
+
+    return outer if inner is None else inside
+
+
+def lengths(step: Step, found: "Iterator[Any]", container: Container, name: str, inner: Container) -> "list[int]":
+    """Return how many values each of the *inner* containers has, as in :func:`flat`."""
+    inside = chain.from_iterable(map(container.values, found))
+    return step.read(map(inner.length, attribute(name, inside) if name else inside))
+
+
+def identities(step: Step, found: "Iterator[Any]", values: "Flat") -> "list[int]":
+    """Return the identities of all *values* of the container that is *found*."""
+    return step.read(map(identity, values(found)))
+
+
+def facts(
+    step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray, fact: "Callable[[Any], Any]"
+) -> "Iterator[tuple[int, Any]]":
+    """Return the identities of the *chosen* of these *values*, each with what the C function *fact* returns for it."""
+    box = step.box()
+    filled = without_result(map(box.extend, (compress(values(found), chosen),)))
+    read = step.read(filled, map(identity, box), map(fact, box))
+    return zip(read[: len(read) // 2], read[len(read) // 2 :])
+
+
+def plain_keys(step: Step, found: "Iterator[Any]", keys: Flat, chosen: bytearray) -> "list[Any]":
+    """Return the *chosen* of these *keys*, with ``...`` for what is not plain."""
+    box = step.box()
+    filled = without_result(map(box.extend, (compress(keys(found), chosen),)))
+    read = step.read(filled, _are_plain(box), compress(box, _are_plain(box)))
+    return _with_gaps(read, sum(chosen))
+
+
+def _with_gaps(read: "list[Any]", number: int) -> "list[Any]":
+    """Return *number* keys; *read* has whether each is plain, and then those that are."""
+    texts = read[: number - 1 : -1]
+    return [texts.pop() if is_plain else ... for is_plain in read[:number]]
+
+
+def _are_plain(found: "Iterable[Any]") -> "Iterator[bool]":
+    return map(_PLAIN.__contains__, map(identity, map(type, found)))

@@ -1,0 +1,506 @@
+"""Finds paths by which Python holds tensors: ``trainer.history[17]``, ``train.<locals>.kept``, ``Model.cache['x']``.
+
+The search goes forwards, the shortest paths first. It begins at the script's global variables, its modules and the
+local variables of running functions, and goes through containers, attributes and closures. It does not go backwards:
+``gc.get_referrers`` goes through all objects for each holder, and crashes on Python 3.11 where an object makes its dict
+for that. Each part is read in one step from the root on, so a path that is reported did exist at that moment. What
+Python shows only with an audit event is not searched: generators, and the default values of arguments.
+
+The nodes of the search are kept in columns, because one container for each would make the collector due.
+"""
+
+import os
+import sys
+import time
+from _collections import deque  # type: ignore[import-not-found]
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+from . import real_threads
+from .collector import MUCH, ROOM, Collector, NoRoom
+from .objects import (
+    CLASS,
+    GONE,
+    LIST,
+    LOCALS,
+    MAPPING,
+    TUPLE,
+    Container,
+    Flat,
+    Step,
+    attribute,
+    facts,
+    flat,
+    frames,
+    globals_of,
+    identities,
+    identity,
+    length,
+    lengths,
+    plain,
+    plain_keys,
+    single,
+    threads,
+    values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DEEPEST, _NEAR = 12, 1  # steps from the root
+_MOST, _MOST_KEYS = 200_000, 50_000  # values of a container; one with more is left out. To read so many takes 40 ms.
+_CHILDREN = 1_000  # objects in one container that are searched further
+_MANY, _INSTANCES = 32, 5_000
+"""From so many objects of one kind on, a container's objects are searched all at once; the most of these if they are
+no containers."""
+_LARGE = 10_000  # values of a container, from which on it is searched after the others
+_SOME = 8_000  # objects at one distance from the roots; further ones are searched after the others
+_LOOKED = 16  # objects between two reads of the clock
+_PATIENCE = 5
+_TRIES = 3
+_THREADS, _FRAMES, _MODULES = 64, 300, 5_000
+_KEY = 60  # characters
+_HELD = 32  # tensors
+
+_MODULE: Any = type(sys)
+_FUNCTION: Any = type(lambda: None)
+_CELL: Any = type((lambda held: lambda: held)(None).__closure__[0])  # type: ignore[index]
+_TYPE: Any = type
+_GETSET, _MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
+_mro, _class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
+_name, _module = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
+
+_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
+_PACKAGES = "/site-packages/", "/dist-packages/"
+_INSTALLED = "tensorflow", "keras", "tf_keras"
+_ITEM, _NUMBERED, _LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
+
+
+class Found(NamedTuple):
+    """What a search has found, by the identity of the tensors.
+
+    There are the paths by which tensors are held, and the paths of the groups of all tensors that are held alike:
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. ``groups`` has only
+    tensors that are one of many. ``shapes`` are texts such as ``[2, 3]``.
+    """
+
+    paths: "dict[int, str]"
+    groups: "dict[int, str]"
+    shapes: "dict[int, str]"
+
+
+class _View(NamedTuple):
+    """A place in an object where it holds others: its attribute of that name, or the object itself.
+
+    If there is a ``container``, they are its values; ``form`` is how a value's key is appended to the path, as an index
+    where it is empty.
+    """
+
+    attribute: str
+    container: Optional[Container] = None
+    form: str = ""
+
+
+_ATTRIBUTES = _View("__dict__", MAPPING, ".{}")
+_CLASS_ATTRIBUTES = _View("__dict__", CLASS, ".{}")
+_GLOBALS, _MODULE_GLOBALS = _View("", MAPPING, "{}"), _View("", MAPPING, ".{}")
+_FRAME_LOCALS = _View("f_locals", LOCALS, ".{}")
+_CLOSURE = _View("__closure__", TUPLE, ".__closure__[{}]")
+_CONTENTS = _View("cell_contents")
+_WRAPPED = _View("__wrapped__")
+"""From a proxy to the object for which it stands."""
+_ITEMS = (
+    (dict, _View("", MAPPING)),
+    (list, _View("", LIST)),
+    (tuple, _View("", TUPLE)),
+    (deque, _View("", Container(deque.__len__, deque.__iter__))),
+)
+_CONTAINERS = tuple(kind for kind, _ in _ITEMS)
+
+
+class Classes:
+    """A cache of what instances of classes hold."""
+
+    def __init__(self) -> None:
+        self._views: dict[int, tuple[_View, ...]] = {}
+        self._shared: dict[tuple[_View, ...], tuple[_View, ...]] = {}
+        self._roots: dict[str, bool] = {}
+        self._kept: list[type] = []  # so that no other class gets the identity of one that is known
+        self._folders = _package_folders()
+
+    def views(self, kind: type) -> "tuple[_View, ...]":
+        """Return where instances of *kind* hold objects."""
+        found = self._views.get(identity(kind))
+        if found is None:
+            self._kept.append(kind)
+            found = self._find(kind)
+            # Most classes have the same views, which are kept once.
+            found = self._views[identity(kind)] = self._shared.setdefault(found, found)
+        return found
+
+    def fields(self, kind: type) -> "tuple[str, ...]":
+        """Return the names of the items of a named tuple; none if *kind* is not the class of one."""
+        found = [_class_dict(owner).get("_fields") for owner in _mro(kind)]
+        names = next((each for each in found if each is not None), ())
+        return names if type(names) is tuple and all(type(name) is str for name in names) else ()
+
+    def of_library(self, path: Any) -> bool:
+        """Return whether the file *path* is Python's own or an installed package's; true also if there is no path."""
+        if type(path) is not str:
+            return True
+        return any(each in path for each in _PACKAGES) or path.startswith(_LIBRARIES + self._folders)
+
+    def is_librarys(self, module: Any) -> bool:
+        """Return whether the *module* of that name is not a part of the script."""
+        if type(module) is not str:
+            return True
+        root = module.partition(".")[0]
+        found = self._roots.get(root)
+        if found is None:
+            found = self._roots[root] = root != "__main__" and self.of_library(_file_of(root))
+        return found
+
+    def _find(self, kind: type) -> "tuple[_View, ...]":
+        if issubclass(kind, _MODULE):
+            return ()
+        if issubclass(kind, type):
+            return (_CLASS_ATTRIBUTES,)
+        if kind is _FUNCTION:
+            return (_CLOSURE,)
+        if kind is _CELL:
+            return (_CONTENTS,)
+        items = tuple(view for base, view in _ITEMS if issubclass(kind, base))
+        slots: list[_View] = []
+        has_attributes, proxy = False, False
+        for owner in _mro(kind):
+            name, module = name_and_module(owner)
+            if name == "_local" and module in ("_thread", "threading"):
+                return ()  # a read in this thread would make attributes of its own for it
+            names, kinds = list(_class_dict(owner)), list(map(type, _class_dict(owner).values()))
+            in_c = dict(zip(names, kinds))
+            if "__dict__" in in_c and not has_attributes:
+                if in_c["__dict__"] is not _GETSET:
+                    return items
+                has_attributes = True
+            if "__slots__" in in_c or (name, module) in (("method", "builtins"), ("partial", "functools")):
+                slots += [_View(each) for each, what in in_c.items() if what is _MEMBER and each != "__doc__"]
+            if name == "ObjectProxy" and in_c.get("__wrapped__") is _GETSET:
+                slots.append(_WRAPPED)
+                proxy = True
+        if (self.is_librarys(_module(kind)) and items) or proxy:
+            has_attributes = False  # the other attributes are the library's own book-keeping
+        return items + ((_ATTRIBUTES,) if has_attributes else ()) + tuple(slots)
+
+
+class Search:
+    """A search for the paths of tensors. All but the paths that it returns is released at its end."""
+
+    def __init__(
+        self, wanted: "set[int]", kind: type, collector: Collector, seconds: float, shape: "Callable[[Any], Any]"
+    ) -> None:
+        """*wanted* are the identities of tensors of class *kind*; the C function *shape* returns the shape of one.
+
+        The search takes about *seconds* of the thread's time at most. The script's
+        threads take their turns meanwhile. If they leave it little time, or no room for containers, it ends all the
+        same, after ``_PATIENCE`` times *seconds*.
+        """
+        self._wanted = wanted
+        self._kind = kind
+        self._shape = shape
+        self._shapes: dict[int, str] = {}
+        self._collector = collector
+        self._until = time.thread_time() + seconds
+        self._ends = time.monotonic() + seconds * _PATIENCE
+        self._over = False
+        self._classes = Classes()
+        self._seen: set[int] = set()
+        self._paths: dict[int, int] = {}  # by identity of a tensor: its node
+        self._next: list[int] = []
+        self._late: list[int] = []  # in libraries, and what is much
+        self._looks = 0
+        # Of each node: its parent, the view and position there, identity and class, piece of the path, marks, depth.
+        self._parents: list[int] = []
+        self._views: list[_View] = []
+        self._positions: list[int] = []
+        self._items: list[int] = []
+        self._kinds: list[type] = []
+        self._texts: list[str] = []
+        self._marks: list[int] = []
+        self._depths: list[int] = []
+        self._threads: dict[int, int] = {}  # of a node that is a frame
+
+    def run(self) -> Found:
+        """Search, and return the paths that are found in time."""
+        self._attempt(self._look_into_module, "__main__")
+        if LOCALS is not None:
+            self._attempt(self._look_into_frames)
+        for name in self._attempt(_module_names) or ():
+            if name != "__main__" and not self._classes.is_librarys(name):
+                self._attempt(self._look_into_module, name)
+        while (self._next or self._late) and not self._over:
+            if self._next:
+                level, self._next, late = self._next, [], False
+            else:
+                level, self._late, late = self._late, [], True
+            for node in level:
+                for view in self._views_of(node):
+                    self._attempt(self._look_into, node, view, late)
+        found = Found({}, {}, self._shapes)
+        for item, node in self._paths.items():
+            self._write(found, item, node)
+        return found
+
+    def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
+        self._looks += 1
+        if not self._wanted or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
+            self._over = True
+        for _ in range(_TRIES):
+            if self._over or not self._collector.wait(MUCH + ROOM, self._ends):
+                self._over = True
+                break
+            try:
+                return look(*arguments)
+            except NoRoom:
+                continue
+            except GONE:
+                break
+        return None
+
+    def _look_into_module(self, name: str) -> None:
+        main = name == "__main__"
+        view = _GLOBALS if main else _MODULE_GLOBALS
+        self._look_into(self._node(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
+
+    def _look_into_frames(self) -> None:
+        others = [each for each in threads(Step(self._collector)) if each != real_threads.get_ident()]
+        others.sort(key=lambda each: each != real_threads.main)
+        for thread in others[:_THREADS]:
+            items, texts = frames(Step(self._collector), thread)
+            for height in range(min(len(items), _FRAMES)):
+                # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
+                place, _, code = texts[height].rpartition(", code ")
+                file = place.partition(", file ")[2].rpartition(", line ")[0][1:-1]
+                mark = _LIBRARY if self._classes.of_library(file) else 0
+                text = f"{code[:-1]}.<locals>"
+                node = self._node(-1, _FRAME_LOCALS, height, items[height], object, text, mark)
+                self._threads[node] = thread
+                self._attempt(self._look_into, node, _FRAME_LOCALS, False)
+
+    def _views_of(self, node: int) -> "tuple[_View, ...]":
+        kind = self._kinds[node]
+        views = self._classes.views(kind)
+        if kind is _FUNCTION and self._depths[node] <= _NEAR and not self._marks[node] & _LIBRARY:
+            # A read of a function's attributes makes a dict for it, so the attributes of methods are not read.
+            return (*views, _ATTRIBUTES)
+        return views
+
+    def _look_into(self, node: int, view: _View, late: bool) -> None:
+        """Read what *node* holds in *view*: note the tensors that are wanted, and have the rest searched later."""
+        container = view.container
+        if container is None:
+            step = Step(self._collector)
+            one = single(step, self._held(step, node, view))
+            if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
+                self._meet(node, view, -1, *one, f".{view.attribute}" if view is not _WRAPPED else "", 0)
+            return
+        if view is _CLASS_ATTRIBUTES and self._is_librarys_class(node):
+            return
+        step = Step(self._collector)
+        number = length(step, self._held(step, node, view), container)
+        if number > (_MOST if container.keys is None else _MOST_KEYS):
+            return
+        if number > _LARGE and not late:
+            self._late.append(node)
+            return
+        step = Step(self._collector)
+        read = values(step, self._held(step, node, view), container)
+        kinds = dict(zip(map(identity, read.kinds), read.kinds))
+        many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
+        if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
+            self._late.append(node)  # for the objects that they hold further down
+            return
+        fields = self._fields(self._kinds[node], view)
+        there = self._wanted_among(node, view, read.items, flat(container.values))
+        holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
+        if holding:
+            kind_of = enumerate(map(identity, read.kinds))
+            there = sorted({*there, *islice((at for at, kind in kind_of if kind in holding), _CHILDREN)})
+        for at in there:
+            text, mark = _piece(view, read.keys[at] if read.keys else at, fields)
+            self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
+
+    def _wanted_among(self, node: int, view: _View, items: "list[int]", values: Flat) -> "list[int]":
+        """Return the positions of the tensors that are wanted among *items*, the identities of *values* in *view*.
+
+        Their shapes are read. TensorFlow lets other threads run meanwhile, so only a few tensors are held at a time.
+        """
+        if self._wanted.isdisjoint(items):
+            return []
+        wanted = [at for at, item in enumerate(items) if item in self._wanted]
+        for first in range(0, len(wanted), _HELD):
+            chosen = bytearray(len(items))
+            for at in wanted[first : first + _HELD]:
+                chosen[at] = True
+            step = Step(self._collector)
+            read = facts(step, self._held(step, node, view), values, chosen, self._shape)
+            self._shapes.update((item, text_of(shape)) for item, shape in read if item in self._wanted)
+        return [at for at in wanted if items[at] in self._shapes]
+
+    def _may_hold(self, kind: type) -> bool:
+        return kind is not self._kind and bool(self._classes.views(kind))
+
+    def _look_into_each(self, node: int, view: _View, kind: type, number: int) -> bool:
+        """Search a *number* of objects of one *kind* at once, such as the transitions of a replay buffer.
+
+        Return whether any of them holds a tensor that is wanted.
+        """
+        within = next(iter(self._classes.views(kind)), _View(""))
+        outer, container = view.container, within.container
+        if outer is None or container is None or (within.attribute and number > _INSTANCES):
+            return False
+        step = Step(self._collector)
+        numbers = lengths(step, self._held(step, node, view), outer, within.attribute, container)
+        if sum(numbers) > _MOST:
+            return False
+        step = Step(self._collector)
+        values_of_each = flat(outer.values, within.attribute, container.values)
+        items = identities(step, self._held(step, node, view), values_of_each)
+        there = self._wanted_among(node, view, items, values_of_each)
+        keys: list[Any] = []
+        if container.keys is not None and there:
+            step, sought = Step(self._collector), set(there)
+            of_each = flat(outer.values, within.attribute, container.keys)
+            chosen = bytearray(at in sought for at in range(len(items)))
+            keys = plain_keys(step, self._held(step, node, view), of_each, chosen)[::-1]
+        ends = list(accumulate(numbers))
+        fields = self._fields(kind, within)
+        position = 0
+        for found in there:
+            while ends[position] <= found:
+                position += 1
+            at = found - (ends[position] - numbers[position])
+            text, mark = _piece(view, position, ())
+            holder = self._node(node, view, position, 0, kind, text, mark)
+            piece = _piece(within, keys.pop() if keys else at, fields)
+            self._meet(holder, within, at, items[found], self._kind, *piece)
+        return bool(there)
+
+    def _meet(self, parent: int, view: _View, position: int, item: int, kind: type, text: str, mark: int) -> None:
+        """Note the path of the object *item* if it is a tensor that is wanted; else have it searched later."""
+        if kind is self._kind:
+            if item in self._wanted:
+                self._wanted.discard(item)
+                self._paths[item] = self._node(parent, view, position, item, kind, text, mark)
+            return
+        if item in self._seen or self._depths[parent] >= _DEEPEST or not self._may_hold(kind):
+            return
+        self._seen.add(item)
+        inherits = kind in (_FUNCTION, _CELL) or issubclass(kind, _CONTAINERS)
+        library = self._marks[parent] & _LIBRARY if inherits else self._classes.is_librarys(_module(kind))
+        late = library or len(self._next) >= _SOME or (kind is _FUNCTION and issubclass(self._kinds[parent], type))
+        node = self._node(parent, view, position, item, kind, text, mark | (_LIBRARY if library else 0))
+        (self._late if late else self._next).append(node)
+
+    def _node(self, parent: int, view: _View, position: int, item: int, kind: type, text: str, mark: int) -> int:
+        self._parents.append(parent)
+        self._views.append(view)
+        self._positions.append(position)
+        self._items.append(item)
+        self._kinds.append(kind)
+        self._texts.append(text)
+        self._marks.append(mark)
+        self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
+        return len(self._parents) - 1
+
+    def _line(self, node: int) -> "list[int]":
+        """Return the nodes from the root to *node*."""
+        line = []
+        while node >= 0:
+            line.append(node)
+            node = self._parents[node]
+        return line[::-1]
+
+    def _found(self, step: Step, node: int) -> "Iterator[Any]":
+        """Yield the object of *node*, if it is still held by its path."""
+        root, *line = self._line(node)
+        if root in self._threads:
+            found = step.same(self._items[root], step.frame(self._threads[root], self._positions[root]))
+        else:
+            found = globals_of(self._texts[root] or "__main__")
+        for each in line:
+            view = self._views[each]
+            found = attribute(view.attribute, found) if view.attribute else found
+            found = found if view.container is None else view.container.at(self._positions[each], found)
+        return step.same(self._items[node], found) if line and self._items[node] else found
+
+    def _held(self, step: Step, node: int, view: _View) -> "Iterator[Any]":
+        """Yield what *node* has at *view*: a container, or another object."""
+        found = self._found(step, node)
+        if view is _CLOSURE:
+            return filter(None, attribute(view.attribute, found))  # a function without one has ``None``
+        return attribute(view.attribute, found) if view.attribute else found
+
+    def _is_librarys_class(self, node: int) -> bool:
+        step = Step(self._collector)
+        return self._classes.is_librarys(plain(step, map(_module, self._found(step, node))))
+
+    def _fields(self, kind: type, view: _View) -> "tuple[str, ...]":
+        """Return the names of a named tuple's items; none for any other container."""
+        named = view.container is TUPLE and not view.attribute and kind is not tuple
+        return self._classes.fields(kind) if named else ()
+
+    def _write(self, found: Found, item: int, node: int) -> None:
+        line = self._line(node)
+        texts, marks = [self._texts[each] for each in line], [self._marks[each] for each in line]
+        last, many = marks[-1], any(mark & _NUMBERED for mark in marks[:-1])
+        found.paths[item] = "".join(texts)
+        if not (last & _ITEM or many):
+            return
+        # A name at the end stays in the group: the loss of each row is not its step.
+        count = len(line) - (last & _NUMBERED > 0 or (last & _ITEM > 0 and not many))
+        group = ["[*]" if marks[at] & _NUMBERED else texts[at] for at in range(count)]
+        found.groups[item] = "".join(group)
+
+
+def text_of(shape: "tuple[int, ...]") -> str:
+    """Return a shape as JSON."""
+    return str(list(shape))
+
+
+def name_and_module(kind: type) -> "tuple[str, str]":
+    """Return the name and the module of a class, past its metaclass's code; empty where they are not a ``str``."""
+    name, module = _name(kind), _module(kind)
+    return name if type(name) is str else "", module if type(module) is str else ""
+
+
+def _piece(view: _View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
+    """Return the piece of a path for the value at *key*, and its marks."""
+    if view.form:
+        return (view.form.format(key), 0) if key is not ... else ("[...]", _ITEM)
+    if type(key) is int:
+        return (f".{fields[key]}", 0) if key < len(fields) else (f"[{key}]", _ITEM | _NUMBERED)
+    text = "..." if key is ... else repr(key)
+    return f"[{text if len(text) <= _KEY else text[: _KEY - 3] + '...'}]", _ITEM
+
+
+def _module_names() -> "list[str]":
+    modules = sys.modules
+    names = list(dict.keys(modules))[:_MODULES] if type(modules) is dict else []
+    return [name for name in names if type(name) is str]
+
+
+def _file_of(module: str) -> Any:
+    """Return the file from which the module of that name was loaded; ``None`` if there is no such module or file."""
+    modules = sys.modules
+    found = modules.get(module) if type(modules) is dict else None
+    if found is None or not issubclass(type(found), _MODULE):
+        return None
+    return dict.get(object.__getattribute__(found, "__dict__"), "__file__")
+
+
+def _package_folders() -> "tuple[str, ...]":
+    """Return where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
+    files = [_file_of(name) for name in ("__main__", *_INSTALLED)]
+    scripts, *packages = [file if type(file) is str else "" for file in files]
+    parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
+    return tuple(parent for parent in parents if parent != "/" and not scripts.startswith(parent))
