@@ -12,7 +12,7 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
-from tfmemtop.engine.sources.processes import is_alive
+from tfmemtop.engine.sources.processes import has_memory
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
@@ -152,7 +152,7 @@ class _Loads:
         elif isinstance(event, HookEnd):
             built = self._handed.pop(event.pid, None)
             lost = event.reason is HookEnding.LOST
-            if built and event.pid in self._loading and lost and not is_alive(event.pid):
+            if built and event.pid in self._loading and lost and not has_memory(event.pid):
                 self._lost(event.pid, built)
             self._loading.discard(event.pid)
         elif isinstance(event, RunEnd):

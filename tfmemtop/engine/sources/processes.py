@@ -87,6 +87,13 @@ def is_alive(pid: int) -> bool:
     return False
 
 
+def has_memory(pid: int) -> bool:
+    """Return whether the process *pid* goes on. One that ends gives up its memory before it closes its sockets."""
+    with suppress(psutil.Error):
+        return bool(psutil.Process(pid).cmdline())
+    return False
+
+
 def all_pids() -> set[int]:
     """Return the numbers of all processes."""
     return set(psutil.pids())
