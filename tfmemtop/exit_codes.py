@@ -26,9 +26,6 @@ EFFECTS: dict[signal.Signals, str] = {
 }
 """What each signal does, in the order of the dialog's list."""
 
-TITLE = "Send a signal"
-UNKNOWN_COMMAND = "(command unknown)"
-
 
 def signal_name(number: int) -> str:
     """Return the name of a signal: ``SIGTERM`` for 15; ``signal 40`` for one without a name."""
@@ -36,13 +33,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def recipients(count: int) -> str:
-    """Return the title above the processes."""
-    return "To this process:" if count == 1 else f"To these {count} processes:"
-
-
-def send(name: str, count: int) -> str:
-    """Return what Enter does."""
-    return f"send {name} to {'it' if count == 1 else f'all {count}'}"

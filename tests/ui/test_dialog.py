@@ -72,6 +72,16 @@ async def test_choosing_with_keys(keys: list[str], result: str | None) -> None:
         assert results == [result]
 
 
+async def test_the_option_under_the_cursor_shows_without_colours() -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        dialog = OptionsDialog("Growth", OPTIONS)
+        await opened(pilot, dialog)
+        await pilot.press("end")
+        segments = [segment for strip in dialog._compositor.render_strips() for segment in strip]
+        inverse = "".join(segment.text for segment in segments if segment.style and segment.style.reverse)
+        assert inverse.split() == ["s", "as", "the", "script", "says"]
+
+
 async def test_choosing_with_the_mouse() -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
         dialog = OptionsDialog("Growth", OPTIONS)
@@ -83,9 +93,11 @@ async def test_choosing_with_the_mouse() -> None:
 
 async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
-        dialog = OptionsDialog("Many", [Option(f"number {n}", str(n)) for n in range(50)], chosen=30)
+        dialog = OptionsDialog("Many", [Option(f"number {n}", str(n)) for n in range(50)])
         results = await opened(pilot, dialog)
+        await pilot.press("end", *["up"] * 19)
         assert any("number 30" in line for line in shown(dialog))
+        assert any("▼ 3 more below  ▲ 30 above" in line for line in shown(dialog))
         await pilot.resize_terminal(60, 16)
         await pilot.pause()
         assert any("number 30" in line for line in shown(dialog))

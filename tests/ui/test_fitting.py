@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
 from textual.pilot import Pilot
 
 from tests import streams as s
@@ -25,7 +26,7 @@ from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.dialog_box import Dialog
+from tfmemtop.ui.screens.dialog import Dialog
 
 pytestmark = pytest.mark.screens
 
@@ -52,7 +53,9 @@ def relaunches(shown: TfmemtopApp) -> list[events.Relaunch]:
 def said(shown: TfmemtopApp) -> str:
     """Return the open dialog's text, its lines joined."""
     assert isinstance(shown.screen, Dialog)
-    return " ".join("".join(segment.text for segment in line).strip() for line in shown.screen.lines)
+    box = shown.screen.query_one(Vertical).content_region
+    lines = shown.screen._compositor.render_strips()[box.y : box.bottom]
+    return " ".join(" ".join(strip.crop(box.x, box.right).text for strip in lines).split())
 
 
 async def until(pilot: Pilot[ScreenOutcome], true: Callable[[], bool]) -> None:

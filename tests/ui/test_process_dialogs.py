@@ -19,7 +19,7 @@ from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.process_page import describe
 from tfmemtop.ui.screens.details import DetailsScreen
 from tfmemtop.ui.screens.dialog import Dialog
-from tfmemtop.ui.screens.signal_dialog import SignalScreen
+from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
 
 CLOSED = "closed"
@@ -191,6 +191,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
         assert any("Process 100" in line for line in screen_text(dialog))
         apply(state, events.Environment(t=5.0, pid=100, variables={f"V{i}": "x" for i in range(60)} | {"ZZ": "last"}))
         dialog.refresh_state(state)
+        await pilot.pause()
         await pilot.press("end")
         assert any("ZZ=last" in line for line in screen_text(dialog))
         assert "Esc close" in screen_text(dialog)[-_below(size) - 2]

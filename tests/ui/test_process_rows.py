@@ -19,9 +19,8 @@ from tfmemtop.ui.draw.text import chop, cut_left, wrap
 from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
-    Order,
+    ProcessOrder,
     TreeRow,
-    header,
     lay_out,
     matching,
     row_line,
@@ -70,13 +69,13 @@ def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, c
     layout = lay_out(width)
     line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
     assert width_of(line) == width
-    assert width_of(header(layout, width, Order(), cut)) == width
+    assert width_of(layout.names(ProcessOrder())) == width
     assert all(character.isprintable() for character in text(line))
 
 
 def test_figures_stand_under_their_names() -> None:
     layout = lay_out(160)
-    head = text(header(layout, 160, Order(), 0))
+    head = text(layout.names(ProcessOrder()))
     row = next(row for row in SMALL if row.pid == 100 and row.gpu == 0)
     line = text(row_line(TreeRow(row), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
     for name, value in {
@@ -123,19 +122,19 @@ def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
 
 
 def test_the_default_order_is_by_gpu_then_by_memory() -> None:
-    order = [(row.gpu, row.pid) for row in sort(SMALL, Order())]
+    order = [(row.gpu, row.pid) for row in sort(SMALL, ProcessOrder())]
     assert order == [(0, 200), (0, 100), (1, 100), (1, 250), (None, 300)]
 
 
 @given(st.sampled_from([column.name for column in COLUMNS]), st.booleans())
 def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) -> None:
     column = next(column for column in COLUMNS if column.name == name)
-    ordered = sort(CROWD, Order(name, inverted))
+    ordered = sort(CROWD, ProcessOrder(name, inverted))
     assert sorted(row.pid for row in ordered) == sorted(row.pid for row in CROWD)
-    keys = [column.key(row) for row in ordered]
+    keys = [column.value(row) for row in ordered]
     known = [key for key in keys if key is not None]
     assert keys[: len(known)] == known
-    assert known == sorted(known, reverse=Order(name, inverted).falling)
+    assert known == sorted(known, reverse=ProcessOrder(name, inverted).falling)
 
 
 def test_a_filter_matches_pid_user_and_command_in_any_case() -> None:

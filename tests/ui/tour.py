@@ -10,7 +10,7 @@ from tfmemtop.findings.rules import findings
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel
-from tfmemtop.ui.screens.dialog_box import Dialog
+from tfmemtop.ui.screens.dialog import Dialog
 
 SIZES = ((40, 12), (60, 16), (100, 30), (200, 60))
 
@@ -76,7 +76,7 @@ async def tour(stream: list[Event], size: tuple[int, int]) -> dict[str, tuple[st
                 for y in range(panel.size.height)
             ]
             if isinstance(app.screen, Dialog):
-                shown += ["".join(segment.text for segment in line) for line in app.screen.lines]
+                shown += [strip.text for strip in app.screen._compositor.render_strips()]
             seen[place] = "\n".join(shown), app.drawn
     seen["findings"] = "\n".join(finding.said.text for finding in findings(app.state)), ""
     return seen

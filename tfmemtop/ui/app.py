@@ -1,6 +1,6 @@
 """The app: reads the events of a source, which are folded into the state, and lets the screens draw the state.
 
-The actions of most keys are in the mixins beside this file (``…_actions.py``, ``pool_screens.py``): one file a subject.
+The actions of most keys are in the mixins beside this file (``…_actions.py``): one file a subject.
 
 Events are folded as they arrive. Screens are drawn at their own pace, so that the cost of drawing does not
 depend on how fast readings arrive. What a user waits for (a run that starts or ends, output, the
@@ -30,13 +30,11 @@ from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.leave_actions import LeaveActions
-from tfmemtop.ui.map_wishes import MapWishes
+from tfmemtop.ui.map_requests import MapRequests
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import FramePacer
-from tfmemtop.ui.pool_screens import PoolScreens
 from tfmemtop.ui.process_actions import ProcessActions
-from tfmemtop.ui.replay_actions import ReplayActions
-from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.units import format_bytes, format_duration
@@ -71,7 +69,7 @@ def _bound(key: Key) -> str:
 # A screen or dialog that a key opens is imported by the method that opens it: the first frame does not need it.
 
 
-class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, LeaveActions):
+class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
     """Connects the session with the screens: draws the state that events change, and carries out the keys' actions."""
 
     # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.
@@ -94,7 +92,7 @@ class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, Le
             has_new_output=self._has_new_output,
             later=self.call_later,
         )
-        self._maps = MapWishes()
+        self._maps = MapRequests()
         self._output_drawn = -1
         self._successor, self._recording = options.successor, options.recording
         self._news = News() if options.notify and source.live else None
@@ -221,6 +219,42 @@ class TfmemtopApp(ReplayActions, PoolScreens, ProcessActions, NextRunActions, Le
         for key in self.keys:
             if key.shown == pressed:
                 self.run_worker(self.run_action(key.action), name="remedy")
+
+    def on_pool_wanted(self, message: PoolWanted) -> None:
+        """Show the map or the holders of a pool, in place of an open screen about a pool: one key then leads back."""
+        from tfmemtop.ui.screens.holders_screen import HoldersScreen
+        from tfmemtop.ui.screens.map_screen import MapScreen
+
+        if isinstance(self.screen, (HoldersScreen, MapScreen)):
+            self.pop_screen()
+        kind = HoldersScreen if message.holders else MapScreen
+        wanted: Screen[None] = kind(self.session, message.key, glyphs=self.glyphs, color=self.color)
+        self.push_screen(wanted, self._left)
+
+    def _left(self, _: None) -> None:
+        self.post_message(Changed())
+
+    # A replay.
+
+    def action_play(self) -> None:
+        if self.session.replay:
+            self.session.replay.toggle_pause()
+
+    def action_step(self, direction: int) -> None:
+        if self.session.replay:
+            self.session.replay.step(direction)
+
+    def action_seek(self, seconds: float) -> None:
+        if self.session.replay:
+            self.session.replay.seek_by(seconds)
+
+    def action_seek_edge(self, side: int) -> None:
+        if replay := self.session.replay:
+            replay.seek(replay.length_s if side > 0 else 0.0)
+
+    def action_speed(self, step: int) -> None:
+        if self.session.replay:
+            self.session.replay.change_speed(step)
 
     # The screen itself.
 

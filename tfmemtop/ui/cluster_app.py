@@ -72,7 +72,7 @@ class ClusterApp(ScreenApp):
                 screen.hurry()
 
     def action_help(self) -> None:
-        from tfmemtop.ui.screens.cluster_help import ClusterHelp
+        from tfmemtop.ui.screens.help import ClusterHelp
 
         self.push_screen(ClusterHelp(glyphs=self.glyphs))
 

@@ -7,36 +7,11 @@ from pathlib import Path
 from tfmemtop.experiments.session.earlier import run_in
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.notebooks.origin import is_recognised_again
-from tfmemtop.notebooks.server import Server
 from tfmemtop.options import ScreenOutcome
-from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp
-from tfmemtop.ui.screens.dialog import Option, OptionsDialog
 
-
-def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
-    """Return the dialog that asks whether *server* should restart the kernel with the connection file *connection*.
-
-    Without a server, the dialog explains what the user must do.
-    """
-    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])] if is_recognised_again(connection) else []
-    options = [Option("stay", value=False, description=STAYS, key="n")]
-    if server is None:
-        text.append(NO_SERVER)
-    else:
-        options.insert(0, Option("restart", value=True, description=asks(server.url), key="r"))
-    return OptionsDialog(TITLE, options, text=text, glyphs=glyphs)
-
-
-TITLE = "This run is a kernel of Jupyter"
-STAYS = "go on; they hold from its next restart"
-NO_SERVER = (
-    "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the notebook is "
-    "open: Kernel, Restart Kernel; in VS Code: Restart."
-)
 CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
 NOT_RECOGNISED = (
     "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
@@ -52,20 +27,9 @@ def hold_from_restart(settings: Sequence[str]) -> str:
     return f"Its next start: {' · '.join(settings)}. That holds from its next restart, no matter who restarts it."
 
 
-def asks(address: str) -> str:
-    """Return what tfmemtop requests from the Jupyter server at *address*."""
-    return f"have Jupyter at {address} restart this kernel only; its variables are lost"
-
-
 def not_restarted(detail: str) -> str:
     """Return the error for a server that was requested to restart the kernel, and did not do it."""
     return f"Jupyter has not restarted the kernel: {detail}. Restart it where the notebook is open."
-
-
-def server_ends(kernels: int) -> str:
-    """Return the warning before ending a run that has kernels: the run is the Jupyter server itself."""
-    count = "its kernel" if kernels == 1 else f"its {kernels} kernels"
-    return f"It is the server of Jupyter: this ends the server with {count}, and not only a kernel."
 
 
 _LOOK_S = 1.0
@@ -126,6 +90,7 @@ class KernelActions(ScreenApp):
 
     async def _restart(self, connection: str, upcoming: NextRun) -> None:
         from tfmemtop.notebooks.server import NotRestarted, find, restart
+        from tfmemtop.ui.screens.questions import kernel_dialog
 
         found = await asyncio.to_thread(find, connection)
         agreed = await self.push_screen_wait(kernel_dialog(found, connection, upcoming, self.glyphs))

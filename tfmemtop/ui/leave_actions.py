@@ -10,7 +10,7 @@ from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen
 
 if TYPE_CHECKING:
-    from tfmemtop.ui.screens.run_dialogs import Leaving
+    from tfmemtop.ui.screens.questions import Leaving
 
 # The dialog is imported by the methods that use it: the first frame does not need it.
 
@@ -27,7 +27,7 @@ class LeaveActions(ScreenApp):
 
     def action_leave(self) -> None:
         """Quit. If a script of this session runs, first ask whether to stop it or to leave it running."""
-        from tfmemtop.ui.screens.run_dialogs import leave_dialog
+        from tfmemtop.ui.screens.questions import leave_dialog
 
         session, run = self.session, self.session.state.run
         if not session.connected:
@@ -47,7 +47,7 @@ class LeaveActions(ScreenApp):
             self.push_screen(leave_dialog(session.state, self.glyphs), self._leave)
 
     def _leave(self, choice: "Leaving | None") -> None:
-        from tfmemtop.ui.screens.run_dialogs import Leaving
+        from tfmemtop.ui.screens.questions import Leaving
 
         if choice is Leaving.STOP:
             self.session.stop()

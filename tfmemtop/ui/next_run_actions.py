@@ -70,7 +70,7 @@ class NextRunActions(KernelActions):
 
     def action_relaunch(self) -> None:
         """Start the next run. If the newest run is still running, ask first."""
-        from tfmemtop.ui.screens.run_dialogs import relaunch_dialog
+        from tfmemtop.ui.screens.questions import relaunch_dialog
 
         run, upcoming = self.session.state.run, self.session.next
         if run is None or upcoming is None:

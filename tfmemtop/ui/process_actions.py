@@ -36,7 +36,7 @@ class ProcessActions(ScreenApp):
     @on(ProcessTable.Signal)
     def _signal(self, message: ProcessTable.Signal) -> None:
         """Ask which signal to send to a process, or to all tagged ones."""
-        from tfmemtop.ui.screens.signal_dialog import SignalScreen
+        from tfmemtop.ui.screens.questions import SignalScreen
 
         if not self.session.may_change:
             self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))

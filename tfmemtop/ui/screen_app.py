@@ -5,13 +5,13 @@ from pathlib import Path
 from textual import on
 
 from tfmemtop.options import UiOptions
+from tfmemtop.ui.base_app import BaseApp
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.driver import TerminalDriver, driver_class
 from tfmemtop.ui.panels.key_bar import KeyBar
-from tfmemtop.ui.sturdy import SturdyApp
 
 
-class ScreenApp(SturdyApp):
+class ScreenApp(BaseApp):
     """An app that draws on the user's terminal, in the terminal's colours."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -34,12 +34,11 @@ class ScreenApp(SturdyApp):
 
     def action_picture(self) -> None:
         """Offer to write a picture of the current screen into a file."""
-        from tfmemtop.ui.screens.dialog_box import picture_written
         from tfmemtop.ui.screens.picture_dialog import picture_dialog
 
         def written(path: Path | None) -> None:
             if path is not None:
-                self.notify(picture_written(str(path)))
+                self.notify(f"The picture is in {path}")
 
         # A private name of Textual's, used only here. Its public methods give pictures as SVG only.
         strips = self.screen._compositor.render_strips()

@@ -16,11 +16,10 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.state.model import RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.ui import refusals
+from tfmemtop.ui.base_app import BaseApp
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.screens.dialog_box import whose_limit
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.screens.fit_text import OVER, suggestions
-from tfmemtop.ui.sturdy import SturdyApp
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.dialog import Suggestion
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 class SearchKeys:
     """The dialogs of a search, on the app's screen."""
 
-    def __init__(self, app: SturdyApp, session: Session, *, glyphs: Glyphs, relaunch: Callable[[], None]) -> None:
+    def __init__(self, app: BaseApp, session: Session, *, glyphs: Glyphs, relaunch: Callable[[], None]) -> None:
         """Prepare the dialogs. *relaunch* starts the next run, after asking if a running script may be ended for it."""
         self._app = app
         self._session = session
@@ -72,6 +71,7 @@ class SearchKeys:
 
     def _ask(self) -> None:
         from tfmemtop.ui.screens.fit_dialogs import Asked, AskFit
+        from tfmemtop.ui.screens.next_run_dialogs import whose_limit
 
         session, upcoming, run = self._session, self._session.next, self._session.state.run
         if upcoming is None:

@@ -1,40 +1,29 @@
 """TensorFlow's allocators as a table: a line for each, and below them the settings that tfmemtop settled. Pure."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from rich.segment import Segment
-from rich.style import Style
 
 from tfmemtop.findings.requests import settled_on, settled_text
 from tfmemtop.reports.labels import more_allocators
 from tfmemtop.safe import safe
 from tfmemtop.state.views import AllocatorRow
+from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, LAYER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, LAYER, PEAK, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import UNKNOWN, format_short
 
-
-class _Column(NamedTuple):
-    name: str
-    width: int
-    text: Callable[[AllocatorRow], str]
-    style: Style
-    rank: int  # where there is little room, the column with the highest rank is left out first
-    left: bool = False
-
-
-_DEVICE = _Column("DEVICE", 6, lambda row: row.device, BOLD, 0, left=True)
-_PID = _Column("PID", 7, lambda row: str(row.pid), PLAIN, 2)
-_GPU = _Column("GPU", 3, lambda row: UNKNOWN if row.gpu is None else str(row.gpu), PLAIN, 3)
-_FIGURES = (
-    _Column("IN USE", 7, lambda row: format_short(row.in_use), LAYER["in_use"], 0),
-    _Column("PEAK", 7, lambda row: format_short(row.peak), PEAK, 1),
-    _Column("CACHED", 7, lambda row: format_short(row.cached), LAYER["cached"], 4),
-    _Column("POOL", 7, lambda row: format_short(row.pool), PLAIN, 0),
-    _Column("LIMIT", 7, lambda row: format_short(row.limit), PLAIN, 1),
-    _Column("GROWTH", 6, lambda row: _growth(row.growth), PLAIN, 5),
+_DEVICE: Column[AllocatorRow] = Column("DEVICE", 6, 9, lambda row: row.device, style=BOLD, left=True)
+_PID: Column[AllocatorRow] = Column("PID", 7, 7, lambda row: row.pid)
+_GPU: Column[AllocatorRow] = Column("GPU", 3, 6, lambda row: row.gpu)
+_FIGURES: tuple[Column[AllocatorRow], ...] = (
+    Column("IN USE", 7, 9, lambda row: row.in_use, format_short, LAYER["in_use"]),
+    Column("PEAK", 7, 8, lambda row: row.peak, format_short, PEAK),
+    Column("CACHED", 7, 5, lambda row: row.cached, format_short, LAYER["cached"]),
+    Column("POOL", 7, 9, lambda row: row.pool, format_short),
+    Column("LIMIT", 7, 8, lambda row: row.limit, format_short),
+    Column("GROWTH", 6, 4, lambda row: row.growth, lambda growth: "on" if growth else "off"),
 )
 
 
@@ -49,29 +38,22 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
         columns.insert(1, _GPU)
     if len({row.pid for row in rows}) > 1:
         columns.insert(1, _PID)
-    while len(columns) > 2 and _taken(columns) > width:
-        columns.remove(max(columns, key=lambda column: column.rank))
+    columns = fitting_columns(columns, width - 1, least=2)
     settled = _settled(rows, width, glyphs)[: max(0, height - 1 - len(rows))]
     fitting = max(1, height - 1)
     shown = rows if len(rows) <= fitting else rows[: fitting - 1]
-    room = width - _taken(columns) - 1
-    head = " ".join(exactly(c.name, c.width) if c.left else f"{c.name:>{c.width}}" for c in columns)
-    lines: list[Line] = [[Segment(exactly(f" {head} " + ("ALLOCATOR" if room >= 12 else ""), width), DIM)]]
+    room = width - sum(map(cells_of, columns)) - 2
+    lines: list[Line] = [[Segment(exactly(f" {names(columns)} " + ("ALLOCATOR" if room >= 12 else ""), width), DIM)]]
     lines += [_row(row, columns, room, glyphs) for row in shown]
     if len(shown) < len(rows):
         lines.append([Segment(f" {glyphs.ellipsis} {more_allocators(len(rows) - len(shown))}", DIM)])
     return (lines + settled)[:height]
 
 
-def _taken(columns: Sequence[_Column]) -> int:
-    return 1 + sum(column.width + 1 for column in columns)
-
-
-def _row(row: AllocatorRow, columns: Sequence[_Column], room: int, glyphs: Glyphs) -> Line:
+def _row(row: AllocatorRow, columns: Sequence[Column[AllocatorRow]], room: int, glyphs: Glyphs) -> Line:
     line: Line = [Segment(" ")]
     for column in columns:
-        text = fit(column.text(row), column.width, glyphs)
-        text = exactly(text, column.width) if column.left else text.rjust(column.width)
+        text = column.pad(column.text(row), glyphs)
         line.append(Segment(text + " ", DIM if row.ended else column.style))
     if room >= 4:
         name = safe(row.allocator or UNKNOWN) + (", ended" if row.ended else "")
@@ -85,9 +67,5 @@ def _settled(rows: Sequence[AllocatorRow], width: int, glyphs: Glyphs) -> list[L
     for row in rows:
         for settled in row.settled:
             devices.setdefault(settled_text(settled), []).append(row.device)
-    told = [settled_on(text, names) for text, names in devices.items()]
+    told = [settled_on(text, where) for text, where in devices.items()]
     return [[Segment(" " + fit(text, width - 1, glyphs), KEY)] for text in told]
-
-
-def _growth(growth: bool | None) -> str:
-    return UNKNOWN if growth is None else "on" if growth else "off"

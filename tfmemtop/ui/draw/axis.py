@@ -41,7 +41,7 @@ def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs
     return [*left, *_labelled(cells, glyphs.rule, labels)]
 
 
-def beside(at: int, tick: str, name: str, *, left: bool = False) -> Places:
+def label_places(at: int, tick: str, name: str, *, left: bool = False) -> Places:
     """Return the places of *name*: right of its *tick* in cell *at*; with *left*, also left of it; else the tick."""
     before = (at - len(name) - 1, f" {name}{tick}")
     return ((at, f"{tick}{name} "), *([before] if left else []), (at, tick))

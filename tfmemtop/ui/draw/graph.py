@@ -15,7 +15,7 @@ from rich.style import Style
 from tfmemtop.state.history import History
 from tfmemtop.state.views import DevicePanel
 from tfmemtop.ui.draw import graph_labels as words
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, Glyphs
@@ -215,10 +215,10 @@ class Graph:
             ((right, f" {window.right} "),),
             tuple((right - len(said) - 3 - aside, f" {said} ") for aside in range(0, cells, _ASIDE)),
         ]
-        runs = [beside(cell(mark.t), glyphs.tick, mark.name, left=True) for mark in began]
+        runs = [label_places(cell(mark.t), glyphs.tick, mark.name, left=True) for mark in began]
         left: list[Places] = [((1, f" {window.left} "), (_AFTER_A_RUN, f" {window.left} "))] if window.left else []
         labels += [*left, *runs] if window.start is None else [*runs, *left]
-        failures = [beside(cell(t), glyphs.failed, words.OUT_OF_MEMORY, left=True) for t in panel.ran_out]
+        failures = [label_places(cell(t), glyphs.failed, words.OUT_OF_MEMORY, left=True) for t in panel.ran_out]
         return axis(cells, labels, failures, glyphs, gutter=gutter)
 
 

@@ -12,7 +12,7 @@ from rich.style import Style
 
 from tfmemtop.state.overlay import Overlay, Trace
 from tfmemtop.ui.draw import graph_labels as words
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, beside, figures
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
 from tfmemtop.ui.draw.scale import Top, fitting
@@ -117,7 +117,7 @@ def _axis(overlay: Overlay, top: Top, cells: int, glyphs: Glyphs) -> Line:
     span, scale = words.span(overlay.span_s), words.scale(top.whole, top.halvings)
     right = cells - len(span) - 2
     ends: list[Places] = [
-        beside(
+        label_places(
             min(cells - 1, int(trace.ended_s / overlay.span_s * cells)),
             glyphs.tick,
             words.run_ended(trace.run),

@@ -5,26 +5,30 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.findings import holder_texts
 from tfmemtop.findings.outside_text import FROM_OUTSIDE
 from tfmemtop.findings.places import spot
 from tfmemtop.findings.requests import call_text
 from tfmemtop.reports.labels import SCRIPT_ASKED_FOR
 from tfmemtop.state import State
-from tfmemtop.state.holder_views import age_s
+from tfmemtop.state.holder_views import Listed, age_s
+from tfmemtop.state.holders import By
 from tfmemtop.state.lookup import hook_put_in, of_run
 from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_library
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
-from tfmemtop.ui.draw import chunk_map, holder_top, map_figures
+from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.allocator_table import allocator_table
+from tfmemtop.ui.draw.holder_table import bar, kinds_label
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
 from tfmemtop.ui.draw.map_text import refusal_text, remedy_text, why_text
-from tfmemtop.ui.draw.palette import DIM, GOOD, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.text import end_of, exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.waiting import way
+from tfmemtop.units import format_short
 
 _BESIDE_FROM = 116
 """Width of the panel, in cells, from which the holders and the map stand side by side."""
@@ -119,7 +123,7 @@ class AllocatorPanel(Panel):
         if window is None:
             return []
         shown, age = self._holders_of.listed(window), age_s(self.state, window)
-        return holder_top.top_lines(shown, age, width, room, self.glyphs, letters=self.glyphs.ascii)
+        return _top_lines(shown, age, width, room, self.glyphs, letters=self.glyphs.ascii)
 
     def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
         cell = chunk_map.strip_cell(view.regions, width, height)
@@ -159,3 +163,27 @@ class AllocatorPanel(Panel):
             for at, text in enumerate(now_lines)
         ]
         return lines + [[Segment(f" {self.glyphs.dot} {text}", DIM)] for text in coming]
+
+
+_LEAST = 3
+"""The fewest lines in which holders are shown, title included."""
+_NAME_LEAST, _NAME_MOST, _KINDS, _BYTES = 16, 32, 13, 8
+
+
+def _top_lines(shown: Listed, age_s: float, width: int, rows: int, glyphs: Glyphs, *, letters: bool) -> list[Line]:
+    """Return a title and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little.
+
+    *age_s* is the age of the window in seconds.
+    """
+    if rows < _LEAST or width < 40:
+        return []
+    lines: list[Line] = [[Segment(fit(f" {holder_texts.top_title(shown.total, By.LAYER, age_s)}", width, glyphs), DIM)]]
+    name_cells = min(_NAME_MOST, max(_NAME_LEAST, (width - _KINDS - _BYTES - 4) // 2))
+    room = width - name_cells - _KINDS - _BYTES - 4
+    every = [*shown.rows, *([shown.unknown] if shown.unknown else [])]
+    for row in sorted(every, key=lambda row: -row.bytes)[: rows - 1]:
+        name = end_of(holder_texts.holder(row.name, row.kind), name_cells, glyphs.ellipsis)
+        line: Line = [Segment(f" {exactly(name, name_cells)} "), *kinds_label(row, _KINDS)]
+        line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
+        lines.append([*line, *bar(row, shown.largest_share, max(1, room), letters=letters)])
+    return lines

@@ -11,15 +11,16 @@ from tfmemtop.cluster import text as words
 from tfmemtop.cluster.judge import Judged
 from tfmemtop.cluster.overview import ClusterRow, Pool
 from tfmemtop.cluster.watch import Seen
+from tfmemtop.ui.draw.columns import Layout
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
 from tfmemtop.ui.keys import FILTERING
-from tfmemtop.ui.panels.cluster_rows import ClusterColumns, Order, header, lay_out, longest, matching, row_line, sort
+from tfmemtop.ui.panels.cluster_rows import ClusterOrder, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.row_table import TOP, RowTable
 
 
-class ClusterTable(RowTable[Order]):
+class ClusterTable(RowTable[ClusterOrder]):
     """The table of a cluster. It sends messages when the user opens a row and when the cursor moves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
@@ -35,12 +36,12 @@ class ClusterTable(RowTable[Order]):
         """Another row may be under the cursor now."""
 
     def __init__(self, job: str | None, *, glyphs: Glyphs) -> None:
-        super().__init__(Order(), glyphs=glyphs)
+        super().__init__(ClusterOrder(), glyphs=glyphs)
         self.seen = Seen()
         self._job = job
         self._rows: list[Judged] | None = None  # filtered and sorted; None until they are needed
         self._chosen: Pool | None = None  # None: the first row, whichever that is
-        self._layout = ClusterColumns(())
+        self._layout: Layout[Judged] = Layout()
         self._needed: dict[str, int] = {}
 
     # What is shown.
@@ -76,7 +77,7 @@ class ClusterTable(RowTable[Order]):
         self._layout = lay_out(width, self._needed)
         room = max(0, height - TOP)
         self.keep_in_view(len(rows), room)
-        lines = [self._title(width, len(rows)), header(self._layout, self.order)]
+        lines = [self._title(width, len(rows)), self._layout.names(self.order)]
         lines += [
             row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
             for index in range(self._top, min(len(rows), self._top + room))
@@ -116,8 +117,7 @@ class ClusterTable(RowTable[Order]):
         return len(self.rows)
 
     def column_at(self, x: int) -> str | None:
-        column = self._layout.at(x)
-        return column.name if column else None
+        return self._layout.at(x)
 
     def select(self, index: int) -> None:
         if self.rows:

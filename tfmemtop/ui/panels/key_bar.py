@@ -8,6 +8,7 @@ from textual import events as textual_events
 from textual.message import Message
 from textual.widget import Widget
 
+from tfmemtop.ui.draw.columns import fitting
 from tfmemtop.ui.draw.lines import Line, Panel, width_of
 from tfmemtop.ui.draw.palette import KEY, Glyphs
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
@@ -41,9 +42,9 @@ class KeyBar(Panel):
         if hints := self._instead():
             self._spots = ()
             return [hint_line(hints, width)]
-        keys = list(self._keys())
-        while keys and self._width(keys) > width:
-            keys.remove(max(keys, key=lambda key: key.rank))
+        keys = fitting(
+            self._keys(), width + 1, lambda key: len(key.shown) + len(key.footer) + 3, lambda key: -key.rank, 0
+        )
         line: Line = [Segment(" ")]
         spots = []
         x = 1
@@ -55,10 +56,6 @@ class KeyBar(Panel):
             x += taken + 2
         self._spots = tuple(spots)
         return [line]
-
-    @staticmethod
-    def _width(keys: Sequence[Key]) -> int:
-        return sum(len(key.shown) + len(key.footer) + 3 for key in keys) - 1
 
     def on_click(self, click: textual_events.Click) -> None:
         press_hint(self, self._instead(), click.x - 1)

@@ -9,6 +9,7 @@ from tfmemtop.reports import labels as panels
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.output_search import OutputSearch
+from tfmemtop.ui.panels.process_filter import edited
 from tfmemtop.ui.screens.drawn import Changed
 
 if TYPE_CHECKING:
@@ -74,17 +75,12 @@ class SearchPrompt:
 
     def press(self, event: events.Key) -> None:
         """Handle the key, unless it is one that scrolls."""
-        wanted = self._search.wanted
         if event.key == "enter":
             self.keep()
         elif event.key == "escape":
             self.end()
-        elif event.key in ("backspace", "ctrl+h"):
-            self._look_for(wanted[:-1])
-        elif event.key == "ctrl+u":
-            self._look_for("")
-        elif event.character and event.is_printable:
-            self._look_for(wanted + event.character)
+        elif (text := edited(self._search.wanted, event)) is not None:
+            self._look_for(text)
         else:
             return  # arrows and the like still scroll
         event.stop()

@@ -20,6 +20,15 @@ class View(Protocol):
     def post_message(self, message: Message) -> bool: ...
 
 
+def edited(text: str, event: events.Key) -> str | None:
+    """Return *text* after a key is pressed at its end; ``None`` if the key does not edit text."""
+    if event.key in ("backspace", "ctrl+h"):
+        return text[:-1]
+    if event.key == "ctrl+u":
+        return ""
+    return text + event.character if event.character and event.is_printable else None
+
+
 class FilterPrompt:
     """The prompt of a filter. It receives keys from ``begin`` until Enter, which keeps it, or Esc, which clears it."""
 
@@ -49,12 +58,8 @@ class FilterPrompt:
         if event.key in ("enter", "escape"):
             self.keep()
             self.set(self.text if event.key == "enter" else "")
-        elif event.key in ("backspace", "ctrl+h"):
-            self.set(self.text[:-1])
-        elif event.key == "ctrl+u":
-            self.set("")
-        elif event.character and event.is_printable:
-            self.set(self.text + event.character)
+        elif (text := edited(self.text, event)) is not None:
+            self.set(text)
         else:
             return  # arrows and the like still move the cursor
         event.stop()

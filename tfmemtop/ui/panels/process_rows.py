@@ -1,6 +1,6 @@
 """The process table: its columns, and how rows are sorted, filtered, put into a tree and drawn. Pure."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -11,10 +11,11 @@ from rich.style import Style
 
 from tfmemtop.safe import safe
 from tfmemtop.state.process_rows import ProcessRow
-from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting, side_by_side
+from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import cut_left, exactly
-from tfmemtop.units import UNKNOWN, format_duration, format_short
+from tfmemtop.units import format_duration, format_short
 
 RowKey = tuple[int, int | None]
 """A row's pid and GPU, by which it is found again in the next frame."""
@@ -26,86 +27,43 @@ COMMAND_CELLS = 24
 """Cells kept for the command while other columns can be left out; fewer if the table has less than 80 cells."""
 
 _CHOSEN_ELSEWHERE = Style(reverse=True, dim=True)
-_SORTED = Style(bold=True, reverse=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: for a row, ``key`` returns what to sort by and ``text`` what to show, ``None`` if it is unknown.
-
-    When the table is narrow, the column with the lowest ``priority`` is left out first. ``falling``: its natural order
-    begins with the highest.
-    """
-
-    name: str
-    width: int
-    priority: int
-    key: Callable[[ProcessRow], float | str | None]
-    text: Callable[[ProcessRow], str | None]
-    style: Style = PLAIN
-    left: bool = False
-    falling: bool = True
-    of_gpu: bool = False
-    of_pool: bool = False
+def _cpu(value: float) -> str:
+    return f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _bytes(value: int | None) -> str | None:
-    return None if value is None else format_short(value)
-
-
-def _percent(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0f}"
-
-
-def _cpu(value: float | None) -> str | None:
-    return None if value is None else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def _time(row: ProcessRow) -> str | None:
-    if row.elapsed_s is None or row.gone:
-        return None
-    text = format_duration(row.elapsed_s)
+def _time(elapsed_s: float) -> str:
+    text = format_duration(elapsed_s)
     return text if len(text) <= 8 else text.partition(" ")[0]
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("GPU", 3, 60, lambda r: r.gpu, lambda r: None if r.gpu is None else str(r.gpu), falling=False, of_gpu=True),
-    Column("PID", 7, 100, lambda r: r.pid, lambda r: str(r.pid), falling=False),
-    Column("USER", 8, 50, lambda r: r.user, lambda r: safe(r.user) or None, left=True, falling=False),
-    Column("GPU-MEM", 7, 80, lambda r: r.gpu_memory, lambda r: _bytes(r.gpu_memory), of_gpu=True),
-    Column("%SM", 3, 40, lambda r: r.sm, lambda r: _percent(r.sm), of_gpu=True),
-    Column("%GMBW", 5, 10, lambda r: r.bandwidth, lambda r: _percent(r.bandwidth), of_gpu=True),
-    Column("%CPU", 5, 55, lambda r: r.cpu, lambda r: _cpu(r.cpu)),
-    Column("HOST-MEM", 8, 30, lambda r: r.rss, lambda r: _bytes(r.rss)),
-    Column("TF-USE", 7, 90, lambda r: r.in_use, lambda r: _bytes(r.in_use), LAYER["in_use"], of_pool=True),
-    Column("TF-POOL", 7, 35, lambda r: r.pool, lambda r: _bytes(r.pool), LAYER["cached"], of_pool=True),
-    Column("PEAK", 7, 70, lambda r: r.peak, lambda r: _bytes(r.peak), of_pool=True),
-    Column("TIME", 8, 20, lambda r: r.elapsed_s, _time),
-    Column("COMMAND", 0, 1000, lambda r: r.program, lambda r: safe(r.program), left=True, falling=False),
+_whole = "{:.0f}".format
+
+COLUMNS: tuple[Column[ProcessRow], ...] = (
+    Column("GPU", 3, 60, lambda r: r.gpu, falling=False, of="gpu"),
+    Column("PID", 7, 100, lambda r: r.pid, falling=False),
+    Column("USER", 8, 50, lambda r: r.user, safe, left=True, falling=False),
+    Column("GPU-MEM", 7, 80, lambda r: r.gpu_memory, format_short, of="gpu"),
+    Column("%SM", 3, 40, lambda r: r.sm, _whole, of="gpu"),
+    Column("%GMBW", 5, 10, lambda r: r.bandwidth, _whole, of="gpu"),
+    Column("%CPU", 5, 55, lambda r: r.cpu, _cpu),
+    Column("HOST-MEM", 8, 30, lambda r: r.rss, format_short),
+    Column("TF-USE", 7, 90, lambda r: r.in_use, format_short, LAYER["in_use"], of="pool"),
+    Column("TF-POOL", 7, 35, lambda r: r.pool, format_short, LAYER["cached"], of="pool"),
+    Column("PEAK", 7, 70, lambda r: r.peak, format_short, of="pool"),
+    Column("TIME", 8, 20, lambda r: None if r.gone else r.elapsed_s, _time),
+    Column("COMMAND", 0, 1000, lambda r: r.program, safe, left=True, falling=False),
 )
 """The columns in the order in which they stand. The last one takes the room that is left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """How rows are sorted: by which column, and whether against its natural order."""
+class ProcessOrder(Order):
+    """The order of the process table."""
 
+    columns = COLUMNS
     column: str = "GPU"
-    inverted: bool = False
-
-    def step(self, count: int) -> "Order":
-        """Return the order by the column *count* places further to the right, in its natural order."""
-        names = [column.name for column in COLUMNS]
-        return Order(names[(names.index(self.column) + count) % len(names)])
-
-    def by(self, column: str) -> "Order":
-        """Return the order by *column*; if that is the present column, in the opposite direction."""
-        return Order(column, not self.inverted) if column == self.column else Order(column)
-
-    @property
-    def falling(self) -> bool:
-        """Whether the highest come first."""
-        return next(column.falling for column in COLUMNS if column.name == self.column) != self.inverted
 
 
 class TreeRow(NamedTuple):
@@ -120,13 +78,8 @@ class TreeRow(NamedTuple):
 
 
 def sort(rows: Sequence[ProcessRow], order: Order) -> list[ProcessRow]:
-    """Return *rows* in *order*. Unknown values come last in both directions; equal ones go by GPU, then memory."""
-    key = next(column.key for column in COLUMNS if column.name == order.column)
-    ordered = sorted(rows, key=_place)
-    known = [row for row in ordered if key(row) is not None]
-    # One column's keys are all numbers or all text; sorting is stable, also in reverse.
-    known.sort(key=key, reverse=order.falling)  # type: ignore[arg-type]
-    return known + [row for row in ordered if key(row) is None]
+    """Return *rows* in *order*; equal ones go by GPU, then memory."""
+    return order.sort(sorted(rows, key=_place))
 
 
 def _place(row: ProcessRow) -> tuple[bool, int, int, int]:
@@ -175,55 +128,18 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
     return placed
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessColumns:
-    """The columns that fit, each with the cell it begins at and its width."""
-
-    columns: tuple[tuple[Column, int, int], ...]
-
-    def at(self, x: int) -> Column | None:
-        """Return the column at cell *x*; the blank before a column belongs to it."""
-        return next((c for c, start, width in self.columns if start - 1 <= x < start + width), None)
-
-
-def lay_out(width: int, gpus: bool = True, pools: bool = True) -> ProcessColumns:
+def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout[ProcessRow]:
     """Return the columns that fit in *width* cells. Without GPUs, or pools, those about them are left out first."""
-    *shown, command = COLUMNS
+    *columns, command = COLUMNS
+    useless = {"gpu": not gpus, "pool": not pools}
 
-    def need(columns: Collection[Column], rest: int) -> int:
-        return MARKS + sum(column.width + 1 for column in columns) + rest
+    def worth(column: Column[ProcessRow]) -> int:
+        return column.priority - 100 * useless.get(column.of, False)
 
-    def worth(column: Column) -> int:
-        useless = (column.of_gpu and not gpus) or (column.of_pool and not pools)
-        return column.priority - (100 if useless else 0)
-
-    while len(shown) > 1 and need(shown, min(COMMAND_CELLS, width * 3 // 10)) > width:
-        shown.remove(min(shown, key=worth))
-    places = []
-    x = MARKS
-    for column in shown:
-        places.append((column, x, column.width))
-        x += column.width + 1
-    if width > x:
-        places.append((command, x, width - x))
-    return ProcessColumns(tuple(places))
-
-
-def header(layout: ProcessColumns, width: int, order: Order, cut: int) -> Line:
-    """Return the line with the columns' names, that of *order* marked. *cut*: cells of the command out of view."""
-    line = [Segment(" " * min(width, MARKS))]
-    for column, _, room in layout.columns:
-        last = column is COLUMNS[-1]
-        name = column.name + (f" (from cell {cut})" if last and cut else "")
-        style = _SORTED if column.name == order.column else BOLD
-        if last:
-            label = fit(name, room)
-            line += [Segment(label, style), Segment(" " * (room - len(label)))]
-        else:
-            pad = " " * (room - len(name))
-            line += [Segment(name + pad, style)] if column.left else [Segment(pad), Segment(name, style)]
-            line.append(Segment(" "))
-    return line
+    kept = min(COMMAND_CELLS, width * 3 // 10)
+    shown = fitting(columns, width - MARKS - kept, cells_of, worth)
+    left = width - MARKS - sum(map(cells_of, shown))
+    return side_by_side([*((column, column.width) for column in shown), *[(command, left)] * (left > 0)], MARKS)
 
 
 class Cursor(Enum):
@@ -235,7 +151,7 @@ class Cursor(Enum):
 
 
 def row_line(
-    placed: TreeRow, layout: ProcessColumns, glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int
+    placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int
 ) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
     row = placed.row
@@ -246,17 +162,9 @@ def row_line(
             parts += _command("ended " + row.program if row.gone else row.program, placed.branches, room, cut)
             continue
         text = column.text(row)
-        style = column.style
-        if text is None:
-            text, style = UNKNOWN, DIM
-        elif column.name == "PID" and row.of_run:
-            style = BOLD
-        if not text.isascii() or len(text) > room:
-            text = fit(text, room, glyphs)
-            text = exactly(text, room) if column.left else text.rjust(room)
-        else:
-            text = text.ljust(room) if column.left else text.rjust(room)
-        parts.append((text + " ", style))
+        bold = column.name == "PID" and row.of_run
+        style = DIM if text is None else BOLD if bold else column.style
+        parts.append((column.pad(text, glyphs, room) + " ", style))
     over = None
     if cursor is not Cursor.NONE:
         over = CHOSEN if cursor is Cursor.HERE else _CHOSEN_ELSEWHERE

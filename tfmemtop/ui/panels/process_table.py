@@ -15,17 +15,16 @@ from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.users import UserRow, users
 from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw.columns import Layout
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
 from tfmemtop.ui.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
-    Order,
-    ProcessColumns,
+    ProcessOrder,
     RowKey,
     TreeRow,
-    header,
     lay_out,
     matching,
     row_line,
@@ -41,7 +40,7 @@ _CUT_STEP = 8
 _CUT_MOST = 4096
 
 
-class ProcessTable(RowTable[Order]):
+class ProcessTable(RowTable[ProcessOrder]):
     """The process table. It sends messages for what the user wants, and does nothing to a process itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,8 +78,8 @@ class ProcessTable(RowTable[Order]):
             super().__init__()
             self.pids = pids
 
-    def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(order or Order(), glyphs=glyphs, id=id)
+    def __init__(self, order: ProcessOrder | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(order or ProcessOrder(), glyphs=glyphs, id=id)
         self.as_tree = False
         self.by_user = False
         self._user = 0  # index of the user under the cursor
@@ -90,7 +89,7 @@ class ProcessTable(RowTable[Order]):
         self._placed: list[TreeRow] | None = None  # those, filtered and sorted; None until they are needed
         self._chosen: RowKey | None = None  # None: the first row, whichever that is
         self._cut = 0
-        self._layout = ProcessColumns(())
+        self._layout: Layout[ProcessRow] = Layout()
 
     # What is shown
 
@@ -132,7 +131,10 @@ class ProcessTable(RowTable[Order]):
         self._layout = lay_out(width, bool(self.state.devices), waiting(self.state) is None)
         room = max(0, height - TOP)
         self.keep_in_view(len(placed), room)
-        lines = [self._title(width, len(placed)), header(self._layout, width, self.order, self._cut)]
+        lines = [
+            self._title(width, len(placed)),
+            self._layout.names(self.order, f" (from cell {self._cut})" * bool(self._cut)),
+        ]
         for index in range(self._top, min(len(placed), self._top + room)):
             item = placed[index]
             on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
@@ -206,8 +208,7 @@ class ProcessTable(RowTable[Order]):
         return self._user if self.by_user else self._index
 
     def column_at(self, x: int) -> str | None:
-        column = None if self.by_user else self._layout.at(x)
-        return column.name if column else None
+        return None if self.by_user else self._layout.at(x)
 
     def select(self, index: int) -> None:
         if self.by_user:
@@ -239,7 +240,7 @@ class ProcessTable(RowTable[Order]):
         column = ORDER_KEYS.get(key.lower())
         if column:
             self.by_user = False
-            self.order = Order(column, inverted=key.isupper())
+            self.order = ProcessOrder(column, inverted=key.isupper())
             self.rearrange()
         self.post_message(Changed())
 

@@ -1,11 +1,12 @@
 """What tables with a cursor have in common: moving it, sorting and filtering rows, by keys and by the mouse."""
 
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
+from tfmemtop.ui.draw.columns import Order
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.process_filter import FilterPrompt
@@ -14,21 +15,7 @@ TOP = 2
 """Lines above the first row: the title and the header."""
 _WHEEL = 3
 
-Sorted = TypeVar("Sorted", bound="Order")
-
-
-class Order(Protocol):
-    """How rows are sorted: by which column, and in which direction."""
-
-    @property
-    def column(self) -> str:
-        """The name of the column."""
-
-    def step(self: Sorted, count: int) -> Sorted:
-        """Return the order by the column *count* places further to the right."""
-
-    def by(self: Sorted, column: str) -> Sorted:
-        """Return the order by *column*; if that is the present column, in the opposite direction."""
+Sorted = TypeVar("Sorted", bound=Order)
 
 
 class RowTable(Panel, Generic[Sorted], can_focus=True):

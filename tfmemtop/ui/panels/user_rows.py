@@ -1,12 +1,12 @@
 """The lines of the processes' sums by user. Pure."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from rich.segment import Segment
 
 from tfmemtop.safe import safe
 from tfmemtop.state.users import Sum, UserRow
+from tfmemtop.ui.draw.columns import Column, cells_of, figures, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, LAYER, Glyphs
 from tfmemtop.ui.draw.text import exactly
@@ -15,21 +15,14 @@ from tfmemtop.units import UNKNOWN, format_short
 _USER = 12  # cells
 
 
-class _Column(NamedTuple):
-    name: str
-    width: int
-    text: Callable[[UserRow], str]
-    rank: int  # with little room, the column of the highest rank is left out first
-
-
-_COLUMNS = (
-    _Column("PROCESSES", 9, lambda user: _processes(user), 1),
-    _Column("GPUS", 7, lambda user: _gpus(user.gpus), 3),
-    _Column("GPU-MEM", 8, lambda user: _figure(user.gpu_memory, _bytes), 0),
-    _Column("%SM", 6, lambda user: _figure(user.sm, _whole), 4),
-    _Column("%CPU", 7, lambda user: _figure(user.cpu, _whole), 5),
-    _Column("HOST-MEM", 8, lambda user: _figure(user.rss, _bytes), 2),
-    _Column("TF-USE", 8, lambda user: _figure(user.in_use, _bytes), 1),
+_COLUMNS: tuple[Column[UserRow], ...] = (
+    Column("PROCESSES", 9, 8, lambda user: user, lambda user: _processes(user)),
+    Column("GPUS", 7, 6, lambda user: user.gpus, lambda gpus: _gpus(gpus)),
+    Column("GPU-MEM", 8, 9, lambda user: user.gpu_memory, lambda found: _figure(found, _bytes)),
+    Column("%SM", 6, 5, lambda user: user.sm, lambda found: _figure(found, _whole)),
+    Column("%CPU", 7, 4, lambda user: user.cpu, lambda found: _figure(found, _whole)),
+    Column("HOST-MEM", 8, 7, lambda user: user.rss, lambda found: _figure(found, _bytes)),
+    Column("TF-USE", 8, 8, lambda user: user.in_use, lambda found: _figure(found, _bytes)),
 )
 _BAR_LEAST = 8
 
@@ -39,17 +32,14 @@ def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chos
 
     Each row has a bar, if there is room: the user's share of the GPU memory that all users hold.
     """
-    columns = list(_COLUMNS)
-    while len(columns) > 1 and _taken(columns) > width:
-        columns.remove(max(columns, key=lambda column: column.rank))
-    room = width - _taken(columns) - 2
-    head = exactly(" USER", _USER + 2) + "".join(f"{column.name:>{column.width}} " for column in columns)
+    columns = fitting_columns(_COLUMNS, width - _USER - 2)
+    room = width - _USER - 4 - sum(map(cells_of, columns))
+    head = exactly(" USER", _USER + 2) + names(columns)
     lines: list[Line] = [[Segment(exactly(head, width), BOLD)]]
     whole = sum(user.gpu_memory.total or 0 for user in found)
     for index, user in enumerate(found[top : top + max(0, height - 1)], top):
         name = exactly(fit(safe(user.user) or UNKNOWN, _USER, glyphs), _USER)
-        figures = "".join(f"{column.text(user):>{column.width}} " for column in columns)
-        line = [Segment(f" {name} "), Segment(figures)]
+        line = [Segment(f" {name} "), Segment(figures(columns, user, glyphs) + " ")]
         if room >= _BAR_LEAST and whole:
             cells = round((user.gpu_memory.total or 0) / whole * room)
             line.append(Segment(" " + glyphs.fill["others"] * cells, LAYER["others"]))
@@ -58,10 +48,6 @@ def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chos
             line = [Segment(exactly(text, width), CHOSEN)]
         lines.append(line)
     return lines
-
-
-def _taken(columns: Sequence[_Column]) -> int:
-    return 2 + _USER + sum(column.width + 1 for column in columns)
 
 
 def _processes(user: UserRow) -> str:

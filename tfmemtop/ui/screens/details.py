@@ -10,10 +10,10 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
 from tfmemtop.ui.draw.process_page import describe
-from tfmemtop.ui.screens.dialog import Dialog, Hint
+from tfmemtop.ui.screens.dialog import Hint, PageDialog
 
 
-class DetailsScreen(Dialog[None]):
+class DetailsScreen(PageDialog[None]):
     """The details of one process. They follow the state while the dialog is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -1,30 +1,244 @@
-"""Dialogs that ask the user: a list to choose from, and a line of text."""
+"""The dialogs: a centred box over another screen, with a page of lines, a list to choose from, or a line to type.
 
-from collections.abc import Callable, Sequence
+Nothing blinks or moves. The box is as high as its content, at most nine tenths of the terminal; the rest can be
+scrolled to. Its keys are on the last line. Esc closes it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from rich.cells import cell_len
 from rich.highlighter import Highlighter
-from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
 from rich.text import Text
-from textual import events
+from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.geometry import clamp
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.geometry import Region
+from textual.screen import ModalScreen
+from textual.style import Style as VisualStyle
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static, option_list
 from textual.widgets.input import Selection
 
+from tfmemtop.charset import to_ascii
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, ERROR, KEY, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.draw.text import exactly, wrap
-from tfmemtop.ui.screens.dialog_box import Dialog, Hint
+from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
+from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.panels.key_bar import HintLine
+from tfmemtop.ui.screens.drawn import Drawn
 
-__all__ = ["Dialog", "Hint", "InputDialog", "Option", "OptionsDialog", "Suggestion"]
+COPY_LINES = "copy the lines"
+COPIED = "Copied, if the terminal lets programs set the clipboard."
 
 T = TypeVar("T")
+
+Hint = tuple[str, str]
+"""A key and what it does: ``("Enter", "send")``."""
+
+_CHROME = 4
+"""Columns of the border and of the blanks beside it; also the lines of the border and of the keys."""
+
+
+class Dialog(Drawn, ModalScreen[T], Generic[T]):
+    """A modal box around one widget that scrolls. A subclass closes it with ``dismiss(result)``."""
+
+    reserved = 0
+    """Lines between the content and the keys."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; }
+    Dialog > Vertical {
+        height: auto;
+        max-width: 90%;
+        background: ansi_default;
+        color: ansi_default;
+        border: solid ansi_cyan;
+        border-title-color: ansi_cyan;
+        border-title-style: bold;
+        border-subtitle-color: ansi_bright_black;
+        padding: 0 1;
+    }
+    Dialog.-ascii > Vertical { border: ascii ansi_cyan; }
+    Dialog VerticalScroll, Dialog OptionList { height: auto; scrollbar-size: 0 0; }
+    Dialog HintLine { margin-top: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Ctrl-C closes the dialog and does nothing else: it must never reach another process. The priority is for
+        # fields, in which Ctrl-C copies.
+        Binding("ctrl+c", "cancel", show=False, priority=True),
+        Binding("escape", "cancel", "close", show=False),
+        Binding("S", "app.picture", show=False),
+    ]
+
+    def __init__(self, title: str, content: Widget, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
+        """*content* is the widget that scrolls if the terminal has too few lines for it."""
+        super().__init__(classes="-ascii" if glyphs.ascii else "")
+        self.glyphs = glyphs
+        self.content = content
+        self.width = width
+        self._box = Vertical(content, *self.fields(), HintLine(self.hints, glyphs=glyphs))
+        self.heading = title
+
+    def hints(self) -> list[Hint]:
+        """Return the keys on the last line."""
+        return [("Esc", "close")]
+
+    def fields(self) -> Sequence[Widget]:
+        """Return the widgets between the content and the keys."""
+        return ()
+
+    def compose(self) -> ComposeResult:
+        yield self._box
+
+    def on_mount(self) -> None:
+        self.watch(self.content, "scroll_y", self._count_hidden)
+        self.watch(self.content, "virtual_size", self._count_hidden)
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    @property
+    def heading(self) -> str:
+        """The title in the border."""
+        return self._heading
+
+    @heading.setter
+    def heading(self, text: str) -> None:
+        self._heading = safe(text)
+        self._box.border_title = Content(self._heading)
+
+    def redraw(self) -> None:
+        """Draw the keys anew, and fit the box to the terminal."""
+        if self.is_mounted:
+            columns, rows = self.app.size
+            self._box.styles.width = min(self.width, columns * 9 // 10)
+            self.content.styles.max_height = max(1, rows * 9 // 10 - _CHROME - self.reserved)
+            self.query_one(HintLine).redraw()
+            self.call_after_refresh(self._count_hidden)
+
+    def _count_hidden(self) -> None:
+        """Show how many lines are out of view."""
+        above = round(self.content.scroll_y)
+        below = max(0, self.content.virtual_size.height - above - self.content.size.height)
+        counts = (self.glyphs.down, below, "more below"), (self.glyphs.up, above, "above")
+        parts = [f"{arrow} {count} {where}" for arrow, count, where in counts if count]
+        self._box.border_subtitle = Content("  ".join(parts))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class PageDialog(Dialog[T]):
+    """A page of lines. A subclass returns them from :meth:`body`."""
+
+    def __init__(self, title: str, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
+        self.lines: list[Line] = []
+        self._page = _Page(self.lines, glyphs)
+        super().__init__(title, VerticalScroll(self._page), glyphs=glyphs, width=width)
+
+    def body(self, width: int) -> list[Line]:
+        """Return the dialog's lines, none wider than *width* cells."""
+        raise NotImplementedError(type(self).__name__)
+
+    def redraw(self) -> None:
+        super().redraw()
+        if not self.is_mounted:
+            return
+        width = min(self.width, self.app.size.width * 9 // 10) - _CHROME
+        try:
+            self.lines[:] = self.body(width)
+        except Exception as error:  # whatever it is, the screen below must go on
+            self.lines[:] = [cannot_be_drawn("this dialog", error, width)]
+        self._page.styles.height = len(self.lines)
+        self._page.redraw()
+
+    def scroll_to_line(self, index: int) -> None:
+        """Bring the line with the *index* into view."""
+        self.content.scroll_to_region(Region(0, index, 1, 1), animate=False, force=True)
+
+    def pressed(self, line: int) -> None:
+        """Handle a click on the line with the index *line*."""
+
+
+class _Page(Panel):
+    def __init__(self, lines: list[Line], glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self._shown = lines
+
+    def build(self, width: int, height: int) -> list[Line]:
+        return list(self._shown)
+
+    def on_click(self, click: events.Click) -> None:
+        if isinstance(self.screen, PageDialog):
+            self.screen.pressed(click.y)
+
+
+class _Options(OptionList):
+    """Paragraphs, and the options below them. The cursor does not leave the list at the top: the paragraphs show."""
+
+    DEFAULT_CSS = """
+    _Options, _Options:focus { background: ansi_default; background-tint: transparent; color: ansi_default; }
+    _Options > .option-list--option-disabled { color: ansi_default; }
+    _Options > .option-list--option-hover { background: ansi_default; }
+    _Options > .option-list--option-highlighted, _Options:focus > .option-list--option-highlighted {
+        background: ansi_default;
+        color: ansi_default;
+        text-style: none;
+    }
+    """
+
+    def __init__(self, text: Sequence[str], rows: Iterable[Sequence[tuple[str, Style]]], glyphs: Glyphs) -> None:
+        """*rows* are the options, each with its cells."""
+
+        def shown(part: str) -> str:
+            return to_ascii(safe(part)) if glyphs.ascii else safe(part)
+
+        cells = [[Text(shown(part), style) for part, style in row] for row in rows]
+        above = [Text("\n".join(map(shown, text)) + "\n" * bool(cells))] if text else []
+        super().__init__(*(option_list.Option(part, disabled=True) for part in above), compact=True, markup=False)
+        self.first = len(above)
+        widths = [max(part.cell_len for part in column) for column in zip(*cells, strict=True)]
+        for row in cells:
+            table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+            for width in widths[:-1]:
+                table.add_column(width=width)
+            table.add_column(ratio=1)
+            table.add_row(*row)
+            self.add_option(option_list.Option(table))
+
+    @property
+    def at(self) -> int | None:
+        """The index of the option under the cursor."""
+        return None if self.highlighted is None else self.highlighted - self.first
+
+    @at.setter
+    def at(self, index: int | None) -> None:
+        self.highlighted = None if index is None else index + self.first
+
+    def get_visual_style(self, *component_classes: str, partial: bool = False) -> VisualStyle:
+        """Return the style, in reverse video for the option under the cursor: Textual leaves ``reverse`` out."""
+        here = "option-list--option-highlighted" in component_classes
+        return super().get_visual_style(*component_classes, partial=partial) + VisualStyle(reverse=here)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.scroll_to_highlight)
+
+    def action_cursor_up(self) -> None:
+        if self.at == 0:
+            self.scroll_up(animate=False)
+        else:
+            super().action_cursor_up()
+
+    def on_click(self, click: events.Click) -> None:
+        if isinstance(self.screen, OptionsDialog) and self.screen.click_chooses_only:
+            click.prevent_default()
+            if (index := click.style.meta.get("option", 0)) >= self.first:
+                self.highlighted = index
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +254,8 @@ class Option(Generic[T]):
 class OptionsDialog(Dialog[T]):
     """A list to choose from: arrows and Enter, an option's key at once, or the mouse."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "choose", show=False)]
+    content: _Options
+    click_chooses_only = False
 
     def __init__(
         self,
@@ -48,79 +263,24 @@ class OptionsDialog(Dialog[T]):
         options: Sequence[Option[T]],
         *,
         text: Sequence[str] = (),
-        chosen: int = 0,
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
-        """*text*: the paragraphs above the options. *chosen*: the index of the option that is chosen first."""
-        super().__init__(title, glyphs=glyphs, width=width)
+        """*text*: the paragraphs above the options."""
         self.options = list(options)
-        self.text = list(text)
-        self.chosen = clamp(chosen, 0, max(0, len(self.options) - 1))
-        self._spots: list[tuple[int, int]] = []  # first and last line of each option
+        keys = [option.key or (str(index) if index < 10 else "") for index, option in enumerate(options, 1)]
+        self.indices = {key: index for index, key in enumerate(keys) if key}
+        most = max(map(len, keys), default=0)
+        rows = [
+            ((f" {key:>{most}}", KEY), (option.label, BOLD), (option.description, PLAIN))
+            for key, option in zip(keys, options, strict=True)
+        ]
+        content = _Options(text, rows, glyphs)
+        content.at = 0
+        super().__init__(title, content, glyphs=glyphs, width=width)
 
     def hints(self) -> list[Hint]:
-        arrows = f"{self.glyphs.up}{self.glyphs.down}"
-        return [(arrows, "choose"), ("Enter", "take"), ("Esc", "close")]
-
-    def above(self, width: int) -> list[Line]:
-        """Return the lines above the options."""
-        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(part, width)]
-        return [*lines, []] if lines else []
-
-    def key_of(self, index: int) -> str:
-        """Return the key for the option at *index*; empty if only the arrow keys reach it."""
-        return self.options[index].key or (str(index + 1) if index < 9 else "")
-
-    def body(self, width: int) -> list[Line]:
-        lines = self.above(width)
-        self._spots = []
-        keys = max((cell_len(self.key_of(i)) for i in range(len(self.options))), default=0)
-        labels = max((cell_len(option.label) for option in self.options), default=0)
-        beside = width - keys - labels - 6 >= 24
-        for index, option in enumerate(self.options):
-            first = len(lines)
-            here = index == self.chosen
-            key = self.key_of(index).rjust(keys)
-            room = labels if beside else max(1, width - keys - 4)
-            label = exactly(fit(option.label, room, self.glyphs), room)
-            told_at = keys + 4 + (room + 1 if beside else 0)
-            told = wrap(option.description, width - told_at) if option.description else []
-            head = [
-                Segment(f" {key}  ", CHOSEN if here else KEY),
-                Segment(label + " ", CHOSEN if here else BOLD),
-            ]
-            if beside:
-                lines.append([*head, Segment(" " + told[0] if told else "")])
-                told = told[1:]
-            else:
-                lines.append(head)
-            lines += [[Segment(" " * told_at), Segment(part)] for part in told]
-            self._spots.append((first, len(lines) - 1))
-        return lines
-
-    def kept_in_view(self) -> int | None:
-        return self._spots[self.chosen][0] if self._spots else None
-
-    def pressed(self, line: int) -> None:
-        for index, (first, last) in enumerate(self._spots):
-            if first <= line <= last:
-                self.select(index)
-                self.clicked(index)
-
-    def clicked(self, index: int) -> None:
-        """Handle a click on the option at *index*: take it."""
-        self.take(index)
-
-    def select(self, index: int) -> None:
-        """Move the cursor to the option at *index*, or to the nearest."""
-        if self.options:
-            self.chosen = clamp(index, 0, len(self.options) - 1)
-            self.follow()
-
-    def take(self, index: int) -> None:
-        """Close the dialog with the option at *index* as its result."""
-        self.dismiss(self.options[index].value)
+        return [(f"{self.glyphs.up}{self.glyphs.down}", "choose"), ("Enter", "take"), ("Esc", "close")]
 
     def on_key(self, event: events.Key) -> None:
         if event.character and self.typed(event.character):
@@ -128,27 +288,14 @@ class OptionsDialog(Dialog[T]):
 
     def typed(self, character: str) -> bool:
         """Take the option whose key is *character*; return False if there is none."""
-        for index in range(len(self.options)):
-            if self.key_of(index) == character:
-                self.take(index)
-                return True
-        return False
+        if character in self.indices:
+            self.dismiss(self.options[self.indices[character]].value)
+        return character in self.indices
 
-    def action_choose(self) -> None:
-        if self.options:
-            self.take(self.chosen)
-
-    def action_move(self, count: int) -> None:
-        if self.chosen == 0 and count < 0:
-            self.scroll_lines(count)  # the text above may be out of view
-        else:
-            self.select(self.chosen + count)
-
-    def action_page(self, count: int) -> None:
-        self.action_move(count * max(1, self._page - 1))
-
-    def action_edge(self, side: int) -> None:
-        self.select(len(self.options) if side > 0 else 0)
+    @on(OptionList.OptionSelected)
+    def _take(self) -> None:
+        if self.content.at is not None:
+            self.dismiss(self.options[self.content.at].value)
 
 
 Suggestion = tuple[str, str]
@@ -181,13 +328,18 @@ class InputDialog(Dialog[T]):
         color: ansi_default;
         text-style: reverse;
     }
-    InputDialog Horizontal { height: 1; }
-    InputDialog Static { width: 2; color: ansi_cyan; text-style: bold; }
+    InputDialog Horizontal { height: 1; margin-top: 1; }
+    InputDialog Horizontal Static { width: 2; color: ansi_cyan; text-style: bold; }
+    InputDialog #error { margin-top: 1; color: ansi_red; text-style: bold; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        # This comes before the input field's own binding, in which Ctrl-C copies.
-        Binding("ctrl+c", "cancel", show=False, priority=True),
+        Binding("up", "pick('cursor_up')", show=False),
+        Binding("down", "pick('cursor_down')", show=False),
+        Binding("pageup", "pick('page_up')", show=False),
+        Binding("pagedown", "pick('page_down')", show=False),
     ]
+    content: _Options
+    reserved = 2
 
     def __init__(
         self,
@@ -206,75 +358,53 @@ class InputDialog(Dialog[T]):
         It raises ``ValueError`` if the text is not allowed. The dialog then shows the error and stays open. With
         *replaces*, the first key that the user types replaces *value*; otherwise it is added to it.
         """
-        super().__init__(title, glyphs=glyphs, width=width)
-        self.text = list(text)
-        self.error: str | None = None
-        self.suggestions = list(suggestions)
         self._read = read
         self._replaces = replaces
-        self._picked: int | None = None
-        self._suggested_at = 0
+        self._suggestions = suggestions
+        self._error = Static(id="error", markup=False)
         self._field = Input(value, compact=True, select_on_focus=False, highlighter=_Displayed())
         self._field.cursor_blink = False
+        content = _Options(text, ([(word, BOLD), (meaning, PLAIN)] for word, meaning in suggestions), glyphs)
+        content.at = None
+        content.can_focus = False
+        super().__init__(title, content, glyphs=glyphs, width=width)
 
-    def fields(self) -> list[Widget]:
-        return [Horizontal(Static("> ", markup=False), self._field)]
+    def fields(self) -> Sequence[Widget]:
+        return self._error, Horizontal(Static("> ", markup=False), self._field)
 
     def hints(self) -> list[Hint]:
-        arrows = [(f"{self.glyphs.up}{self.glyphs.down}", "pick")] if self.suggestions else []
+        arrows = [(f"{self.glyphs.up}{self.glyphs.down}", "pick")] if self._suggestions else []
         return [("Enter", "take"), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
-
-    def body(self, width: int) -> list[Line]:
-        lines: list[Line] = [[Segment(line)] for part in self.text for line in wrap(part, width)]
-        if self.suggestions:
-            lines += [[]] if lines else []
-            self._suggested_at = len(lines)
-            values = min(width, max(cell_len(value) for value, _ in self.suggestions))
-            for index, (value, meaning) in enumerate(self.suggestions):
-                style = CHOSEN if index == self._picked else BOLD
-                shown = exactly(fit(value, values, self.glyphs), values)
-                told = fit(meaning, max(0, width - values - 2), self.glyphs)
-                lines.append([Segment(shown, style), Segment("  ", PLAIN), Segment(told)])
-        if self.error:
-            lines += [[], *([Segment(line, ERROR)] for line in wrap(self.error, width))]
-        return [*lines, []] if lines else []
-
-    def kept_in_view(self) -> int | None:
-        if self.error:
-            return len(self.lines) - 2
-        return None if self._picked is None else self._suggested_at + self._picked
 
     def on_mount(self) -> None:
         self._field.focus()
         end = len(self._field.value)
         self._field.selection = Selection(0 if self._replaces else end, end)
 
-    def on_input_changed(self, changed: Input.Changed) -> None:
-        if self.error:
-            self.error = None
-            self.redraw()
+    def on_input_changed(self) -> None:
+        self._tell("")
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
         submitted.stop()
         try:
             self.dismiss(self._read(submitted.value))
         except ValueError as error:
-            self.error = str(error)
-            self.follow()
+            self._tell(str(error))
 
-    def action_move(self, count: int) -> None:
-        if not self.suggestions:
-            return
-        before = self._picked if self._picked is not None else (-1 if count > 0 else len(self.suggestions))
-        self._pick(clamp(before + count, 0, len(self.suggestions) - 1))
+    def _tell(self, error: str) -> None:
+        lines = wrap(error, self.content.size.width) if error else []
+        if lines or self._error.display:
+            self._error.display = bool(lines)
+            self._error.update(to_ascii("\n".join(lines)) if self.glyphs.ascii else "\n".join(lines))
+            self.reserved = 2 + len(lines) + bool(lines)
+            self.redraw()
 
-    def pressed(self, line: int) -> None:
-        index = line - self._suggested_at
-        if 0 <= index < len(self.suggestions):
-            self._pick(index)
+    async def action_pick(self, move: str) -> None:
+        await self.content.run_action(move)
+        self._fill()
 
-    def _pick(self, index: int) -> None:
-        self._picked = index
-        self._field.value = self.suggestions[index][0]
-        self._field.cursor_position = len(self._field.value)
-        self.follow()
+    @on(OptionList.OptionSelected)
+    def _fill(self) -> None:
+        if self.content.at is not None:
+            self._field.value = self._suggestions[self.content.at][0]
+            self._field.cursor_position = len(self._field.value)

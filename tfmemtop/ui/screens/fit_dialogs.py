@@ -21,8 +21,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, UNICODE, WARNI
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens import fit_text as fit_screen
 from tfmemtop.ui.screens import fit_text as searching
-from tfmemtop.ui.screens.dialog import Dialog, Hint, InputDialog, Suggestion
-from tfmemtop.ui.screens.dialog_box import COPIED, COPY_LINES
+from tfmemtop.ui.screens.dialog import COPIED, COPY_LINES, Hint, InputDialog, PageDialog, Suggestion
 from tfmemtop.units import format_bytes
 
 
@@ -75,7 +74,7 @@ class AskFit(InputDialog[Sought]):
         return [("Enter", fit_screen.begin(self._ends)), *others]
 
 
-class FitDialog(Dialog[AfterSearch]):
+class FitDialog(PageDialog[AfterSearch]):
     """The state of a search: its tries and the progress of the present one; at the end, the result and how to set it.
 
     While the search goes on, Esc and F stop it, and Enter only closes this box.

@@ -1,27 +1,44 @@
 """F1: the keys and the legend, followed by the pages of the manual."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
+from rich.theme import Theme
 from textual.binding import Binding, BindingType
 
+from tfmemtop.cluster import text as cluster_words
 from tfmemtop.help import topic, topics
 from tfmemtop.ui import keys as words
+from tfmemtop.ui.cluster_keys import KEYS as CLUSTER_KEYS
 from tfmemtop.ui.draw.chunk_map import shades
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, KEY, LAYER, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Key, on_the_key
-from tfmemtop.ui.screens.dialog import Dialog, Hint
+from tfmemtop.ui.screens.dialog import Hint, PageDialog
 
 _LEFT = 9
 """The least width, in cells, of the keys with the blank after them."""
 
+_THEME = Theme(
+    {
+        "markdown.code": "cyan",
+        "markdown.code_block": "cyan",
+        "markdown.h1": "bold cyan",
+        "markdown.h2": "bold cyan",
+        "markdown.h3": "bold",
+        "markdown.table.header": "bold",
+        "markdown.table.border": "bright_black",
+    }
+)
 
-class HelpDialog(Dialog[None]):
+
+class HelpDialog(PageDialog[None]):
     """The help. Its first page lists the keys of this session; the others are the pages of ``tfmemtop help``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -55,17 +72,14 @@ class HelpDialog(Dialog[None]):
         self._page_shown = (self._page_shown + step) % len(self._pages)
         name = self._pages[self._page_shown]
         self.heading = words.page_title(name) if name else words.TITLE
-        self.top = 0
         self.redraw()
+        self.content.scroll_home(animate=False)
 
     def body(self, width: int) -> list[Line]:
         name = self._pages[self._page_shown]
         if not name:
             return self._keys_and_words(width)
-        # This is imported here: Markdown takes longer to load than all of Textual that a screen needs.
-        from tfmemtop.ui.draw.markdown import markdown
-
-        return markdown(topic(name), width)
+        return _manual_page(name, width)
 
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
@@ -96,6 +110,26 @@ class HelpDialog(Dialog[None]):
         return lines
 
 
+@lru_cache(maxsize=4)
+def _manual_page(name: str, width: int) -> list[Line]:
+    """Return a page of the manual as lines of *width* cells, in the terminal's own colours.
+
+    Textual's own Markdown would draw bullets and borders in Unicode, also with ``--ascii``.
+    """
+    # This is imported here: Markdown takes longer to load than all of Textual that a screen needs.
+    from rich.markdown import Markdown
+
+    console = Console(width=width, theme=_THEME, color_system="standard", force_terminal=True, legacy_windows=False)
+    page = Markdown(topic(name), hyperlinks=False, code_theme="ansi_dark")
+    lines = [list(line) for line in console.render_lines(page, pad=False)]
+    # Rich leaves two blank lines above a table.
+    return [line for line, before in zip(lines, [[], *lines], strict=False) if not (_blank(line) and _blank(before))]
+
+
+def _blank(line: Line) -> bool:
+    return not any(segment.text.strip() for segment in line)
+
+
 def table_rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> list[Line]:
     """Return the lines of a table: the left text of each row in *style*, and beside it its meaning, wrapped."""
     lines: list[Line] = []
@@ -106,3 +140,18 @@ def table_rows(rows: Iterable[tuple[str, str]], width: int, style: Style) -> lis
         lines.append([Segment("  "), Segment(exactly(left, column), style), Segment(first)])
         lines += [[Segment(" " * (column + 2)), Segment(line)] for line in rest]
     return lines
+
+
+class ClusterHelp(HelpDialog):
+    """The help of the cluster's screens. Its first page lists their keys and columns."""
+
+    def __init__(self, *, glyphs: Glyphs) -> None:
+        super().__init__(CLUSTER_KEYS, glyphs=glyphs)
+
+    def _keys_and_words(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for group, title in cluster_words.HELP_GROUPS.items():
+            lines.append([Segment(title, BOLD)])
+            lines += table_rows([(key.shown, key.help) for key in CLUSTER_KEYS if key.group == group], width, KEY)
+        lines += [[], [Segment("Columns", BOLD)], *table_rows(cluster_words.COLUMNS, width, PLAIN)]
+        return [*lines, *([Segment(f"  {line}")] for line in wrap(words.UNKNOWN, width - 2))]

@@ -19,18 +19,17 @@ from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, witho
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.keys import Key
-from tfmemtop.ui.map_wishes import PACE_S
+from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.header import Header
 from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.panels.process_rows import COLUMNS, Order
+from tfmemtop.ui.panels.process_rows import COLUMNS, ProcessOrder
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
 from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
-from tfmemtop.ui.terminal_size import TerminalSize
 
 
 class MainScreen(Drawn, Screen[None]):
@@ -229,9 +228,9 @@ def _scale(choices: Choices) -> Scale:
     return Scale(choices.scale) if choices.scale in [scale.value for scale in Scale] else Scale.AUTO
 
 
-def _order(choices: Choices) -> Order:
+def _order(choices: Choices) -> ProcessOrder:
     known = choices.sort in [column.name for column in COLUMNS]
-    return Order(choices.sort, choices.inverted) if known else Order()
+    return ProcessOrder(choices.sort, choices.inverted) if known else ProcessOrder()
 
 
 def _set_height(widget: Widget, lines: int) -> None:
@@ -241,3 +240,35 @@ def _set_height(widget: Widget, lines: int) -> None:
     height = widget.styles.height
     if lines > 0 and (height is None or height.value != lines or not height.is_cells):
         widget.styles.height = lines
+
+
+class TerminalSize:
+    """Decides when the script's terminal gets the size of its panel.
+
+    It does so if the size has changed, and either the user has rearranged the screen or the terminal no longer fits
+    the panel. Processes and findings that come and go must not resize the terminal otherwise: a panel that is higher
+    than the terminal shows earlier lines.
+    """
+
+    def __init__(self) -> None:
+        self._arranged: tuple[object, ...] | None = None  # what the user had chosen at the last call
+        self._size: tuple[int, int] | None = None
+
+    def told(self, state: State, size: tuple[int, int], arranged: tuple[object, ...]) -> tuple[int, int] | None:
+        """Return *size*, columns and rows of the panel, if the script's terminal must get it; else ``None``.
+
+        *arranged* is what the user has chosen: the size of the user's own terminal, and which panels are shown.
+        """
+        anew = self._arranged not in (None, arranged)
+        changed = size != self._size
+        self._arranged, self._size = arranged, size
+        return size if changed and (anew or not _fits(state, size)) else None
+
+
+def _fits(state: State, size: tuple[int, int]) -> bool:
+    terminal, run = state.terminal, state.run
+    if terminal is None:
+        return False
+    columns, rows = size
+    # After a run, findings may make the panel lower. The next run begins without them, so that is no reason to resize.
+    return columns == terminal.columns and (rows >= terminal.rows or run is None or not run.going)

@@ -29,7 +29,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.map_text import remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.map_wishes import PACE_S
+from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import Changed, PoolWanted
 from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel

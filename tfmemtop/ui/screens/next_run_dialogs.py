@@ -1,19 +1,19 @@
 """The dialogs that change the next run. The result of each is the changed next run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.experiments.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.findings.fitting import suggested_limits
-from tfmemtop.findings.limit_texts import typed
+from tfmemtop.findings.limit_texts import basis, typed
 from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
 from tfmemtop.suggested import Basis, SuggestedLimit
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.units import format_bytes
 
 _TEXTS = {
     NoChoice.NO_LIST: "{text!r} is not a list of GPUs; give one such as 0,2, or none",
@@ -32,6 +32,29 @@ def not_chosen(error: NotChosen) -> str:
 _GPUS_LISTED = 16
 
 
+def whose_limit(on_gpu: bool) -> str:
+    """Return what a memory limit applies to."""
+    return "each GPU" if on_gpu else "the CPU pool"
+
+
+def limit_prompt(on_gpu: bool, whole: int | None) -> str:
+    """Return how to type a limit; *whole* is the memory there is, in bytes."""
+    return f"For {whose_limit(on_gpu)}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%"
+
+
+def limit_suggestions(suggested: Sequence[SuggestedLimit], memory: str | None) -> list[tuple[str, str]]:
+    """Return limits to choose from: the text to type, and what it rests on.
+
+    *memory* names the memory of which a percentage is a share, if that is not all of it.
+    """
+    picks = [
+        ("50%", f"half of {memory or 'the memory there is'}"),
+        ("25%", "a quarter of it"),
+        ("", "as the script says"),
+    ]
+    return [(typed(limit.size), basis(limit)) for limit in suggested] + picks
+
+
 def limit_dialog(
     state: State, upcoming: NextRun, fitted: SuggestedLimit | None, glyphs: Glyphs
 ) -> InputDialog[NextRun]:
@@ -44,14 +67,14 @@ def limit_dialog(
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
     memory = None if state.devices else limited_memory(host_memory(state))
-    suggestions = dialogs.limit_suggestions(suggested, memory)
+    suggestions = limit_suggestions(suggested, memory)
     has_gpus = bool(state.devices)
     limit = upcoming.settings.limit(has_gpus=has_gpus)
     unchanged = bool(state.runs) and limit == state.runs[-1].settings.limit(has_gpus=has_gpus)
     ran_out = unchanged and any(one.basis is Basis.FAILED_REQUEST for one in suggested)
     return InputDialog(
-        dialogs.LIMIT,
-        text=[dialogs.limit_prompt(has_gpus, whole_memory(state, upcoming.settings))],
+        "Memory limit of the next run",
+        text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings))],
         value=suggestions[0][0] if ran_out else "" if limit is None else typed(limit),
         replaces=True,
         read=_told(lambda text: upcoming.with_limit(text, state)),
@@ -63,14 +86,14 @@ def limit_dialog(
 def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
     """Return the dialog for the GPUs that are visible to the next run."""
     gpus = upcoming.settings.gpus
-    each = [(str(index), dialogs.only_gpu(device.info.name)) for index, device in state.devices.items()]
+    each = [(str(index), f"only {device.info.name}") for index, device in state.devices.items()]
     return InputDialog(
-        dialogs.GPUS,
-        text=[dialogs.GPUS_PROMPT],
+        "GPUs the next run may see",
+        text=["Numbers as on this screen, in the order that TensorFlow should use: 0,2"],
         value="" if gpus is None else ",".join(map(str, gpus)) or "none",
         replaces=True,
         read=_told(lambda text: upcoming.with_gpus(text, state)),
-        suggestions=[("", dialogs.GPUS_AS_SCRIPT), *each[:_GPUS_LISTED], ("none", dialogs.GPUS_NONE)],
+        suggestions=[("", "as the script and its environment say"), *each[:_GPUS_LISTED], ("none", "hide every GPU")],
         glyphs=glyphs,
     )
 
@@ -78,8 +101,8 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
 def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
     """Return the dialog for the command line and the environment of the next run."""
     return InputDialog(
-        dialogs.COMMAND_LINE,
-        text=[dialogs.COMMAND_LINE_PROMPT],
+        "Command line of the next run",
+        text=["Variables may stand before the command: BATCH=64 python train.py --epochs 3"],
         value=upcoming.command_line(),
         read=_told(upcoming.with_command_line),
         glyphs=glyphs,

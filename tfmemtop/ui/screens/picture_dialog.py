@@ -9,10 +9,9 @@ from pathlib import Path
 from textual.color import Color
 from textual.strip import Strip
 
+from tfmemtop.ui.base_app import Gate
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.picture import picture
-from tfmemtop.ui.gate import Gate
-from tfmemtop.ui.screens import dialog_box as dialogs
 from tfmemtop.ui.screens.dialog import InputDialog
 
 _SVG, _TEXT = ".svg", ".txt"
@@ -33,16 +32,16 @@ def picture_dialog(strips: Sequence[Strip], columns: int, glyphs: Glyphs) -> Inp
         elif path.suffix.lower() == _TEXT:
             content = "".join(strip.text.rstrip() + "\n" for strip in seen)
         else:
-            raise ValueError(dialogs.PICTURE_SUFFIX)
+            raise ValueError("End the name in .svg for a picture, or in .txt for text.")
         _write(path, content)
         return path.absolute()
 
     return InputDialog(
-        dialogs.PICTURE,
-        text=[dialogs.PICTURE_PROMPT],
+        "The picture of the screen",
+        text=["The name of a new file. Its ending sets the format: .svg or .txt"],
         value=name + _SVG,
         read=read,
-        suggestions=[(name + _SVG, dialogs.PICTURE_SVG), (name + _TEXT, dialogs.PICTURE_TEXT)],
+        suggestions=[(name + _SVG, "in colour, for a browser"), (name + _TEXT, "plain text")],
         glyphs=glyphs,
     )
 
@@ -56,13 +55,17 @@ def _write(path: Path, content: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise ValueError(dialogs.file_exists(str(path))) from None
+        raise ValueError(f"{path} exists already. Choose another name.") from None
     except OSError as error:
-        raise ValueError(dialogs.file_refused(str(path), error.strerror or str(error))) from error
+        raise _refused(path, error) from error
     try:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
             file.write(content)
     except OSError as error:
         with suppress(OSError):
             path.unlink()  # part of a picture is of no use
-        raise ValueError(dialogs.file_refused(str(path), error.strerror or str(error))) from error
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: OSError) -> ValueError:
+    return ValueError(f"{path} cannot be written: {error.strerror or error}.")

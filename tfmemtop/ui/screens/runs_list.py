@@ -1,18 +1,18 @@
 """The rows of the runs: figures, settings, how each ended; and how two of them differ. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from rich.segment import Segment
 
 from tfmemtop.reports import comparison_text as comparison
 from tfmemtop.reports.comparison_text import differing, settings
 from tfmemtop.state.figures import RunFigures
+from tfmemtop.ui.draw.columns import Column, cells_of, figures, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
 from tfmemtop.ui.draw.runs_graph import swatch
 from tfmemtop.ui.draw.text import exactly, wrap
-from tfmemtop.units import UNKNOWN, format_duration, format_rate, format_short
+from tfmemtop.units import format_duration, format_rate, format_short
 
 _LEFT = 4  # cells of the mark and the blanks beside it
 _WORDS_LEAST = 24
@@ -20,24 +20,17 @@ _END_FROM = 40
 """Cells for texts, from which part of them is for how the run ended; with fewer, all of them are for the settings."""
 
 
-class _Column(NamedTuple):
-    heading: str
-    width: int
-    text: Callable[[RunFigures], str]
-    rank: int  # with little room, the column of the highest rank is left out first
-
-
 _RUN, _DURATION, _FIRST_STEP, _PACE, _PEAK, _POOL, _PROCESS, _FRAGM = comparison.RUN_HEADINGS
 
-_COLUMNS = (
-    _Column(_RUN, 3, lambda run: str(run.run), 0),
-    _Column(_DURATION, 9, lambda run: format_duration(run.duration_s), 1),
-    _Column(_FIRST_STEP, 10, lambda run: _or_dash(run.first_step_s, format_duration), 5),
-    _Column(_PACE, 7, lambda run: _or_dash(run.steps_per_s, format_rate), 2),
-    _Column(_PEAK, 7, lambda run: format_short(run.peak_in_use), 0),
-    _Column(_POOL, 7, lambda run: format_short(run.peak_pool), 0),
-    _Column(_PROCESS, 7, lambda run: format_short(run.peak_process_total), 0),
-    _Column(_FRAGM, 5, lambda run: _or_dash(run.fragmentation, lambda share: f"{share:.0%}"), 4),
+_COLUMNS: tuple[Column[RunFigures], ...] = (
+    Column(_RUN, 3, 9, lambda run: run.run),
+    Column(_DURATION, 9, 8, lambda run: run.duration_s, format_duration),
+    Column(_FIRST_STEP, 10, 4, lambda run: run.first_step_s, format_duration),
+    Column(_PACE, 7, 7, lambda run: run.steps_per_s, format_rate),
+    Column(_PEAK, 7, 9, lambda run: run.peak_in_use, format_short),
+    Column(_POOL, 7, 9, lambda run: run.peak_pool, format_short),
+    Column(_PROCESS, 7, 9, lambda run: run.peak_process_total, format_short),
+    Column(_FRAGM, 5, 5, lambda run: run.fragmentation, "{:.0%}".format),
 )
 
 
@@ -46,23 +39,19 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
 
     *marks* contains the runs that are laid over one another: 0 or 1 by the run's number.
     """
-    columns = list(_COLUMNS)
-    while len(columns) > 4 and width - _taken(columns) < _WORDS_LEAST:
-        columns.remove(max(columns, key=lambda column: column.rank))
-    room = max(0, width - _taken(columns))
+    columns = fitting_columns(_COLUMNS, width - _LEFT - 1 - _WORDS_LEAST, least=4)
+    room = max(0, width - _LEFT - 1 - sum(map(cells_of, columns)))
     share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
-    figures = " ".join(f"{column.heading:>{column.width}}" for column in columns)
     words = exactly(comparison.SETTINGS, share) + (comparison.HOW_IT_ENDED if share < room else "")
-    lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{figures}  {words}", width), BOLD)]]
+    lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{names(columns)}  {words}", width), BOLD)]]
     for index, run in enumerate(runs):
         here = index == chosen
         mark = marks.get(run.run)
-        text = " ".join(f"{column.text(run):>{column.width}}" for column in columns)
         told = fit(settings(run, glyphs.dot), share - 2, glyphs)
         line = [
             Segment(" "),
             Segment(" " if mark is None else glyphs.runs[mark], PLAIN if mark is None else RUNS[mark]),
-            Segment(f"  {text}  "),
+            Segment(f"  {figures(columns, run, glyphs)}  "),
             Segment(exactly(told, share), DIM),
         ]
         if share < room:
@@ -70,14 +59,6 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
             line.append(Segment(end, GOOD if run.good else WARNING))
         lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
     return lines
-
-
-def _taken(columns: Sequence[_Column]) -> int:
-    return _LEFT + sum(column.width + 1 for column in columns) + 1
-
-
-def _or_dash(value: float | None, text: Callable[[float], str]) -> str:
-    return UNKNOWN if value is None else text(value)
 
 
 def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:

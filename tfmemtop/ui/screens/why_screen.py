@@ -16,11 +16,10 @@ from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
 from tfmemtop.ui.draw.remedies import remedy_lines
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
-from tfmemtop.ui.screens.dialog import Dialog, Hint
-from tfmemtop.ui.screens.dialog_box import COPIED, COPY_LINES
+from tfmemtop.ui.screens.dialog import COPIED, COPY_LINES, Hint, PageDialog
 
 
-class WhyScreen(Dialog[str]):
+class WhyScreen(PageDialog[str]):
     """The dialog of the findings. Its result is the key of a remedy that the user pressed, or ``None``.
 
     The cursor stays on its finding while others appear and disappear.
@@ -28,6 +27,8 @@ class WhyScreen(Dialog[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,W", "cancel", show=False),
+        Binding("up", "choose(-1)", show=False, priority=True),
+        Binding("down", "choose(1)", show=False, priority=True),
         Binding("y", "copy", show=False),
     ]
 
@@ -91,9 +92,6 @@ class WhyScreen(Dialog[str]):
             lines += [[Segment("     "), Segment(part, GOOD)] for part in parts]
         return lines
 
-    def kept_in_view(self) -> int | None:
-        return self._spots[self._index(findings(self._state()))][0] if self._spots else None
-
     def _index(self, found: list[Finding]) -> int:
         """Return the index in *found* of the chosen finding; 0 if it is no longer there."""
         names = _names(found)
@@ -103,7 +101,8 @@ class WhyScreen(Dialog[str]):
         names = _names(findings(self._state()))
         if names:
             self._chosen = names[min(max(0, index), len(names) - 1)]
-            self.follow()
+            self.redraw()
+            self.scroll_to_line(self._spots[self._index(findings(self._state()))][0])
 
     def pressed(self, line: int) -> None:
         for index, (first, last) in enumerate(self._spots):
@@ -111,7 +110,7 @@ class WhyScreen(Dialog[str]):
                 self._select(index)
                 return
 
-    def action_move(self, count: int) -> None:
+    def action_choose(self, count: int) -> None:
         self._select(self._index(findings(self._state())) + count)
 
     def action_copy(self) -> None:

@@ -6,7 +6,7 @@ PACE_S = 1.0
 """Seconds between two maps while the user looks at one."""
 
 
-class MapWishes:
+class MapRequests:
     """Stores which map this screen has last requested."""
 
     def __init__(self) -> None:

@@ -4,20 +4,45 @@ import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
+from rich.segment import Segment
 from textual.app import App
+from textual.color import Color
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
 from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.safe import safe
-from tfmemtop.ui.gate import Gate
+from tfmemtop.ui.draw.text import exactly
+
+
+class Gate(LineFilter):
+    """Makes text safe that is not safe yet, and keeps the width of each piece of a line.
+
+    Textual passes each line that it has drawn (of panels, dialogs, fields, borders, notifications) to its filters.
+    Besides these lines, only Textual's own sequences reach the terminal.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return *segments* with their text made safe."""
+        for segment in segments:
+            if safe(segment.text) is not segment.text and not segment.control:
+                return [self._passed(segment) for segment in segments]
+        return segments
+
+    @staticmethod
+    def _passed(segment: Segment) -> Segment:
+        text = safe(segment.text)
+        if text is segment.text or segment.control:
+            return segment
+        return Segment(exactly(text, segment.cell_length), segment.style)
+
 
 _GATE = Gate()
 
 
-class SturdyApp(App[ScreenOutcome]):
-    """An app whose every character passes the gate (``ui/gate.py``), and which shows an error in one line."""
+class BaseApp(App[ScreenOutcome]):
+    """An app whose every character passes the gate, and which shows an error in one line."""
 
     trouble = ""
     """The error that ended the screen, in one line; empty if there was none."""
