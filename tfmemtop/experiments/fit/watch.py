@@ -272,8 +272,12 @@ class TryWatch:
     def _more(self, due: float) -> float:
         """Return the seconds to wait in addition at *due*.
 
-        They are more than 0 if the run has stalled longer than the first try: an allocation may be waiting for memory.
+        They are more than 0 if an allocation may be waiting for memory: the run has stalled longer than the first try,
+        or its pools are read by TensorFlow's public functions only, which show no wait.
         """
+        limited = self._expected_stall_s < math.inf
+        if limited and any(last.pool is None for last in self._last.values()):
+            return _RETRY_S
         if self._goal.seconds is None or self._stall(due) <= self._expected_stall_s + _STALL_S:
             return 0.0
         return _RETRY_S
