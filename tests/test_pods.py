@@ -82,7 +82,8 @@ def test_the_pod_records_passes_signals_on_and_has_the_programs_exit_code(tmp_pa
         first.send_signal(signal.SIGTERM)
         printed, said = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, printed) == (9, "checkpoint\n")
-    assert said.startswith("tfmemtop: rank 3 of 4: ") and said.count("\n") == 1
+    # Before that, one line says that the home folder of that user cannot be used.
+    assert said.splitlines()[-1].startswith("tfmemtop: rank 3 of 4: ") and said.count("\n") <= 2
     (
         session,
         *_,

@@ -183,7 +183,7 @@ def wait():
     os.write(1, b"up\\n")
     os.read(0, 1)
 
-for _ in range(3):  # the first times, Python keeps some containers that are freed for later use
+for _ in range(2):  # the first time, Python keeps some containers that are freed for later use
     wait()
     before = gc.get_count()[0]
     wait()
@@ -191,10 +191,10 @@ for _ in range(3):  # the first times, Python keeps some containers that are fre
 print(made)
 """
     process = forks.start(monitor, script(source))
-    for _ in range(6):
+    for _ in range(4):
         assert line(process) == "up"
         told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda event, least=told + 50: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        monitor.wait_for(lambda event, least=told + 150: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
         typed(process)
-    assert int(outcome(process).out) <= 5
+    assert int(outcome(process).out) <= 40  # far less than one for each reading
     assert not monitor.of("hook_error")

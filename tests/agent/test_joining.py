@@ -9,11 +9,12 @@ AGENTS = Path(__file__).parents[2]
 SCRIPT = f"""
 import json, sys
 sys.path.insert(0, {str(AGENTS)!r})
+from tfmemtop.agent.collector import Collector
 from tfmemtop.agent.joining import earlier
 
 heard = []
 sys.addaudithook(lambda event, _: heard.append(event))
-earlier()
+earlier(Collector())
 print(json.dumps(heard))
 """
 

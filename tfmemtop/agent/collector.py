@@ -15,7 +15,8 @@ ROOM = 64
 calls 29."""
 MUCH = 192
 """The same for a step of a look at the script's objects."""
-_RESERVE = 768
+_RESERVE = 1024
+_FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits
 
@@ -59,8 +60,8 @@ class Collector:
             if len(self._reserve) < _RESERVE:
                 self._fill(free - 2 * MUCH)
             return True
-        if self.hurries or now - self._collected > _PATIENCE_S:
-            del self._reserve[free - containers - ROOM :]
+        kept = 0 if now - self._collected > _PATIENCE_S else _FOR_WAITING if self.hurries else _RESERVE
+        del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
         return _free() >= containers
 
     def wait(self, containers: int, until: float) -> bool:
