@@ -253,7 +253,7 @@ def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_pat
     (tmp_path / "own.py").touch()
     (tmp_path / "train.py").write_text(
         "import own, tensorflow, numpy\n"
-        "from tfmemtop.agent.search import Classes\n"
+        "from tfmemtop.agent.views import Classes\n"
         "print([Classes().is_librarys(name) for name in ('keras.layers', 'numpy', 'own')])\n"
     )
     variables = {

@@ -9,23 +9,17 @@ Python shows only with an audit event is not searched: generators, and the defau
 The nodes of the search are kept in columns, because one container for each would make the collector due.
 """
 
-import os
 import sys
 import time
-from _collections import deque  # type: ignore[import-not-found]
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from . import real_threads
 from .collector import MUCH, ROOM, Collector, NoRoom
 from .objects import (
-    CLASS,
     GONE,
-    LIST,
     LOCALS,
-    MAPPING,
     TUPLE,
-    Container,
     Flat,
     Step,
     attribute,
@@ -42,6 +36,21 @@ from .objects import (
     single,
     threads,
     values,
+)
+from .views import (
+    ATTRIBUTES,
+    CELL,
+    CLASS_ATTRIBUTES,
+    CLOSURE,
+    CONTAINERS,
+    FRAME_LOCALS,
+    FUNCTION,
+    GLOBALS,
+    MODULE_GLOBALS,
+    WRAPPED,
+    Classes,
+    View,
+    module_of,
 )
 
 if TYPE_CHECKING:
@@ -62,17 +71,6 @@ _THREADS, _FRAMES, _MODULES = 64, 300, 5_000
 _KEY = 60  # characters
 _HELD = 32  # tensors
 
-_MODULE: Any = type(sys)
-_FUNCTION: Any = type(lambda: None)
-_CELL: Any = type((lambda held: lambda: held)(None).__closure__[0])  # type: ignore[index]
-_TYPE: Any = type
-_GETSET, _MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
-_mro, _class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
-_name, _module = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
-
-_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
-_PACKAGES = "/site-packages/", "/dist-packages/"
-_INSTALLED = "tensorflow", "keras", "tf_keras"
 _ITEM, _NUMBERED, _LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
 
 
@@ -87,109 +85,6 @@ class Found(NamedTuple):
     paths: "dict[int, str]"
     groups: "dict[int, str]"
     shapes: "dict[int, str]"
-
-
-class _View(NamedTuple):
-    """A place in an object where it holds others: its attribute of that name, or the object itself.
-
-    If there is a ``container``, they are its values; ``form`` is how a value's key is appended to the path, as an index
-    where it is empty.
-    """
-
-    attribute: str
-    container: Optional[Container] = None
-    form: str = ""
-
-
-_ATTRIBUTES = _View("__dict__", MAPPING, ".{}")
-_CLASS_ATTRIBUTES = _View("__dict__", CLASS, ".{}")
-_GLOBALS, _MODULE_GLOBALS = _View("", MAPPING, "{}"), _View("", MAPPING, ".{}")
-_FRAME_LOCALS = _View("f_locals", LOCALS, ".{}")
-_CLOSURE = _View("__closure__", TUPLE, ".__closure__[{}]")
-_CONTENTS = _View("cell_contents")
-_WRAPPED = _View("__wrapped__")
-"""From a proxy to the object for which it stands."""
-_ITEMS = (
-    (dict, _View("", MAPPING)),
-    (list, _View("", LIST)),
-    (tuple, _View("", TUPLE)),
-    (deque, _View("", Container(deque.__len__, deque.__iter__))),
-)
-_CONTAINERS = tuple(kind for kind, _ in _ITEMS)
-
-
-class Classes:
-    """A cache of what instances of classes hold."""
-
-    def __init__(self) -> None:
-        self._views: dict[int, tuple[_View, ...]] = {}
-        self._shared: dict[tuple[_View, ...], tuple[_View, ...]] = {}
-        self._roots: dict[str, bool] = {}
-        self._kept: list[type] = []  # so that no other class gets the identity of one that is known
-        self._folders = _package_folders()
-
-    def views(self, kind: type) -> "tuple[_View, ...]":
-        """Return where instances of *kind* hold objects."""
-        found = self._views.get(identity(kind))
-        if found is None:
-            self._kept.append(kind)
-            found = self._find(kind)
-            # Most classes have the same views, which are kept once.
-            found = self._views[identity(kind)] = self._shared.setdefault(found, found)
-        return found
-
-    def fields(self, kind: type) -> "tuple[str, ...]":
-        """Return the names of the items of a named tuple; none if *kind* is not the class of one."""
-        found = [_class_dict(owner).get("_fields") for owner in _mro(kind)]
-        names = next((each for each in found if each is not None), ())
-        return names if type(names) is tuple and all(type(name) is str for name in names) else ()
-
-    def of_library(self, path: Any) -> bool:
-        """Return whether the file *path* is Python's own or an installed package's; true also if there is no path."""
-        if type(path) is not str:
-            return True
-        return any(each in path for each in _PACKAGES) or path.startswith(_LIBRARIES + self._folders)
-
-    def is_librarys(self, module: Any) -> bool:
-        """Return whether the *module* of that name is not a part of the script."""
-        if type(module) is not str:
-            return True
-        root = module.partition(".")[0]
-        found = self._roots.get(root)
-        if found is None:
-            found = self._roots[root] = root != "__main__" and self.of_library(_file_of(root))
-        return found
-
-    def _find(self, kind: type) -> "tuple[_View, ...]":
-        if issubclass(kind, _MODULE):
-            return ()
-        if issubclass(kind, type):
-            return (_CLASS_ATTRIBUTES,)
-        if kind is _FUNCTION:
-            return (_CLOSURE,)
-        if kind is _CELL:
-            return (_CONTENTS,)
-        items = tuple(view for base, view in _ITEMS if issubclass(kind, base))
-        slots: list[_View] = []
-        has_attributes, proxy = False, False
-        for owner in _mro(kind):
-            name, module = name_and_module(owner)
-            if name == "_local" and module in ("_thread", "threading"):
-                return ()  # a read in this thread would make attributes of its own for it
-            names, kinds = list(_class_dict(owner)), list(map(type, _class_dict(owner).values()))
-            in_c = dict(zip(names, kinds))
-            if "__dict__" in in_c and not has_attributes:
-                if in_c["__dict__"] is not _GETSET:
-                    return items
-                has_attributes = True
-            if "__slots__" in in_c or (name, module) in (("method", "builtins"), ("partial", "functools")):
-                slots += [_View(each) for each, what in in_c.items() if what is _MEMBER and each != "__doc__"]
-            if name == "ObjectProxy" and in_c.get("__wrapped__") is _GETSET:
-                slots.append(_WRAPPED)
-                proxy = True
-        if (self.is_librarys(_module(kind)) and items) or proxy:
-            has_attributes = False  # the other attributes are the library's own book-keeping
-        return items + ((_ATTRIBUTES,) if has_attributes else ()) + tuple(slots)
 
 
 class Search:
@@ -220,7 +115,7 @@ class Search:
         self._looks = 0
         # Of each node: its parent, the view and position there, identity and class, piece of the path, marks, depth.
         self._parents: list[int] = []
-        self._views: list[_View] = []
+        self._views: list[View] = []
         self._positions: list[int] = []
         self._items: list[int] = []
         self._kinds: list[type] = []
@@ -268,7 +163,7 @@ class Search:
 
     def _look_into_module(self, name: str) -> None:
         main = name == "__main__"
-        view = _GLOBALS if main else _MODULE_GLOBALS
+        view = GLOBALS if main else MODULE_GLOBALS
         self._look_into(self._node(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
 
     def _look_into_frames(self) -> None:
@@ -282,28 +177,28 @@ class Search:
                 file = place.partition(", file ")[2].rpartition(", line ")[0][1:-1]
                 mark = _LIBRARY if self._classes.of_library(file) else 0
                 text = f"{code[:-1]}.<locals>"
-                node = self._node(-1, _FRAME_LOCALS, height, items[height], object, text, mark)
+                node = self._node(-1, FRAME_LOCALS, height, items[height], object, text, mark)
                 self._threads[node] = thread
-                self._attempt(self._look_into, node, _FRAME_LOCALS, False)
+                self._attempt(self._look_into, node, FRAME_LOCALS, False)
 
-    def _views_of(self, node: int) -> "tuple[_View, ...]":
+    def _views_of(self, node: int) -> "tuple[View, ...]":
         kind = self._kinds[node]
         views = self._classes.views(kind)
-        if kind is _FUNCTION and self._depths[node] <= _NEAR and not self._marks[node] & _LIBRARY:
+        if kind is FUNCTION and self._depths[node] <= _NEAR and not self._marks[node] & _LIBRARY:
             # A read of a function's attributes makes a dict for it, so the attributes of methods are not read.
-            return (*views, _ATTRIBUTES)
+            return (*views, ATTRIBUTES)
         return views
 
-    def _look_into(self, node: int, view: _View, late: bool) -> None:
+    def _look_into(self, node: int, view: View, late: bool) -> None:
         """Read what *node* holds in *view*: note the tensors that are wanted, and have the rest searched later."""
         container = view.container
         if container is None:
             step = Step(self._collector)
             one = single(step, self._held(step, node, view))
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
-                self._meet(node, view, -1, *one, f".{view.attribute}" if view is not _WRAPPED else "", 0)
+                self._meet(node, view, -1, *one, f".{view.attribute}" if view is not WRAPPED else "", 0)
             return
-        if view is _CLASS_ATTRIBUTES and self._is_librarys_class(node):
+        if view is CLASS_ATTRIBUTES and self._is_librarys_class(node):
             return
         step = Step(self._collector)
         number = length(step, self._held(step, node, view), container)
@@ -329,7 +224,7 @@ class Search:
             text, mark = _piece(view, read.keys[at] if read.keys else at, fields)
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
 
-    def _wanted_among(self, node: int, view: _View, items: "list[int]", values: Flat) -> "list[int]":
+    def _wanted_among(self, node: int, view: View, items: "list[int]", values: Flat) -> "list[int]":
         """Return the positions of the tensors that are wanted among *items*, the identities of *values* in *view*.
 
         Their shapes are read. TensorFlow lets other threads run meanwhile, so only a few tensors are held at a time.
@@ -349,12 +244,12 @@ class Search:
     def _may_hold(self, kind: type) -> bool:
         return kind is not self._kind and bool(self._classes.views(kind))
 
-    def _look_into_each(self, node: int, view: _View, kind: type, number: int) -> bool:
+    def _look_into_each(self, node: int, view: View, kind: type, number: int) -> bool:
         """Search a *number* of objects of one *kind* at once, such as the transitions of a replay buffer.
 
         Return whether any of them holds a tensor that is wanted.
         """
-        within = next(iter(self._classes.views(kind)), _View(""))
+        within = next(iter(self._classes.views(kind)), View(""))
         outer, container = view.container, within.container
         if outer is None or container is None or (within.attribute and number > _INSTANCES):
             return False
@@ -385,7 +280,7 @@ class Search:
             self._meet(holder, within, at, items[found], self._kind, *piece)
         return bool(there)
 
-    def _meet(self, parent: int, view: _View, position: int, item: int, kind: type, text: str, mark: int) -> None:
+    def _meet(self, parent: int, view: View, position: int, item: int, kind: type, text: str, mark: int) -> None:
         """Note the path of the object *item* if it is a tensor that is wanted; else have it searched later."""
         if kind is self._kind:
             if item in self._wanted:
@@ -395,13 +290,13 @@ class Search:
         if item in self._seen or self._depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
         self._seen.add(item)
-        inherits = kind in (_FUNCTION, _CELL) or issubclass(kind, _CONTAINERS)
-        library = self._marks[parent] & _LIBRARY if inherits else self._classes.is_librarys(_module(kind))
-        late = library or len(self._next) >= _SOME or (kind is _FUNCTION and issubclass(self._kinds[parent], type))
+        inherits = kind in (FUNCTION, CELL) or issubclass(kind, CONTAINERS)
+        library = self._marks[parent] & _LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
+        late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._kinds[parent], type))
         node = self._node(parent, view, position, item, kind, text, mark | (_LIBRARY if library else 0))
         (self._late if late else self._next).append(node)
 
-    def _node(self, parent: int, view: _View, position: int, item: int, kind: type, text: str, mark: int) -> int:
+    def _node(self, parent: int, view: View, position: int, item: int, kind: type, text: str, mark: int) -> int:
         self._parents.append(parent)
         self._views.append(view)
         self._positions.append(position)
@@ -433,18 +328,18 @@ class Search:
             found = found if view.container is None else view.container.at(self._positions[each], found)
         return step.same(self._items[node], found) if line and self._items[node] else found
 
-    def _held(self, step: Step, node: int, view: _View) -> "Iterator[Any]":
+    def _held(self, step: Step, node: int, view: View) -> "Iterator[Any]":
         """Yield what *node* has at *view*: a container, or another object."""
         found = self._found(step, node)
-        if view is _CLOSURE:
+        if view is CLOSURE:
             return filter(None, attribute(view.attribute, found))  # a function without one has ``None``
         return attribute(view.attribute, found) if view.attribute else found
 
     def _is_librarys_class(self, node: int) -> bool:
         step = Step(self._collector)
-        return self._classes.is_librarys(plain(step, map(_module, self._found(step, node))))
+        return self._classes.is_librarys(plain(step, map(module_of, self._found(step, node))))
 
-    def _fields(self, kind: type, view: _View) -> "tuple[str, ...]":
+    def _fields(self, kind: type, view: View) -> "tuple[str, ...]":
         """Return the names of a named tuple's items; none for any other container."""
         named = view.container is TUPLE and not view.attribute and kind is not tuple
         return self._classes.fields(kind) if named else ()
@@ -467,13 +362,7 @@ def text_of(shape: "tuple[int, ...]") -> str:
     return str(list(shape))
 
 
-def name_and_module(kind: type) -> "tuple[str, str]":
-    """Return the name and the module of a class, past its metaclass's code; empty where they are not a ``str``."""
-    name, module = _name(kind), _module(kind)
-    return name if type(name) is str else "", module if type(module) is str else ""
-
-
-def _piece(view: _View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
+def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
     """Return the piece of a path for the value at *key*, and its marks."""
     if view.form:
         return (view.form.format(key), 0) if key is not ... else ("[...]", _ITEM)
@@ -487,20 +376,3 @@ def _module_names() -> "list[str]":
     modules = sys.modules
     names = list(dict.keys(modules))[:_MODULES] if type(modules) is dict else []
     return [name for name in names if type(name) is str]
-
-
-def _file_of(module: str) -> Any:
-    """Return the file from which the module of that name was loaded; ``None`` if there is no such module or file."""
-    modules = sys.modules
-    found = modules.get(module) if type(modules) is dict else None
-    if found is None or not issubclass(type(found), _MODULE):
-        return None
-    return dict.get(object.__getattribute__(found, "__dict__"), "__file__")
-
-
-def _package_folders() -> "tuple[str, ...]":
-    """Return where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
-    files = [_file_of(name) for name in ("__main__", *_INSTALLED)]
-    scripts, *packages = [file if type(file) is str else "" for file in files]
-    parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
-    return tuple(parent for parent in parents if parent != "/" and not scripts.startswith(parent))

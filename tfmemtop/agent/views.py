@@ -1,0 +1,149 @@
+"""Where the instances of a class hold other objects, and whether a class is the script's own.
+
+A class is asked past its metaclass's code: only what Python itself keeps of it is read.
+"""
+
+import os
+import sys
+from _collections import deque  # type: ignore[import-not-found]
+from typing import Any, NamedTuple, Optional
+
+from .objects import CLASS, LIST, LOCALS, MAPPING, TUPLE, Container, identity
+
+_MODULE: Any = type(sys)
+FUNCTION: Any = type(lambda: None)
+CELL: Any = type((lambda held: lambda: held)(None).__closure__[0])  # type: ignore[index]
+_TYPE: Any = type
+_GETSET, _MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
+_mro, _class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
+_name, module_of = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
+
+_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
+_PACKAGES = "/site-packages/", "/dist-packages/"
+_INSTALLED = "tensorflow", "keras", "tf_keras"
+
+
+class View(NamedTuple):
+    """A place in an object where it holds others: its attribute of that name, or the object itself.
+
+    If there is a ``container``, they are its values; ``form`` is how a value's key is appended to the path, as an index
+    where it is empty.
+    """
+
+    attribute: str
+    container: Optional[Container] = None
+    form: str = ""
+
+
+ATTRIBUTES = View("__dict__", MAPPING, ".{}")
+CLASS_ATTRIBUTES = View("__dict__", CLASS, ".{}")
+GLOBALS, MODULE_GLOBALS = View("", MAPPING, "{}"), View("", MAPPING, ".{}")
+FRAME_LOCALS = View("f_locals", LOCALS, ".{}")
+CLOSURE = View("__closure__", TUPLE, ".__closure__[{}]")
+CONTENTS = View("cell_contents")
+WRAPPED = View("__wrapped__")
+"""From a proxy to the object for which it stands."""
+_ITEMS = (
+    (dict, View("", MAPPING)),
+    (list, View("", LIST)),
+    (tuple, View("", TUPLE)),
+    (deque, View("", Container(deque.__len__, deque.__iter__))),
+)
+CONTAINERS = tuple(kind for kind, _ in _ITEMS)
+
+
+class Classes:
+    """A cache of what instances of classes hold."""
+
+    def __init__(self) -> None:
+        self._views: dict[int, tuple[View, ...]] = {}
+        self._shared: dict[tuple[View, ...], tuple[View, ...]] = {}
+        self._roots: dict[str, bool] = {}
+        self._kept: list[type] = []  # so that no other class gets the identity of one that is known
+        self._folders = _package_folders()
+
+    def views(self, kind: type) -> "tuple[View, ...]":
+        """Return where instances of *kind* hold objects."""
+        found = self._views.get(identity(kind))
+        if found is None:
+            self._kept.append(kind)
+            found = self._find(kind)
+            # Most classes have the same views, which are kept once.
+            found = self._views[identity(kind)] = self._shared.setdefault(found, found)
+        return found
+
+    def fields(self, kind: type) -> "tuple[str, ...]":
+        """Return the names of the items of a named tuple; none if *kind* is not the class of one."""
+        found = [_class_dict(owner).get("_fields") for owner in _mro(kind)]
+        names = next((each for each in found if each is not None), ())
+        return names if type(names) is tuple and all(type(name) is str for name in names) else ()
+
+    def of_library(self, path: Any) -> bool:
+        """Return whether the file *path* is Python's own or an installed package's; true also if there is no path."""
+        if type(path) is not str:
+            return True
+        return any(each in path for each in _PACKAGES) or path.startswith(_LIBRARIES + self._folders)
+
+    def is_librarys(self, module: Any) -> bool:
+        """Return whether the *module* of that name is not a part of the script."""
+        if type(module) is not str:
+            return True
+        root = module.partition(".")[0]
+        found = self._roots.get(root)
+        if found is None:
+            found = self._roots[root] = root != "__main__" and self.of_library(_file_of(root))
+        return found
+
+    def _find(self, kind: type) -> "tuple[View, ...]":
+        if issubclass(kind, _MODULE):
+            return ()
+        if issubclass(kind, type):
+            return (CLASS_ATTRIBUTES,)
+        if kind is FUNCTION:
+            return (CLOSURE,)
+        if kind is CELL:
+            return (CONTENTS,)
+        items = tuple(view for base, view in _ITEMS if issubclass(kind, base))
+        slots: list[View] = []
+        has_attributes, proxy = False, False
+        for owner in _mro(kind):
+            name, module = _name_and_module(owner)
+            if name == "_local" and module in ("_thread", "threading"):
+                return ()  # a read in this thread would make attributes of its own for it
+            names, kinds = list(_class_dict(owner)), list(map(type, _class_dict(owner).values()))
+            in_c = dict(zip(names, kinds))
+            if "__dict__" in in_c and not has_attributes:
+                if in_c["__dict__"] is not _GETSET:
+                    return items
+                has_attributes = True
+            if "__slots__" in in_c or (name, module) in (("method", "builtins"), ("partial", "functools")):
+                slots += [View(each) for each, what in in_c.items() if what is _MEMBER and each != "__doc__"]
+            if name == "ObjectProxy" and in_c.get("__wrapped__") is _GETSET:
+                slots.append(WRAPPED)
+                proxy = True
+        if (self.is_librarys(module_of(kind)) and items) or proxy:
+            has_attributes = False  # the other attributes are the library's own book-keeping
+        return items + ((ATTRIBUTES,) if has_attributes else ()) + tuple(slots)
+
+
+def _name_and_module(kind: type) -> "tuple[str, str]":
+    """Return the name and the module of a class, past its metaclass's code; empty where they are not a ``str``."""
+    name, module = _name(kind), module_of(kind)
+    return name if type(name) is str else "", module if type(module) is str else ""
+
+
+def _file_of(module: str) -> Any:
+    """Return the file from which the module of that name was loaded; ``None`` if there is no such module or file."""
+    modules = sys.modules
+    found = modules.get(module) if type(modules) is dict else None
+    if found is None or not issubclass(type(found), _MODULE):
+        return None
+    return dict.get(object.__getattribute__(found, "__dict__"), "__file__")
+
+
+def _package_folders() -> "tuple[str, ...]":
+    """Return where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
+    files = [_file_of(name) for name in ("__main__", *_INSTALLED)]
+    scripts, *packages = [file if type(file) is str else "" for file in files]
+    parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
+    return tuple(parent for parent in parents if parent != "/" and not scripts.startswith(parent))
