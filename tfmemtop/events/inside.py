@@ -243,11 +243,12 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alike(msgspec.Struct, frozen=True, array_like=True):
-    """A group of live tensors with the same holder, such as one list, or the rows of one list.
+    """A group of live tensors or variables with the same holder, such as one list, or the rows of one list.
 
-    There are ``count`` tensors, of ``bytes`` bytes together. ``holder`` is the holder's path in Python
-    (``trainer.history``, ``rows[*].loss``). It is empty for the tensors of no such holder: they are grouped by shape.
-    ``shape`` is ``None`` if the tensors have different shapes.
+    There are ``count`` of them, of ``bytes`` bytes together. ``holder`` is the holder's path in Python
+    (``trainer.history``, ``rows[*].loss``). It is empty for those of no such holder: they are grouped by shape.
+    ``shape`` is ``None`` if they have different shapes. ``kind`` is that of :class:`Variable`. ``items`` is how many
+    items of the outermost list or dict on the path hold them: 14 of ``models[*]``; 0 where the path has none.
     """
 
     holder: Text
@@ -256,6 +257,45 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     dtype: Name
     device: Name
     bytes: Size
+    kind: Name = "tensors"
+    items: Size = 0
+
+
+class Gone(msgspec.Struct, frozen=True, array_like=True):
+    """Variables on ``device`` that Python no longer holds: ``count`` of them, of ``bytes`` bytes together."""
+
+    device: Name
+    count: Size
+    bytes: Size
+
+
+class DatasetBuffer(msgspec.Struct, frozen=True, array_like=True):
+    """A data set of the script's that keeps elements: its ``kind`` (``shuffle``, ``cache``, ``prefetch``, ``batch``).
+
+    ``elements`` is the most elements that it keeps, ``None`` if that is not known; ``each`` is the bytes of one
+    element, ``None`` if its shape is not known.
+    """
+
+    kind: Name
+    elements: Size | None
+    each: Size | None
+
+
+class HostArray(msgspec.Struct, frozen=True, array_like=True):
+    """A NumPy array, which lies in the host's memory. ``name`` is the path by which Python holds it."""
+
+    name: Text
+    shape: Annotated[list[Size], Few]
+    dtype: Name
+    bytes: Size
+
+
+class CensusMoment(Enum):
+    """When a census was taken."""
+
+    USUAL = "usual"  # at its pace, or on request
+    WAITING = "waiting"  # while an allocation that failed waited for room
+    END = "end"  # as the script ended
 
 
 class Unseen(Enum):
@@ -277,7 +317,11 @@ class Census(Event, tag="census", frozen=True):
     The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
     could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
-    of these objects, and ``alike`` has the largest groups of tensors.
+    of these objects, and ``alike`` has the largest groups of tensors and variables. Such a look also finds ``tapes``,
+    the number of gradient tapes that are recording, the largest NumPy ``arrays`` that the script holds, and the
+    ``buffers`` of its data sets.
+
+    ``gone`` are all variables that Python no longer holds. TensorFlow itself may still hold their memory.
     """
 
     origin = Origin.HOOK
@@ -294,6 +338,11 @@ class Census(Event, tag="census", frozen=True):
     hidden: Unseen | None = None
     frozen: Size | None = None
     alike: Annotated[list[Alike], Few] = msgspec.field(default_factory=list)
+    moment: CensusMoment = CensusMoment.USUAL
+    gone: Annotated[list[Gone], Few] = msgspec.field(default_factory=list)
+    tapes: Size | None = None
+    buffers: Annotated[list[DatasetBuffer], Few] = msgspec.field(default_factory=list)
+    arrays: Annotated[list[HostArray], Few] = msgspec.field(default_factory=list)
 
     @property
     def looked(self) -> bool:
@@ -316,6 +365,23 @@ class Waiting(Event, tag="waiting", frozen=True):
     operation: Text | None
     file: Text
     line: Number
+    code: Text = ""
+
+
+class ScriptError(Event, tag="script_error", frozen=True):
+    """The exception that ended the script: the name of its class, and the first line of its message.
+
+    ``file``, ``line`` and ``code`` are the innermost line of the script's own, empty and 0 where there is none.
+    """
+
+    origin = Origin.HOOK
+    keep = Latest("pid")
+
+    pid: Number
+    kind: Name
+    message: Text
+    file: Text = ""
+    line: Number = 0
     code: Text = ""
 
 

@@ -366,6 +366,12 @@ def _waiting(state: State, event: events.Waiting) -> None:
         hooked.waiting = event
 
 
+@folds(events.ScriptError)
+def _script_error(state: State, event: events.ScriptError) -> None:
+    if hooked := hooked_of(state, event.pid):
+        hooked.error = event
+
+
 @folds(events.Output)
 def _output(state: State, event: events.Output) -> None:
     if run := _run_of(state, event.run):

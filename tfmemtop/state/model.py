@@ -143,6 +143,7 @@ class Hooked:
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
     waiting: events.Waiting | None = None  # where it stood when a pool last ran out
+    error: events.ScriptError | None = None  # the exception that ended the script
     dropped: int = 0
     ended: bool = False
 
