@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
-from tfmemtop.findings.leaks import MANY, steps_of
+from tfmemtop.findings.keepers import MANY
 from tfmemtop.findings.places import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
@@ -36,6 +37,8 @@ class HostGrowth(Finding):
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``pools`` if there are pools that were read.
     """
+
+    key = Key.HOST_GROWTH
 
     answers = Question.EFFICIENTLY
 
@@ -92,7 +95,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
         rise = rise_until([hooked.host.windows])
         if rise is None or rise.span_s < LEAST_RETRACING_S or rise.size < max(AT_LEAST, rise.first * SHARE):
             continue
-        steps, unit = steps_of(hooked, rise)
+        steps, unit = hooked.steps.made(rise.start, rise.end)
         retraced = next((each for each in retracing(state) if each.pid == pid), None)
         if steps < MANY or (retraced is None and rise.span_s < LEAST_S) or _pools_rose(hooked, rise):
             continue

@@ -11,7 +11,7 @@ from tfmemtop.findings.finding import Finding, RuleFailed
 from tfmemtop.findings.host_growth import host_growth
 from tfmemtop.findings.leaks import leak
 from tfmemtop.findings.limits import limit_and_peak
-from tfmemtop.findings.memory import crashed_when_full, out_of_memory, running_out
+from tfmemtop.findings.memory import out_of_memory, running_out
 from tfmemtop.findings.notices import hook_absent, notices
 from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.findings.outside import outside_the_pool
@@ -34,7 +34,6 @@ Rule = Callable[[State], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     how_it_ended,
     out_of_memory,
-    crashed_when_full,
     running_out,
     growth_differs,
     no_gpu_seen,

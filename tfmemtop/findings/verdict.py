@@ -1,24 +1,32 @@
-"""The verdict on a whole run: the most important of its findings, and how much memory it held. Pure."""
+"""The verdict on a whole run: its one cause, and what else is said about it. Pure."""
 
-import signal
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tfmemtop.ending import Ending
+from tfmemtop.ending import Way
+from tfmemtop.findings.cause import Cause, Key, shortened
+from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.finding import Finding, Severity
+from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
-from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
+from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.places import spot
 from tfmemtop.findings.questions import Peaks, peaks, pool_kind
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.run_review import HeldFinding, RunReview
-from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.model import RunState
-from tfmemtop.units import format_bytes
+from tfmemtop.state.model import Hooked, RunState
+from tfmemtop.units import format_bytes, spoken
+
+WIDTH = 96
+_SILENT_S = 8.0
+"""Seconds. A crash after so long without a reading may be a request that waited with Python's lock held."""
+
+_STEADY = 0.98
+"""Share of the highest use. From the time when it is reached, the use counts as steady."""
 
 
 class Unread(Enum):
@@ -29,27 +37,31 @@ class Unread(Enum):
     UNKNOWN = auto()
 
 
+_UNREAD = {
+    Unread.NO_TENSORFLOW: "tfmemtop saw no process use TensorFlow.",
+    Unread.NO_CPU_POOL: "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE.",
+    Unread.UNKNOWN: "No memory of TensorFlow was read.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on run number ``run``.
+    """The verdict on run number ``run``: its ``cause``.
 
-    ``first`` is the most important finding, ``None`` if nothing was found. ``how`` is how the run ended, ``None`` if
-    it is ``running`` or the end was not seen. ``unread`` is why nothing was read of TensorFlow's memory, ``None`` if
-    something was read.
+    ``finding`` is the finding that it comes from, ``None`` if it comes from none. ``unread`` is why nothing was read of
+    TensorFlow's memory, ``None`` if something was read.
     """
 
     run: int
-    how: Ending | None
-    running: bool
-    left: bool  # tfmemtop had not started it, and left it before its end
+    cause: Cause
+    finding: Finding | None
     peaks: Peaks
-    first: Finding | None
     unread: Unread | None
 
     @property
-    def explained(self) -> bool:
-        """Whether ``first`` explains why the run failed."""
-        return self.first is not None and self.first.fatal
+    def text(self) -> str:
+        """The cause in one sentence or two, at most :data:`~tfmemtop.findings.cause.LONGEST` characters."""
+        return shortened(self.cause.text)
 
 
 def verdict(seen: RunReview) -> Verdict | None:
@@ -57,11 +69,99 @@ def verdict(seen: RunReview) -> Verdict | None:
     run = seen.state.run
     if run is None:
         return None
-    found = weighed(seen)
-    first = found[0].finding if found else None
-    return Verdict(
-        run.run, run.ending, seen.running, run.left and run.going, peaks(run), first, _unread(seen.state, run)
+    found, unread = [held.finding for held in weighed(seen)], _unread(seen.state, run)
+    cause, finding = _judged(seen, run, found, unread)
+    return Verdict(run.run, cause, finding, peaks(run), unread)
+
+
+def _judged(
+    seen: RunReview, run: RunState, found: list[Finding], unread: Unread | None
+) -> tuple[Cause, Finding | None]:
+    for failed in (one for one in found if isinstance(one, AllocationFailed)):
+        return failed.whole_cause, failed
+    if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
+        text = "The kernel killed the run: the host's memory was full. TensorFlow's pools were not the reason."
+        return Cause(Key.HOST_GROWTH, text), None
+    if run.failed:
+        return _not_memory(seen, run), None
+    risen = next(iter(rising(seen.state).values()), None)
+    if risen is not None:
+        return risen, None
+    for finding in found:
+        if isinstance(finding, Leak):
+            return finding.cause, finding
+    for finding in found:
+        if finding.key is not None and finding.severity < Severity.INFO:
+            return _of_finding(finding, finding.key), finding
+    return _healthy(seen, run, unread), None
+
+
+def _of_finding(finding: Finding, key: Key) -> Cause:
+    said = finding.said
+    evidence = (said.figures,) if said.figures else ()
+    return Cause(key, said.headline, remedies=finding.remedies, code=said.code, evidence=evidence)
+
+
+def _not_memory(seen: RunReview, run: RunState) -> Cause:
+    """Return that the run failed for another reason, with the error that ended it, as far as it is known."""
+    hooked = _main(seen.state, run)
+    how = ended(run.ending, running=False, left=False)
+    if hooked is not None and hooked.error is not None:
+        error = hooked.error
+        at = f" ({spot(error.file, error.line)})" if error.file else ""
+        what = f"{error.kind}: {error.message}" if error.message else error.kind
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
+    if last := _last_line(seen.state):
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause. The run {how}; its last line is: {last}")
+    crashed = run.ending is not None and run.ending.signal is not None
+    if run.peak_in_use is None or (crashed and _silent(hooked, run)):
+        return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")
+    held = f"At most {format_bytes(run.peak_in_use)} were in use."
+    return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the run {how}. {held}")
+
+
+def _main(state: State, run: RunState) -> Hooked | None:
+    """Return the hook's data of the run's process that ended with an error, else of its first process."""
+    found = [hooked for _, hooked in hooked_of_run(state)]
+    return next((one for one in found if one.error is not None), found[0] if found else None)
+
+
+def _last_line(state: State) -> str:
+    """Return the last line that the script printed; empty if its output was not seen."""
+    text = "".join(chunk.text for chunk in list(state.output)[-16:])
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _silent(hooked: Hooked | None, run: RunState) -> bool:
+    newest = max((reading.t for reading in hooked.allocators.values()), default=None) if hooked else None
+    return newest is None or (run.ended is not None and run.ended - newest > _SILENT_S)
+
+
+def _healthy(seen: RunReview, run: RunState, unread: Unread | None) -> Cause:
+    going = seen.running
+    if unread is not None:
+        return Cause(Key.NONE, _UNREAD[unread])
+    took = spoken((run.ended if run.ended is not None else seen.state.now) - run.started)
+    so_far = (
+        f"No memory problem found so far, after {took}" if going else f"No memory problem found in this run of {took}"
     )
+    held = f"at most {format_bytes(run.peak_in_use)} in use{_steady(seen.state)}"
+    pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
+    return Cause(Key.NONE, f"{so_far}: {held}{pool}.", bytes=run.peak_in_use)
+
+
+def _steady(state: State) -> str:
+    """Return since when the use has been steady: ``, steady since step 40``; empty if it is not."""
+    for _, hooked in hooked_of_run(state):
+        for trend in hooked.trends.values():
+            windows = trend.whole.windows
+            highest = max((window.high for window in windows), default=0)
+            reached = next((window for window in windows if window.high >= _STEADY * highest), None)
+            if reached is None or not highest or windows.index(reached) * 4 > len(windows) * 3:
+                continue
+            made, unit = hooked.steps.made(0.0, reached.start)
+            return f", steady since {unit.rstrip('s')} {max(1, int(made))}" if hooked.steps.calls else ", steady"
+    return ""
 
 
 def _unread(state: State, run: RunState) -> Unread | None:
@@ -77,22 +177,16 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
 
     Of equally serious ones, those come first that held to the run's end: figures of others were no longer true then.
     """
-    failed = {
-        (held.finding.anatomy.pid, held.finding.anatomy.device)
-        for held in seen.held
-        if isinstance(held.finding, AllocationFailed)
-    }
-    crashed = any(isinstance(held.finding, CrashedWhenFull) for held in seen.held)
+    failed = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
-    def told(finding: Finding) -> bool:
-        """Return whether an error, or a crash, reports the same: that there was no room, or hardly any."""
+    def included(finding: Finding) -> bool:
+        """Return whether a failure reports the same: that there was no room, or hardly any."""
         if isinstance(finding, NoRoom):
-            return crashed or (finding.anatomy.pid, finding.anatomy.device) in failed
-        if not isinstance(finding, TightLimit):
-            return False
-        return crashed or finding.place.device in {device for _, device in failed}
+            return (finding.anatomy.pid, finding.anatomy.device) in pools
+        return isinstance(finding, TightLimit) and finding.place.device in {device for _, device in pools}
 
-    found = [held for held in seen.held if not _aside(held.finding) and not told(held.finding)]
+    found = [held for held in seen.held if not _aside(held.finding) and not included(held.finding)]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))
 
 
@@ -100,74 +194,6 @@ def _aside(finding: Finding) -> bool:
     return finding.aside or (isinstance(finding, Noticed) and not finding.of_state)
 
 
-_STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The signals that end a run on purpose."""
-
-WIDTH = 96
-LINES = 2
-
-
-def say_verdict(verdict: Verdict) -> str:
-    """Return the fullest text of the verdict that fits into two lines of 96 characters."""
-    for text in (safe(" ".join(way.split())) for way in _ways(verdict)):
-        if _fits(text):
-            return text
-    while ". " in text:  # even the shortest is too long: its last sentences are left out
-        text = text[: text.rindex(". ") + 1]
-        if _fits(text):
-            return text
-    return textwrap.shorten(text, WIDTH * LINES - LINES, placeholder=" …")
-
-
-def _fits(text: str) -> bool:
-    return len(textwrap.wrap(text, WIDTH)) <= LINES
-
-
-def _ways(verdict: Verdict) -> Iterator[str]:
-    """Yield the possible texts of the verdict, the fullest first."""
-    first = verdict.first.said.headline if verdict.first is not None else _nothing(verdict)
-    if not verdict.explained:
-        how = ended(verdict.how, running=verdict.running, left=verdict.left)
-        run = f"Run {verdict.run}{'' if verdict.how else ':'} {how}"
-        yield f"{run}. {_held(verdict)} {first}"
-        if verdict.peaks.in_use is not None:
-            yield f"{run}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"
-        yield f"{run}. {first}"
-    yield first
-
-
-def _on_one(verdict: Verdict) -> str:
-    return " on a GPU" if verdict.peaks.several else ""
-
-
-_UNREAD = {
-    Unread.NO_TENSORFLOW: "tfmemtop saw no process use TensorFlow.",
-    Unread.NO_CPU_POOL: "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE.",
-    Unread.UNKNOWN: "No memory of TensorFlow was read.",
-}
-
-
-def _nothing(verdict: Verdict) -> str:
-    if verdict.unread is not None:
-        return ""
-    if verdict.how is not None and verdict.how.good:
-        return "Nothing needs to be changed."
-    if verdict.running:
-        return "So far no setting needs a change."
-    stopped = verdict.how is None or verdict.how.signal in _STOPPED
-    return "Up to then no setting needed a change." if stopped else "Its memory does not explain that."
-
-
-def _held(verdict: Verdict) -> str:
-    peaks = verdict.peaks
-    if verdict.unread is not None:
-        return _UNREAD[verdict.unread]
-    held = ""
-    if peaks.process_total:
-        held = f"It held up to {format_bytes(peaks.process_total)} {'on a GPU' if peaks.several else 'of the GPU'}"
-    if peaks.in_use is None:
-        return f"{held}."
-    use = f"at most {format_bytes(peaks.in_use)} were in use"
-    if peaks.pool is not None:
-        use += f" in a pool of {format_bytes(peaks.pool)}"
-    return f"{held}; {use}." if held else f"{use[0].upper()}{use[1:]}."
+def evidence(found: Verdict) -> Iterator[str]:
+    """Yield the sentences that the verdict rests on."""
+    yield from filter(None, found.cause.evidence)

@@ -8,7 +8,7 @@ from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
+from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
@@ -261,55 +261,49 @@ def _card(
     return card.info.total, reading.free, sum(used for used in shares if used is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Closeness:
-    """How close the CPU pool of a process came to its limit. Sizes are bytes.
+_FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0
+"""A crash is put down to a pool that was full to the first share of its limit; or to the second, if the memory in use
+had not changed for so many seconds, as while TensorFlow waits for room."""
 
-    ``still_s`` is the seconds at the end in which its use did not change. ``line`` is where the script stood when it
-    waited for room at the end; ``None`` if it is not known that it waited. ``held`` has the largest holders then.
+
+def crashes(state: State) -> Iterator[Anatomy]:
+    """Yield the allocations that failed as the newest run crashed: TensorFlow may crash in place of an error.
+
+    There is evidence for one: TensorFlow's own line that a pool ran out, or a pool that was nearly full, or in which an
+    allocation waited.
     """
-
-    pid: int
-    device: str
-    limit: int
-    pool: int | None
-    highest: int
-    still_s: float
-    line: str | None
-    held: HoldersAtFailure | None = None
-
-    @property
-    def share(self) -> float:
-        """The highest use or the pool, whichever is more, as a share of the limit."""
-        return max(self.pool or 0, self.highest) / self.limit
+    run = state.run
+    if run is None or run.ended is None:
+        return
+    for pid, process in state.processes.items():
+        hooked = process.hooked
+        if hooked is None or not of_run(state, pid):
+            continue
+        for device, reading in hooked.allocators.items():
+            if not is_pinned(device) and (_ran_out(run, hooked, device) or _was_full(hooked, device, reading)):
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), run.ended, None, device)
 
 
-def closest_to_limit(state: State) -> Closeness | None:
-    """Return the CPU pool of the newest run that came closest to its limit; ``None`` if none has a limit."""
-    if state.run is None:
-        return None
-    end = state.now if state.run.ended is None else state.run.ended
-    found = [
-        Closeness(
-            pid=pid,
-            device=device,
-            limit=reading.limit,
-            pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
-            highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
-            still_s=_still(process.hooked.trends.get(device)),
-            line=_stood_at(process.hooked, end),
-            held=_held(process.hooked, device, end),
-        )
-        for pid, process in state.processes.items()
-        if process.hooked and of_run(state, pid)
-        for device, reading in process.hooked.allocators.items()
-        if is_cpu(device) and reading.limit
-    ]
-    return max(found, key=lambda each: each.share, default=None)
+def failed_at(state: State, pid: int) -> float:
+    """Return the time of the newest failure in process *pid*: of an error, else of the run's end."""
+    process, run = state.processes.get(pid), state.run
+    if process and process.hooked and process.hooked.failure:
+        return process.hooked.failure.error.t
+    return run.ended if run is not None and run.ended is not None else state.now
 
 
-def _stood_at(hooked: Hooked, end: float) -> str | None:
-    return _line(waited(hooked, end))
+def _ran_out(run: RunState, hooked: Hooked, device: str) -> bool:
+    end = run.ended or 0.0
+    near = [one for one in run.complaints if not one.harmless and _belongs(one.t, end)]
+    return any(_of_allocator(hooked, one.allocator) == device for one in near)
+
+
+def _was_full(hooked: Hooked, device: str, reading: events.Allocator) -> bool:
+    if not is_cpu(device) or not reading.limit:
+        return False
+    highest = max(reading.pool or 0, reading.peak_pool or 0, reading.peak or 0, reading.in_use or 0, reading.high or 0)
+    share = highest / reading.limit
+    return share >= _FULL or (share >= _HALF and _still(hooked.trends.get(device)) >= _WAITED_S)
 
 
 def _line(waiting: events.Waiting | None) -> str | None:

@@ -84,11 +84,15 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The newest allocation that failed for good; ``trends`` are those up to that time, by logical device."""
+    """The newest allocation that failed for good.
+
+    ``trends`` are those up to that time, by logical device; ``look`` is the newest look at the tensors up to then.
+    """
 
     error: events.OutOfMemory
     around: Surroundings
     trends: dict[str, Trend]
+    look: events.Census | None = None
 
 
 @dataclass(frozen=True, slots=True)
