@@ -138,9 +138,7 @@ def _anatomy(
     error: events.OutOfMemory | None,
     device: str | None = None,
 ) -> Anatomy:
-    run = state.run
-    near = [c for c in reversed(run.complaints) if _belongs(c.t, failed)] if run else []
-    complaint = next((c for c in near if not (error and c.harmless) and _may_be_of(hooked, device, c)), None)
+    complaint = _request(state, pid, hooked, device, failed, scratch=error is None)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
         device = named or _only(hooked, failed)
@@ -221,8 +219,18 @@ def _belongs(t: float, failed: float) -> bool:
     return failed - RETRIED_S <= t <= failed + _LATER_S
 
 
-def _may_be_of(hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
-    """Return whether *complaint* may be about *device*: its allocator, or *device*, may not be known."""
+def _request(
+    state: State, pid: int, hooked: Hooked, device: str | None, failed: float, scratch: bool = False
+) -> Complaint | None:
+    """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request."""
+    near = [c for c in reversed(state.run.complaints) if _belongs(c.t, failed)] if state.run else []
+    return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
+
+
+def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
+    """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
+    if complaint.pid not in (pid, None):
+        return False
     return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
 
 
@@ -267,6 +275,7 @@ class Closeness:
 
     ``still_s`` is the seconds at the end in which its use did not change. ``line`` is where the script stood when it
     waited for room at the end; ``None`` if it is not known that it waited. ``held`` has the largest holders then.
+    ``request`` is TensorFlow's line about a request that failed at the end, ``None`` if there is none.
     """
 
     pid: int
@@ -277,6 +286,7 @@ class Closeness:
     still_s: float
     line: str | None
     held: HoldersAtFailure | None = None
+    request: Complaint | None = None
 
     @property
     def share(self) -> float:
@@ -299,6 +309,7 @@ def closest_to_limit(state: State) -> Closeness | None:
             still_s=_still(process.hooked.trends.get(device)),
             line=_stood_at(process.hooked, end),
             held=_held(process.hooked, device, end),
+            request=_request(state, pid, process.hooked, device, end),
         )
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
