@@ -189,7 +189,7 @@ int tfmemtop_sampler_stop() { return 1; }
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        (LIAR % 2, "were read as 42 and 43"),
+        (LIAR % 3, "were read as 42 and 43"),
         (LIAR % 99, "version 99"),
         ("int nothing;", "undefined symbol"),
     ],

@@ -155,6 +155,8 @@ class Pools:
             self._announced = True
             try:
                 self._native.way.start_sampler()
+                if self._copies.folder is not None:
+                    self._native.way.keep_log_lines(f"{self._copies.folder}/{self._messenger.pid}.lines")
             except NotTrusted as error:
                 self._refuse_native(error)
             else:

@@ -12,6 +12,7 @@ from tfmemtop.bounds import (
     Epoch,
     Few,
     Index,
+    Label,
     Many,
     Name,
     Number,
@@ -24,7 +25,7 @@ from tfmemtop.bounds import (
 )
 from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
-from tfmemtop.events.keep import Curve, Latest, Nothing, Tail
+from tfmemtop.events.keep import Curve, Latest, Newest, Nothing, Tail
 from tfmemtop.events.secrets import without_secrets
 from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
@@ -329,6 +330,24 @@ class Output(Event, tag="output", frozen=True):
     run: Number
     text: Text
     skipped: Size = 0
+
+
+class AllocatorLine(Event, tag="allocator_line", frozen=True):
+    """TensorFlow has logged that an allocator found no room for ``size`` bytes, ``at`` seconds into the session.
+
+    The probe keeps such lines. ``operation`` is ``None`` where TensorFlow names none. ``harmless``: the request was for
+    scratch memory, which TensorFlow can do without.
+    """
+
+    keep = Newest(50)
+    urgent = True
+
+    pid: Number
+    at: Change
+    allocator: Label
+    size: Size
+    operation: Text | None = None
+    harmless: bool = False
 
 
 class Terminal(Event, tag="terminal", frozen=True):

@@ -138,9 +138,7 @@ def _anatomy(
     error: events.OutOfMemory | None,
     device: str | None = None,
 ) -> Anatomy:
-    run = state.run
-    near = [c for c in reversed(run.complaints) if _belongs(c.t, failed)] if run else []
-    complaint = next((c for c in near if not (error and c.harmless) and _may_be_of(hooked, device, c)), None)
+    complaint = _request(state, pid, hooked, device, failed, scratch=error is None)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
         device = named or _only(hooked, failed)
@@ -221,8 +219,18 @@ def _belongs(t: float, failed: float) -> bool:
     return failed - RETRIED_S <= t <= failed + _LATER_S
 
 
-def _may_be_of(hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
-    """Return whether *complaint* may be about *device*: its allocator, or *device*, may not be known."""
+def _request(
+    state: State, pid: int, hooked: Hooked, device: str | None, failed: float, scratch: bool = False
+) -> Complaint | None:
+    """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request."""
+    near = [c for c in reversed(state.run.complaints) if _belongs(c.t, failed)] if state.run else []
+    return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
+
+
+def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
+    """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
+    if complaint.pid not in (pid, None):
+        return False
     return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
 
 
@@ -294,7 +302,11 @@ def failed_at(state: State, pid: int) -> float:
 
 def _ran_out(run: RunState, hooked: Hooked, device: str) -> bool:
     end = run.ended or 0.0
-    near = [one for one in run.complaints if not one.harmless and _belongs(one.t, end)]
+    near = [
+        one
+        for one in run.complaints
+        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.t, end)
+    ]
     return any(_of_allocator(hooked, one.allocator) == device for one in near)
 
 

@@ -18,6 +18,8 @@ REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
+_ONE_LINE_S = 3.0
+"""A line that comes through the terminal and through the probe's file arrives twice within this time."""
 FAILURES_KEPT = 16
 WINDOWS_KEPT = 4
 TRACE_PARTS_KEPT = 64
@@ -108,7 +110,7 @@ class RanOut:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """TensorFlow's own line about an allocator that ran out, in the script's output.
+    """TensorFlow's own line about an allocator that ran out: in the script's output, or kept by the probe of *pid*.
 
     ``harmless`` if the request was for scratch memory, which TensorFlow can do without; then the line does not name the
     operation.
@@ -119,6 +121,14 @@ class Complaint:
     size: int
     operation: str | None = None
     harmless: bool = False
+    pid: int | None = None
+
+    def repeats(self, other: "Complaint") -> bool:
+        """Return whether *other* may be the same line, seen in the other of the two places."""
+        alike = all(getattr(self, name) == getattr(other, name) for name in ("allocator", "size", "operation"))
+        return (
+            alike and abs(self.t - other.t) < _ONE_LINE_S and (None in (self.pid, other.pid) or self.pid == other.pid)
+        )
 
 
 @dataclass(slots=True)
