@@ -5,7 +5,7 @@ import tensorflow as tf
 
 table = tf.Variable(tf.random.normal([200_000, 64]), name="embedding/table")
 dense = tf.keras.layers.Dense(1)
-optimizer = tf.keras.optimizers.Adam()
+optimizer = tf.keras.optimizers.get(sys.argv[2])
 
 
 def noisy(gradient):
