@@ -12,7 +12,7 @@ from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
-from tfmemtop.state.past_requests import PastRequest, largest_before
+from tfmemtop.state.past_requests import largest_before
 from tfmemtop.units import MIB, format_bytes
 
 _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorListStack", "TensorScatterUpdate"}
@@ -73,7 +73,7 @@ def copied_whole(request: Request) -> Cause | None:
         return None
     if a.message and "Dst tensor" not in a.message:
         return None
-    return _input("an array of the host", [], "", a.asked, a)
+    return _input("An array of the host", [], "", a.asked, a)
 
 
 def _input(name: str, shape: list[int], dtype: str, size: int, a: Anatomy) -> Cause:
@@ -141,27 +141,22 @@ def dense_gradient(request: Request) -> Cause | None:
 def step_larger(request: Request) -> Cause | None:
     """A batch, a length or an evaluation asks for more than those before."""
     a = request.anatomy
-    changed = _changed(request)
-    if a.shape is None or tuple(a.shape) in request.stock.shapes:
-        return None  # the request is for a variable or its gradient, whose size no batch changes
+    if a.asked is None or a.asked < _LEAST or tuple(a.shape or ()) in request.stock.shapes:
+        return None  # the size of a variable or of its gradient is not changed by a batch
     past = largest_before(request.hooked, request.stock.device, a.operation, a.shape, request.t)
-    if past is not None and a.asked is not None and a.asked >= _LARGER * past.bytes and a.asked >= _LEAST:
-        return _larger(request, past, changed)
-    return None
-
-
-def _larger(request: Request, past: PastRequest, changed: str) -> Cause:
-    a = request.anatomy
-    assert a.asked is not None and a.shape is not None
+    if past is None or a.asked < _LARGER * past.bytes:
+        return None
+    shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
+    before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} asks for {format_bytes(a.asked)}, {tensor_text(a.shape, None)}; before it was at most "
-        f"{tensor_text(list(past.shape), None)}, {format_bytes(past.bytes)}.",
-        f"{request.who}",
+        f"{request.who} asks for {format_bytes(a.asked)}{shape}; before it was at most {before}"
+        f"{format_bytes(past.bytes)}.",
+        request.who,
         a.asked,
         1,
         (Remedy(Action.BOUND_REQUEST),),
-        evidence=tuple(filter(None, (changed,))),
+        evidence=tuple(filter(None, (f"That is {a.asked / past.bytes:.0f} times as much.", _changed(request)))),
     )
 
 

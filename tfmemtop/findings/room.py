@@ -69,7 +69,7 @@ def held_back(a: Anatomy) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"Stopped by the limit of {format_bytes(a.limit)} {_LIMIT_OF[a.limit_by]}.",
         bytes=a.asked,
-        remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.FIND_LIMIT)),
+        remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.REDUCE_BATCH), Remedy(Action.FIND_LIMIT)),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
     )

@@ -18,15 +18,17 @@ class PastRequest:
 
 
 def largest_before(
-    hooked: Hooked, device: str, operation: str | None, shape: list[int], before: float
+    hooked: Hooked, device: str, operation: str | None, shape: list[int] | None, before: float
 ) -> PastRequest | None:
-    """Return the largest earlier request like one for *shape* by *operation*, in windows that ended by *before*.
+    """Return the largest earlier request like one for *shape* by *operation*, in windows that began by *before*.
 
     It is one by the same operation, if that is known by its name in a graph; else one for a tensor of as many
-    dimensions, most of which are equal.
+    dimensions, most of which are equal. ``None`` if neither name nor shape is known.
     """
     windows = hooked.windows.get(device)
-    name = named(operation).base if operation and not operation.startswith("__") else None
+    name = operation if operation and not operation.startswith("__") else None
+    if shape is None and name is None:
+        return None
     found: list[PastRequest] = []
     for window in recorded(windows) if windows else ():
         if window.began > before:
@@ -35,13 +37,19 @@ def largest_before(
         found += [
             PastRequest(tuple(kind.shape or ()), kind.requested)
             for kind in course.kinds
-            if _alike(kind, shape) and (name is None or named(course.name(kind)).base == name)
+            if (name is None or _same(course.name(kind), name, whole=shape is None))
+            and (shape is None or _smaller(kind, shape))
         ]
     return max(found, key=lambda one: one.bytes, default=None)
 
 
-def _alike(kind: Holding, shape: list[int]) -> bool:
-    """Return whether an allocation was for such a tensor, and smaller: at least half of its dimensions are equal.
+def _same(one: str, other: str, *, whole: bool) -> bool:
+    """Return whether two names are of the same operation: of the same layer too, if the *whole* names are compared."""
+    return one == other if whole else named(one).base == named(other).base
+
+
+def _smaller(kind: Holding, shape: list[int]) -> bool:
+    """Return whether an allocation was for a smaller tensor of that kind: at least half of its dimensions are equal.
 
     A tensor that has the new size of a dimension belongs to the same batch as the one that failed.
     """
@@ -52,6 +60,7 @@ def _alike(kind: Holding, shape: list[int]) -> bool:
     equal = sum(old == new for old, new in pairs)
     return (
         equal * 2 >= len(shape)
-        and equal + len([1 for old, new in pairs if new > old]) == len(shape)
-        and bool(larger and larger.isdisjoint(kind.shape))
+        and all(new >= old for old, new in pairs)
+        and bool(larger)
+        and larger.isdisjoint(kind.shape)
     )
