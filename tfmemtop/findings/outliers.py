@@ -141,7 +141,7 @@ def dense_gradient(request: Request) -> Cause | None:
 def step_larger(request: Request) -> Cause | None:
     """A batch, a length or an evaluation asks for more than those before."""
     a = request.anatomy
-    if a.asked is None or a.asked < _LEAST or tuple(a.shape or ()) in request.stock.shapes:
+    if a.asked is None or a.asked < _LEAST or (a.shape and tuple(a.shape) in request.stock.shapes):
         return None  # the size of a variable or of its gradient is not changed by a batch
     past = largest_before(request.hooked, request.stock.device, a.operation, a.shape, request.t)
     if past is None or a.asked < _LARGER * past.bytes:

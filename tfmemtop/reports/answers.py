@@ -8,6 +8,7 @@ from tfmemtop import events
 from tfmemtop.failure import describe
 from tfmemtop.findings.callsite import callsite
 from tfmemtop.findings.finding import Question
+from tfmemtop.findings.judgement import peaks_of_processes
 from tfmemtop.findings.limit_texts import code, kernel_installed, sentences, started
 from tfmemtop.findings.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.findings.questions import (
@@ -15,8 +16,6 @@ from tfmemtop.findings.questions import (
     Efficiently,
     FullNotUsed,
     GrowthEffect,
-    Peaks,
-    PoolKind,
     ReportsLess,
     TakenAndBusy,
     all_taken,
@@ -27,6 +26,7 @@ from tfmemtop.findings.questions import (
 )
 from tfmemtop.findings.requests import call_text
 from tfmemtop.findings.room import BESIDE_POOLS
+from tfmemtop.findings.run_figures import Peaks, PoolKind
 from tfmemtop.findings.run_review import RunReview
 from tfmemtop.reports.account import counted_kinds, in_use, others_say, parts, why_they_differ
 from tfmemtop.units import counted, format_bytes, sentence, spoken
@@ -93,10 +93,11 @@ def in_short(seen: RunReview) -> list[tuple[str, str]]:
     state, run = seen.state, seen.state.run
     if run is None:
         return []
+    processes = len(peaks_of_processes(state))
     said = (
         ("All memory taken?", lambda: _taken_in_short(all_taken(state, run))),
-        ("Full, but idle?", lambda: _idle_in_short(full_not_used(seen, run))),
-        ("How to set it?", lambda: _limit_in_short(efficiently(state, run))),
+        ("Full, but idle?", lambda: _idle_in_short(full_not_used(seen, run), processes)),
+        ("How to set it?", lambda: _limit_in_short(efficiently(state, run), processes)),
         ("What growth changes?", lambda: _growth_in_short(growth_effect(state, run))),
         ("Less than nvidia-smi?", lambda: _less_in_short(reports_less(seen))),
     )
@@ -114,8 +115,10 @@ def _taken_in_short(facts: AllTaken) -> str:
     return "Not known." if facts.kind is PoolKind.UNKNOWN else "No: CUDA's own pool takes what is needed."
 
 
-def _idle_in_short(facts: FullNotUsed) -> str:
+def _idle_in_short(facts: FullNotUsed, processes: int) -> str:
     pool, used = facts.peaks.pool, facts.peaks.in_use
+    if processes > 1 and not facts.cards:
+        return f"Each of {processes} processes has a pool of its own."
     busy = [card.busy for _, card in facts.cards if card.busy is not None]
     how_busy = f"; the GPU was busy {sum(busy) / len(busy):.0f} % of the time" if busy else ""
     if pool and used is not None:
@@ -123,9 +126,9 @@ def _idle_in_short(facts: FullNotUsed) -> str:
     return f"How full the pool was is not known{how_busy}."
 
 
-def _limit_in_short(facts: Efficiently) -> str:
+def _limit_in_short(facts: Efficiently, processes: int) -> str:
     if facts.limit is not None:
-        return next(sentences(facts.limit))
+        return next(sentences(facts.limit)) + (" It holds for each process." if processes > 1 else "")
     if facts.peak is None:
         return "Nothing was read of TensorFlow's memory."
     if facts.failed:
