@@ -131,14 +131,8 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
     found = f"found so far, after {took}" if going else f"found in this run of {took}"
     own = peaks_of_processes(state)
     if len(own) > 1:
-        sizes = (
-            " and ".join(map(format_bytes, own))
-            if len(own) < 4
-            else f"{format_bytes(min(own))} to {format_bytes(max(own))}"
-        )
-        text = (
-            f"No memory problem {found}: {len(own)} processes, each with a pool of its own, had at most {sizes} in use."
-        )
+        sizes = f"from {format_bytes(min(own))} to {format_bytes(max(own))}"
+        text = f"No memory problem {found}: each of {len(own)} processes has its own pool; their peaks are {sizes}."
         return Cause(Key.NONE, text, bytes=max(own))
     pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
     held = f"at most {format_bytes(run.peak_in_use)} in use{_steady(state)}{pool}"

@@ -18,6 +18,7 @@ from tfmemtop.findings.who_holds import held
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
 from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
@@ -126,8 +127,29 @@ def out_of_memory(state: State) -> Iterator[AllocationFailed]:
 
 def _failure(state: State, anatomy: Anatomy) -> AllocationFailed:
     cause = explained(state, anatomy, failed_at(state, anatomy.pid))
+    if not cause.keeps_growing and (passed := passed_before(state)):
+        cause = replace(cause, evidence=(*cause.evidence, passed))
     enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
     return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), None if cause.keeps_growing else enough)
+
+
+def passed_before(state: State) -> str:
+    """Return with which arguments or variables an earlier run of the same program passed; empty if none did."""
+    run = state.run
+    for earlier in reversed(state.runs[:-1]):
+        if (
+            run is None
+            or earlier.ending is None
+            or not earlier.ending.good
+            or program(earlier.argv)[:1] != program(run.argv)[:1]
+        ):
+            continue
+        differ = [f"{name}={value}" for name, value in earlier.variables.items() if run.variables.get(name) != value]
+        if earlier.argv != run.argv:
+            differ.append(" ".join(program(earlier.argv)))
+        if differ:
+            return f"Run {earlier.run} passed, with {' '.join(differ)}."
+    return ""
 
 
 def _several(state: State) -> bool:

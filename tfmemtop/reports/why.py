@@ -72,9 +72,11 @@ def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
 
 
 def _command(step: SaidRemedy, run: RunState) -> list[str]:
+    name = [step.name] if step.name else []
     if run.kernel is not None:  # only Jupyter starts a kernel; a named command runs the script itself
         return pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH) if not step.name else []
-    return pasted(["tfmemtop", *([step.name] if step.name else []), *step.options, "--", *run.argv], WIDTH)
+    named = [f"{name}={value}" for name, value in run.variables.items()]
+    return pasted([*(["env", *named] if named else []), "tfmemtop", *name, *step.options, "--", *run.argv], WIDTH)
 
 
 def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:

@@ -74,6 +74,7 @@ def heading(seen: RunReview) -> str:
         for (name, total), numbers in alike_gpus(kinds.items())
     )
     how = ended(run.ending, running=seen.running, left=run.left)
+    named = " ".join(f"{name}={value}" for name, value in run.variables.items())
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
         since = (
@@ -83,7 +84,7 @@ def heading(seen: RunReview) -> str:
         unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
         read = f"read from outside for {spoken(took)}{inside}"
         return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"
-    return f"Run {run.run}, {_short(title(run))}: {spoken(took)}, {how}; {where}."
+    return f"Run {run.run}, {_short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
 
 
 def _short(title: str) -> str:

@@ -84,6 +84,7 @@ def _run(state: State, event: events.Run) -> None:
             notebook=event.notebook,
             earlier=event.earlier,
             traced=event.traced,
+            variables=event.variables,
         )
     )
 

@@ -231,6 +231,7 @@ class RunState:
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
     traced: bool = False  # all its allocations are recorded, from the start on
+    variables: dict[str, str] = field(default_factory=dict)  # of the environment, that the script's text names
     left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None
     exit_code: int | None = None
