@@ -25,6 +25,9 @@ _MUCH, _MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+_BUFFERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset", "prefetch": "PrefetchDataset"}
+"""The data sets that keep elements, with the names of TensorFlow's operations that make them."""
+
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
 
@@ -223,25 +226,43 @@ def constants_captured(scene: Scene) -> Cause | None:
 
 
 def dataset_buffer(scene: Scene) -> Cause | None:
-    """A data set keeps elements: to shuffle them, or to have them again."""
+    """A data set keeps elements: to shuffle them, or to have them again.
+
+    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    """
+    kind = _buffering(scene)
+    if kind is None or not is_cpu(scene.stock.device):
+        return None
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT, Kind.BEFORE)
+    parts = [part for part in scene.stock.parts if part.kind in kinds and part.count >= MANY and not part.python_name]
+    if not parts:
+        return None
+    most = max(parts, key=lambda part: part.bytes)
+    size = min(
+        sum(part.bytes for part in parts if part.requested // part.count == most.requested // most.count),
+        scene.stock.rest,
+    )
+    if size < _MOST * scene.stock.in_use:
+        return None
     look = scene.stock.look or scene.stock.census
-    known = [one for one in (look.buffers if look else ()) if one.kind in ("shuffle", "cache", "prefetch")]
-    sized = [(one.elements * one.each, one) for one in known if one.elements and one.each]
-    if not sized:
-        return None
-    most, largest = max(sized, key=lambda one: one[0])
-    size = min(most, scene.stock.rest)
-    if most < scene.need.asked or size < _MOST * scene.stock.in_use or not is_cpu(scene.stock.device):
-        return None
+    room = [one.elements for one in (look.buffers if look else ()) if one.kind == kind and one.elements]
+    of = f", room for {max(room):,}" if room else ""
     return Cause(
         Key.DATASET_BUFFER,
-        f"The {largest.kind} buffer of a data set keeps up to {largest.elements:,} elements of "
-        f"{format_bytes(largest.each)} each: ~{_sized(size, scene)}.",
-        f"tf.data {largest.kind}",
+        f"The {kind} buffer of a data set keeps elements of {format_bytes(each)}{of}: at least {_sized(size, scene)}.",
+        f"tf.data {kind}",
         size,
-        largest.elements,
+        most.count,
         (Remedy(Action.SMALLER_BUFFER),),
     )
+
+
+def _buffering(scene: Scene) -> str | None:
+    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    look = scene.stock.look or scene.stock.census
+    known = {one.kind for one in look.buffers} if look else set()
+    known |= {kind for kind, name in _BUFFERS.items() if any(name in each for each in scene.stock.operations)}
+    return next((kind for kind in _BUFFERS if kind in known), None)
 
 
 RULES: tuple[Rule, ...] = (

@@ -81,8 +81,8 @@ class AllocationFailed(Finding):
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
         if self.crashed:
-            at = f" at {named_spot(a.line)}" if a.line else ""
-            return f"The script crashed{at} as TensorFlow's pool ran out{_size(a)}."
+            asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
+            return f"{asked[0].upper()}{asked[1:]}, and the script crashed."
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -220,11 +220,6 @@ def asked_for(a: Anatomy) -> str:
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
-
-
-def _size(a: Anatomy) -> str:
-    limit = f" (limit {format_bytes(a.limit)})" if a.limit is not None else ""
-    return f": {format_bytes(a.asked)} were asked for{limit}" if a.asked is not None else limit
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
