@@ -238,11 +238,9 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     if not parts:
         return None
     most = max(parts, key=lambda part: part.bytes)
-    size = min(
-        sum(part.bytes for part in parts if part.requested // part.count == most.requested // most.count),
-        scene.stock.rest,
-    )
-    if size < _MOST * scene.stock.in_use:
+    each = most.requested // most.count
+    size = min(sum(part.bytes for part in parts if part.requested // part.count == each), scene.stock.rest)
+    if not scene.matters(size):
         return None
     look = scene.stock.look or scene.stock.census
     room = [one.elements for one in (look.buffers if look else ()) if one.kind == kind and one.elements]
