@@ -233,26 +233,36 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     kind = _buffering(scene)
     if kind is None or not is_cpu(scene.stock.device):
         return None
+    look = scene.stock.look or scene.stock.census
+    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
+    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
+    each, count, size = _elements(scene)
+    if largest is not None and size < room:
+        each, size = largest.each or 0, min(room, scene.stock.rest)
+    if not each or not scene.matters(size):
+        return None
+    of = f"up to {largest.elements:,} " if largest else ""
+    return Cause(
+        Key.DATASET_BUFFER,
+        f"The {kind} buffer of a data set keeps {of}elements of {format_bytes(each)}: ~{_sized(size, scene)}.",
+        f"tf.data {kind}",
+        size,
+        count or size // each,
+        (Remedy(Action.SMALLER_BUFFER),),
+    )
+
+
+def _elements(scene: Scene) -> tuple[int, int, int]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
     kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT, Kind.BEFORE)
     parts = [part for part in scene.stock.parts if part.kind in kinds and part.count >= MANY and not part.python_name]
     if not parts:
-        return None
+        return 0, 0, 0
     most = max(parts, key=lambda part: part.bytes)
     each = most.requested // most.count
-    size = min(sum(part.bytes for part in parts if part.requested // part.count == each), scene.stock.rest)
-    if not scene.matters(size):
-        return None
-    look = scene.stock.look or scene.stock.census
-    room = [one.elements for one in (look.buffers if look else ()) if one.kind == kind and one.elements]
-    of = f", room for {max(room):,}" if room else ""
-    return Cause(
-        Key.DATASET_BUFFER,
-        f"The {kind} buffer of a data set keeps elements of {format_bytes(each)}{of}: at least {_sized(size, scene)}.",
-        f"tf.data {kind}",
-        size,
-        most.count,
-        (Remedy(Action.SMALLER_BUFFER),),
-    )
+    alike = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in alike), min(sum(part.bytes for part in alike), scene.stock.rest)
 
 
 def _buffering(scene: Scene) -> str | None:

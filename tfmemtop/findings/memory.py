@@ -82,7 +82,7 @@ class AllocationFailed(Finding):
         a = self.anatomy
         if self.crashed:
             asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
-            return f"{asked[0].upper()}{asked[1:]}, and the script crashed."
+            return f"{asked[0].upper()}{asked[1:]}; there was no room, and TensorFlow crashed."
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -90,16 +90,15 @@ class AllocationFailed(Finding):
     @property
     def whole_cause(self) -> Cause:
         """The cause. Where its text names no request, what failed comes first."""
-        if self.cause.key not in _NO_REQUEST and not self.crashed:
-            return self.cause
         text = joined(self.failed, self.cause.text)
-        return self.cause if len(text) > LONGEST else replace(self.cause, text=text)
+        if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
+            return replace(self.cause, evidence=(*self.cause.evidence, self.failed))
+        return replace(self.cause, text=text)
 
     @property
     def said(self) -> Said:
         a, cause = self.anatomy, self.whole_cause
         figures = (
-            "" if self.failed in cause.text else self.failed,
             *cause.evidence,
             self.would_pass.text if self.would_pass else "",
             _tensor(a),
