@@ -25,6 +25,9 @@ _MUCH, _MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+_COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
+"""Operations that copy a value. What else has the shape of a variable is most often its gradient."""
+
 _BUFFERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset", "prefetch": "PrefetchDataset"}
 """The data sets that keep elements, with the names of TensorFlow's operations that make them."""
 
@@ -114,9 +117,12 @@ def tensors_kept(scene: Scene) -> Cause | None:
     for one in kept:
         several = one.count >= MANY or one.bytes >= _MOST * scene.stock.in_use
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
-            scalars = one.shape == ()
+            scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            code = f"{_plain(one.holder)}.append(float(loss))" if scalars else "tensor.numpy()  # in the host's memory"
+            if scalars:
+                code = f"{_plain(one.holder)}.append(float(loss))"
+            elif _are_gradients(one, scene):
+                remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
             return Cause(
                 Key.TENSORS_KEPT,
                 f"{one.holder} keeps {_tensors(one)}: {_sized(one.bytes, scene)}.",
@@ -128,6 +134,14 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 tuple(filter(None, (scene.each,))),
             )
     return None
+
+
+def _are_gradients(one: Kept, scene: Scene) -> bool:
+    """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
+    look = scene.stock.look
+    shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
+    made_by = {operation.rpartition("/")[2] for operation in scene.stock.made_by(one.holder)}
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not made_by <= _COPIES
 
 
 def variables_kept(scene: Scene) -> Cause | None:

@@ -107,15 +107,19 @@ class Inventory:
 
         Models of one kind differ in the numbers of their names alone: ``sequential_3/dense_10/kernel``.
         """
-        owners: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
+        names: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
         sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for one in self._named_variables():
             root = _NUMBER.sub("", one.name), tuple(one.shape)
-            owners.setdefault(root, Counter())[one.name.partition("/")[0]] += 1
+            names.setdefault(root, Counter())[one.name] += 1
             sizes[root] += one.bytes
-        if not owners:
+        if not names:
             return "", 0, 0
-        numbers = {root: max(len(names), *names.values()) for root, names in owners.items()}
+        # Layers that are alike in one model differ in their own number, models in the number of the first scope.
+        numbers = {
+            root: max(len({name.partition("/")[0] for name in of_root}), *of_root.values())
+            for root, of_root in names.items()
+        }
         most = max(sizes, key=lambda root: (sizes[root], root))
         number = numbers[most]
         return most[0], number, sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
@@ -124,6 +128,10 @@ class Inventory:
     def shapes(self) -> set[tuple[int, ...]]:
         """The shapes of the variables that Python holds."""
         return {tuple(one.shape) for one in self._named_variables()}
+
+    def made_by(self, holder: str) -> set[str]:
+        """Return the operations that made what Python holds by a path that begins with *holder*."""
+        return {part.operation for part in self.parts if part.python_name.startswith(holder.partition("[")[0])}
 
     @property
     def tables(self) -> list[tuple[str, tuple[int, ...]]]:
