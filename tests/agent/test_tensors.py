@@ -127,9 +127,9 @@ sys.stdin.readline()
     assert line(process) == "up"
     census = ask(monitor, process)
     assert census["alike"][:3] == [
-        ["many", 3000, [1000], "float32", "CPU:0", 12_000_000],
-        ["holder.kept", 4, [200, 300], "float32", "CPU:0", 960_000],
-        ["history['loss']", 5, None, "float32", "CPU:0", 204_000],
+        ["many", 3000, [1000], "float32", "CPU:0", 12_000_000, "tensors", 3000],
+        ["holder.kept", 4, [200, 300], "float32", "CPU:0", 960_000, "tensors", 4],
+        ["history['loss']", 5, None, "float32", "CPU:0", 204_000, "tensors", 1],
     ]
     assert any(row[0] == "history['loss'][4]" for row in census["largest"])
     assert outcome(process, "\n").code == 0

@@ -1,11 +1,14 @@
 """The lines that the probe keeps become events. A file of nonsense does no harm."""
 
+import asyncio
 import os
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.engines import eventually
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.allocator_lines import LARGEST, AllocatorLines
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import AllocatorLine, Event, HookEnd, HookEnding, Probe, ProbeState, decode_event, encode
@@ -59,17 +62,14 @@ async def test_each_line_is_published_once_it_is_whole(desk: Desk) -> None:
 
 
 async def test_the_file_is_read_while_the_process_goes_on_and_deleted_at_its_end(desk: Desk) -> None:
-    import asyncio
-
     heard = asyncio.Event()
     desk.stream.listen(lambda event: heard.set() if isinstance(event, AllocatorLine) else None)
     desk.file.write_bytes(b"1 " + LINE + b"AddV2\n")
-    await asyncio.wait_for(heard.wait(), 60)
+    await asyncio.wait_for(heard.wait(), PATIENCE_S)
     with desk.file.open("ab") as file:
         file.write(b"1 " + LINE + b"MatMul\n")
     desk.stream.publish(HookEnd(t=0.0, pid=7, reason=HookEnding.LOST))
-    while desk.file.exists():
-        await asyncio.sleep(0)
+    await eventually(lambda: not desk.file.exists())
     assert [event.operation for event in desk.events if isinstance(event, AllocatorLine)] == ["AddV2", "MatMul"]
 
 

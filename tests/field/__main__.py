@@ -9,25 +9,8 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.field.cases import CASES, Case
-from tests.field.judging import Score, judge
-from tests.field.running import run
-
-
-def tried(case: Case, folder: Path, *, again: bool, mended: bool) -> Score:
-    """Run *case*, or with *again* take its recording from *folder*, and return its score."""
-    recording = folder / f"{case.name}.jsonl"
-    untrue = []
-    if not again:
-        recording.unlink(missing_ok=True)
-        if run(case, recording) == case.fails:
-            untrue.append(f"no case: the script {'passed' if case.fails else 'failed'}")
-        if case.mended and mended and not run(case, folder / f"{case.name}.mended.jsonl", mended=True):
-            untrue.append("no case: what mends it failed")
-    if not recording.exists():
-        return Score(case.name, ("no case: no recording",), "")
-    score = judge(case, recording)
-    return Score(score.name, (*untrue, *score.misses), score.text)
+from tests.field.cases import CASES
+from tests.field.judging import Score, tried
 
 
 def markdown(scores: list[Score]) -> str:

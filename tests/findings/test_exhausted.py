@@ -17,6 +17,7 @@ from tfmemtop.findings.memory import AllocationFailed, Doubt, NoRoom, Old
 from tfmemtop.findings.remedy import Action
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
+from tfmemtop.state.anatomy import closest_to_limit
 from tfmemtop.state.lookup import LimitBy
 
 OURS = Settings(memory_limit=2 * GIB)
@@ -184,6 +185,21 @@ def test_what_was_asked_for_is_read_from_tensorflows_own_line() -> None:
     assert told(gpu(2 * GIB), bare, wrote(line, 30.2)).anatomy.asked == 64 * MIB
 
 
+def test_the_same_line_in_the_output_and_from_the_probe_counts_once() -> None:
+    line = (
+        "2026-01-01 W bfc_allocator.cc:501] Allocator (bfc) ran out of memory trying to allocate 64.00MiB "
+        "(rounded to 67108864)requested by op \r\nIf the cause"
+    )
+    kept = events.AllocatorLine(t=30.3, pid=100, at=29.9, allocator="bfc", size=64 * MIB)
+    for parts in ([wrote(line, 29.95), kept], [kept, wrote(line, 30.4)]):
+        run = s.fold([*gpu(2 * GIB), *parts]).run
+        assert run is not None and [(one.t, one.pid) for one in run.complaints] == [(29.9, 100)]
+    others = [msgspec.structs.replace(kept, pid=900), msgspec.structs.replace(kept, at=20.0)]
+    state = s.fold([*gpu(2 * GIB), s.process(30.1, 900), s.alive(30.2, 100, 900), kept, *others])
+    assert state.run is not None and len(state.run.complaints) == 3
+    assert told(gpu(2 * GIB), kept, error(requested=None)).anatomy.asked == 64 * MIB
+
+
 def test_without_a_size_no_verdict_is_made_up() -> None:
     bare = events.OutOfMemory(t=30.0, pid=100, message="failed to allocate memory [Op:AddV2]", operation="AddV2")
     unknown = cause(gpu(2 * GIB), bare)
@@ -323,6 +339,16 @@ def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
     assert "train.py:12" in stood.said.headline
     assert AllocationFailed not in found(waiting(10, moves=256), end)
     assert AllocationFailed not in found(waiting(6), end)
+
+
+def test_the_request_before_a_crash_is_known_by_tensorflows_line() -> None:
+    line = events.AllocatorLine(t=5.9, pid=100, at=5.8, allocator="bfc", size=40 * MIB, operation="AddV2")
+    scratch = msgspec.structs.replace(line, at=5.85, size=90 * MIB, operation=None, harmless=True)
+    closest = closest_to_limit(s.fold([*on_cpu(298 * MIB, 200 * MIB), line, scratch, died(signal.SIGSEGV)]))
+    assert closest is not None and closest.request is not None
+    assert (closest.request.size, closest.request.operation, closest.request.t) == (40 * MIB, "AddV2", 5.8)
+    quiet = closest_to_limit(s.fold([*on_cpu(298 * MIB, 200 * MIB), scratch, died(signal.SIGSEGV)]))
+    assert quiet is not None and quiet.request is None
 
 
 def test_a_crash_far_from_the_limit_is_not() -> None:

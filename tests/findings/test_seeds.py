@@ -12,6 +12,7 @@ from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.judgement import Judged
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import OutsidePool

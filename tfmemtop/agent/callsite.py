@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from . import cells
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 _CODE = 120  # characters
 
@@ -63,10 +63,24 @@ def _read(path: str) -> "list[str]":
 def line_of(frame: "Optional[FrameType]") -> Line:
     """Return the innermost line, from *frame* outwards, that is neither TensorFlow's, Keras's nor tfmemtop's."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).split(".")[0] not in _LIBRARIES:
+        if not _of_library(frame):
             return Line(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return Line("", 0)
+
+
+def line_in(trace: "Optional[TracebackType]") -> Line:
+    """Return the same line of a traceback."""
+    line = Line("", 0)
+    while trace is not None:
+        if not _of_library(trace.tb_frame):
+            line = Line(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return line
+
+
+def _of_library(frame: "FrameType") -> bool:
+    return str(frame.f_globals.get("__name__")).split(".")[0] in _LIBRARIES
 
 
 def callers_line() -> Line:

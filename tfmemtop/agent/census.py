@@ -1,23 +1,19 @@
-"""Counts the variables: their sizes, their devices, and whether an optimizer made them.
+"""Counts the variables and the live tensors, and finds out what holds them.
 
-The census keeps weak references only. It takes them when TensorFlow makes a variable. A size is computed from shape
-and type: no operation runs, and nothing is read from a device. Other tensors are searched for among all of Python's
-objects. The script stands still during that search, so it is done on demand, and from then on with each census if it
-took little time. It also finds the paths by which Python holds these tensors.
+Tensors are searched for among all of Python's objects. The script stands still during that search, so it is done on
+demand, and from then on with each census if it took little time. It also finds the paths by which Python holds tensors
+and variables.
 """
 
-import sys
 import time
-from _weakref import ref
 from typing import TYPE_CHECKING, Any, Optional
 
 from .collector import MUCH, Collector
 from .messenger import Messenger, encoded
-from .objects import identity
 from .tensors import BUSY, KIND, Look, Tensors, nothing
+from .variables import NAME, OTHERS_FROM, Entry, Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import ModuleType
 
 PACE_S = 30.0
@@ -30,69 +26,26 @@ COST_S = 0.005
 """If a census takes longer than this, later ones are taken on demand only. The same holds for the look for tensors."""
 SENT = 20
 OTHERS_SENT = 2000
-OTHERS_FROM = 1024
-"""Bytes. Variables beyond the largest are sent if they have at least this size, so that each chunk of memory gets its
-name."""
-GROUPS_SENT = 10
-FOLDED = 10 << 20
-"""Bytes. TensorFlow computes initial values up to this size, such as zeros, when it prepares a session's graph, and
-keeps them as constants until the session ends."""
+GROUPS_SENT = 20
 
-_NAME = 200  # characters
-_PRUNE = 256
+USUAL, WAITING, END = "usual", "waiting", "end"
+
+_ROOM = 60_000  # bytes of all rows: the engine takes packets of up to 64 KiB
 _PATIENCE_S = 5.0
 """If there is no room for so long, a requested look for tensors gives way."""
-_FRAMES = 64
-_KERAS = "keras.src.backend.tensorflow.core", "_initialize"
-_KERAS_FRAMES = 12
-
-VARIABLES, OPTIMIZER, METRICS = "variables", "optimizer", "metrics"
-_MAKERS = (
-    (".optimizers.", OPTIMIZER),
-    (".optimizer_v2.", OPTIMIZER),
-    ("tensorflow.python.training.slot_creator", OPTIMIZER),
-    ("tensorflow.python.training.optimizer", OPTIMIZER),
-    (".metrics.", METRICS),
-    (".layers.", VARIABLES),
-    (".models.", VARIABLES),
-)
-"""The innermost frame in such a module decides the kind. Without one, the variable is the model's or the script's."""
-
-
-class Entry:
-    """A weak reference to a variable, and what is found out about the variable once.
-
-    ``shape`` is a text such as ``[2, 3]``. ``size`` is bytes, ``None`` where the shape is not known. Two views of one
-    variable have the same ``handle``. With ``folded``, a session may keep the initial value beside the variable.
-    """
-
-    __slots__ = ("device", "dtype", "folded", "graph", "handle", "kind", "name", "path", "reference", "shape", "size")
-
-    def __init__(self, variable: Any, kind: str, path: Optional[str]) -> None:
-        self.reference = ref(variable)
-        self.kind = kind
-        self.path = path
-        self.graph: Optional[int] = None  # its identity, if it is a graph's
-        self.handle: Optional[int] = None  # its identity, once the variable is known
-        self.name = self.shape = self.dtype = self.device = ""
-        self.size: Optional[int] = None
-        self.folded = False
 
 
 class Census:
-    """Keeps the list of variables, and counts them when a census is due or requested."""
+    """Counts the variables when a census is due or requested."""
 
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
+        self.variables = Variables(collector)
         self._messenger = messenger
         self._collector = collector
-        self._entries: list[Entry] = []
-        self._tensor: Any = None  # TensorFlow's class of eager tensors
         self._tensors: Optional[Tensors] = None
-        self._sessions: list[Any] = []  # weak references
-        self._default = "CPU:0"  # where sessions put variables for which the script chose no device
-        self._made = self._seen = 0
-        self._prune_at = _PRUNE
+        self._seen = 0
         self._wanted = self._tensors_wanted = False
+        self._moment = USUAL
         self._taken = float("-inf")
         self._waits_since: Optional[float] = None
         self._costly = False
@@ -101,7 +54,7 @@ class Census:
 
     def found(self, module: "ModuleType") -> None:
         """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
-        self._tensor = module.ops.EagerTensor
+        self.variables.found(module)
         self._tensors = Tensors(module, self._collector)
 
     def executor_made(self, enable_async: Any) -> None:
@@ -109,46 +62,24 @@ class Census:
         if self._tensors is not None:
             self._tensors.executor_made(enable_async)
 
-    def add(self, variable: Any) -> None:
-        """Add *variable*, which the frames of the callers are just making."""
-        frame = sys._getframe(1)
-        self._entries.append(Entry(variable, _kind(frame), _keras_path(frame)))
-        self._made += 1
-        if len(self._entries) >= self._prune_at:
-            self._entries = [entry for entry in self._entries if entry.reference() is not None]
-            self._prune_at = max(_PRUNE, 2 * len(self._entries))
-
-    def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
-        """Add variables made before the agent was loaded: each as the variable, its kind and Keras's path of it."""
-        known = {id(entry.reference()) for entry in self._entries}
-        self._entries[:0] = [Entry(*each) for each in found if id(each[0]) not in known]
-        self._prune_at = max(_PRUNE, 2 * len(self._entries))
-        self._made += 1
-
     def begin_again(self) -> None:
         """Make the next census due at once and send it in any case: a new engine has none yet."""
         self._sent, self._taken = None, float("-inf")
 
-    def session_made(self, session: Any) -> None:
-        """Note a new *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
-        self._sessions = [*(one for one in self._sessions if one() is not None), ref(session)]
-        self._seen = -1  # a census is due: variables that were made before now count as new
-
-    def placed_on(self, device: str) -> None:
-        """Note that sessions have a pool on *device*."""
-        if device.startswith("GPU"):
-            self._default = "GPU:0"
-
-    def want(self, tensors: bool) -> None:
+    def want(self, tensors: bool, moment: str = USUAL) -> None:
         """Request a census now, of *tensors* too or of variables only."""
         self._wanted = True
         self._tensors_wanted |= tensors
+        self._moment = moment
 
     def tell(self, now: float) -> None:
         """Take a census and send it, if one is due at *now* or requested, once there is room for its containers."""
+        if self._tensors is None:
+            return
+        self.variables.look()
         age = now - self._taken
-        due = age >= (SOON_S if self._made != self._seen else PACE_S) and not self._costly
-        if self._tensors is None or not (self._wanted or due):
+        due = age >= (SOON_S if self.variables.made != self._seen else PACE_S) and not self._costly
+        if not (self._wanted or due):
             return
         if self._waits_since is None:
             self._waits_since = now
@@ -157,75 +88,54 @@ class Census:
             return
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
-        self._taken, self._seen, self._waits_since = now, self._made, None
+        moment, self._moment = self._moment, USUAL
+        self._taken, self._seen, self._waits_since = now, self.variables.made, None
         began = time.thread_time()
-        variables = self._variables()
+        variables = self.variables.alive()
         cost = time.thread_time() - began
         self._costly = cost > COST_S
         look: Optional[Look] = None
         if looking:
-            handles = {one.handle or 0 for one in variables}
-            look = self._tensors.look(handles, PATHS_S if asked else COST_S) if room else nothing(BUSY)
+            seconds = PATHS_S if asked else COST_S
+            look = self._looked(self._tensors, variables, seconds, None) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
-        fields = _counted(variables, look)
-        if asked or fields != self._sent:
+        self._send(_counted(variables, look, self.variables.gone, moment), cost, asked)
+
+    def tell_last(self, until: float) -> None:
+        """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
+
+        The script waits for that.
+        """
+        seconds = until - time.monotonic()
+        if self._tensors is None or seconds <= 0:
+            return
+        began = time.thread_time()
+        self.variables.look()
+        variables = self.variables.alive()
+        look: Optional[Look] = self._looked(self._tensors, variables, seconds, until)
+        if look is not None and not look.possible:
+            look = None  # the one before says more
+        self._send(_counted(variables, look, self.variables.gone, END), time.thread_time() - began, True)
+
+    def _looked(self, tensors: Tensors, variables: "list[Entry]", seconds: float, until: Optional[float]) -> Look:
+        handles = {one.handle or 0 for one in variables}
+        kinds: dict[int, type] = {}
+        for one in variables:
+            kind: type = type(one.reference())
+            if kind is not type(None):
+                kinds[one.item] = kind
+        return tensors.look(handles, kinds, seconds, until)
+
+    def _send(self, fields: "dict[str, str]", cost: float, surely: bool) -> None:
+        if surely or fields != self._sent:
             self._sent = fields
             self._messenger.send_encoded("census", cost_us=str(int(cost * 1e6)), **fields)
 
-    def _variables(self) -> "list[Entry]":
-        """Return the variables whose size is known, each handle once."""
-        sessions = [one() for one in self._sessions]
-        graphs = {id(one._graph) for one in sessions if one is not None and not one._closed}
-        known: dict[Optional[int], Entry] = {}
-        for entry in list(self._entries):
-            if self._collector.room() and self._has_memory(entry, graphs) and entry.size is not None:
-                known.setdefault(entry.handle, entry)
-        return list(known.values())
 
-    def _has_memory(self, entry: Entry, graphs: "set[int]") -> bool:
-        """Return whether a variable has memory, and find out about it the first time.
-
-        A variable of a graph has memory while an open session has that graph.
-        """
-        variable = entry.reference()
-        if variable is None:
-            return False
-        if entry.handle is None or entry.graph is not None:
-            handle = getattr(variable, "_handle", None)
-            if not isinstance(handle, self._tensor):
-                # A variable that is still being made has neither handle, and no memory yet.
-                handle = getattr(variable, "_variable", None) if handle is None else handle
-                entry.graph = id(getattr(handle, "graph", None))
-                if entry.graph not in graphs:
-                    return False
-            if entry.handle is None:
-                self._find(entry, variable, handle)
-        return True
-
-    def _find(self, entry: Entry, variable: Any, handle: Any) -> None:
-        shape, dtype = variable.shape, variable.dtype.base_dtype
-        count = shape.num_elements()
-        entry.name = (entry.path or variable.name.partition(":")[0])[:_NAME]
-        entry.shape = "[]" if count is None else str(shape.as_list())
-        entry.dtype = dtype.name
-        entry.device = handle.device.rpartition("device:")[2] or self._default
-        entry.size = None if count is None else count * dtype.size
-        folded = entry.graph is not None and entry.size is not None and OTHERS_FROM <= entry.size <= FOLDED
-        entry.folded = folded and _is_constant(variable)
-        entry.handle = identity(handle)
-
-
-def _is_constant(variable: Any) -> bool:
-    """Return whether the initial value of a graph's *variable* is the same each time."""
-    initializer = getattr(variable, "_initializer_op", None)
-    if initializer is None:
-        return False
-    inputs = initializer.inputs
-    return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
-
-
-def _counted(variables: "list[Entry]", look: Optional[Look]) -> "dict[str, str]":
+def _counted(
+    variables: "list[Entry]", look: Optional[Look], gone: "dict[str, list[int]]", moment: str
+) -> "dict[str, str]":
     """Return the event's fields, encoded: bytes by device and kind, and the largest variables and tensors."""
     kinds: dict[str, dict[str, int]] = {}
     variables.sort(key=lambda one: -(one.size or 0))
@@ -243,14 +153,26 @@ def _counted(variables: "list[Entry]", look: Optional[Look]) -> "dict[str, str]"
     rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
     initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
-    fields = {"kinds": encoded(kinds), "largest": _list(rows), "others": _list(others)}
-    if initial:
-        fields["initial"] = _list(initial)
+    fields = {"kinds": encoded(kinds), "largest": _list(rows), "moment": encoded(moment)}
+    fields["gone"] = _list([f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in gone.items()])
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
-        fields["alike"] = _list(_alike(look))
+        fields["alike"] = _list(_alike(look, variables if look.possible else []))
+    if initial:
+        fields["initial"] = _list(_within(initial, fields))
+    fields["others"] = _list(_within(others, fields))
     return fields
+
+
+def _within(rows: "list[str]", fields: "dict[str, str]") -> "list[str]":
+    """Return the first *rows*, as many as there is room for beside the other *fields*."""
+    room = _ROOM - sum(map(len, fields.values()))
+    for number, row in enumerate(rows):
+        room -= len(row) + 2
+        if room < 0:
+            return rows[:number]
+    return rows
 
 
 def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) -> None:
@@ -268,57 +190,53 @@ def _row(one: Entry) -> str:
 
 
 def _encoded(name: str, kind: str, shape: str, dtype: str, device: str, size: int) -> str:
-    return f"[{encoded(name[:_NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {encoded(device)}, {size}]"
+    return f"[{encoded(name[:NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {encoded(device)}, {size}]"
 
 
 def _list(rows: "list[str]") -> str:
     return f"[{', '.join(rows)}]"
 
 
-def _alike(look: Look) -> "list[str]":
-    """Return the largest groups of tensors that are held alike, or, if no path to them is known, have one shape."""
+def _alike(look: Look, variables: "list[Entry]") -> "list[str]":
+    """Return the largest groups of tensors and variables that are held alike.
+
+    Those to which no path is known are grouped by shape. A tensor that no other is like is no group. The groups are in
+    columns, because one container for each would make the collector due.
+    """
     members: dict[str, int] = {}  # by what they have in common: the first of them
     counts: dict[int, int] = {}
     sizes: dict[int, int] = {}
+    items: dict[int, int] = {}
+    seen: set[str] = set()
     mixed: set[int] = set()
-    for at, item in enumerate(look.items):
-        holder = look.found.groups.get(item, "")
-        shape, dtype = look.shapes[at], look.dtypes[at]
-        first = members.setdefault(f"{look.devices[at]} {holder or dtype + shape}", at)
+    number = len(look.items)
+
+    def facts(at: int) -> "tuple[int, str, str, str, str, int]":
+        if at < number:
+            return look.items[at], KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at]
+        one = variables[at - number]
+        return one.item, one.kind, one.shape, one.dtype, one.device, one.size or 0
+
+    for at in range(number + len(variables)):
+        identity, kind, shape, dtype, device, size = facts(at)
+        holder = look.found.groups.get(identity, "")
+        first = members.setdefault(f"{device} {kind} {holder or dtype + shape}", at)
         counts[first] = counts.get(first, 0) + 1
-        sizes[first] = sizes.get(first, 0) + look.sizes[at]
-        if (look.shapes[first], look.dtypes[first]) != (shape, dtype):
+        sizes[first] = sizes.get(first, 0) + size
+        item = f"{first} {look.found.items.get(identity)}"
+        if identity in look.found.items and item not in seen:
+            seen.add(item)
+            items[first] = items.get(first, 0) + 1
+        if facts(first)[2:4] != (shape, dtype):
             mixed.add(first)
-    several = sorted((at for at, count in counts.items() if count > 1), key=lambda at: -sizes[at])
     rows = []
-    for at in several[:GROUPS_SENT]:
-        holder = encoded(look.found.groups.get(look.items[at], "")[:_NAME])
-        shape = "null" if at in mixed else look.shapes[at]
-        dtype, device = encoded(look.dtypes[at]), encoded(look.devices[at])
-        rows.append(f"[{holder}, {counts[at]}, {shape}, {dtype}, {device}, {sizes[at]}]")
+    for first in sorted(counts, key=lambda at: -sizes[at]):
+        identity, kind, shape, dtype, device, _ = facts(first)
+        holder = look.found.groups.get(identity, "")
+        if counts[first] > 1 or (holder and kind != KIND):
+            figures = f"{counts[first]}, {'null' if first in mixed else shape}, {encoded(dtype)}"
+            ending = f"{encoded(device)}, {sizes[first]}, {encoded(kind)}, {items.get(first, 0)}"
+            rows.append(f"[{encoded(holder[:NAME])}, {figures}, {ending}]")
+        if len(rows) == GROUPS_SENT:
+            break
     return rows
-
-
-def _keras_path(frame: Any) -> Optional[str]:
-    """Return Keras's own path of the variable that it makes: the name that it gives to TensorFlow lacks the layers."""
-    module, function = _KERAS
-    for _ in range(_KERAS_FRAMES):
-        if frame is None:
-            break
-        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            path = getattr(frame.f_locals.get("self"), "_path", None)
-            return path if isinstance(path, str) else None
-        frame = frame.f_back
-    return None
-
-
-def _kind(frame: Any) -> str:
-    for _ in range(_FRAMES):
-        if frame is None:
-            break
-        module = f"{frame.f_globals.get('__name__')}."
-        for part, kind in _MAKERS:
-            if part in module:
-                return kind
-        frame = frame.f_back
-    return VARIABLES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
 from .apply_settings import Settings, Settled, parse_settings
-from .census import Census
+from .census import WAITING, Census
 from .chunk_copies import ChunkCopies
 from .collector import Collector
 from .device_init import Making
@@ -23,6 +23,7 @@ from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
 from .requests import options_of, requested_earlier
 from .sampler import Sampler
+from .uncaught import uncaught
 from .wait_watch import WaitWatch
 from .windows import Windows
 from .xla_reports import own_folder
@@ -204,7 +205,7 @@ class Agent:
         )
 
     def _want_tensors(self) -> None:
-        self._census.want(tensors=True)
+        self._census.want(tensors=True, moment=WAITING)
 
     def join(self) -> None:
         """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
@@ -248,14 +249,14 @@ class Agent:
 
     def _find_earlier(self) -> None:
         found = earlier(self._collector)
-        self._census.found_earlier(found.variables)
+        self._census.variables.found_earlier(found.variables)
         self._functions.found_earlier(found.trainers)
         for graph in found.graphs:
             self._lines.graph_made(graph)
         for session in found.sessions:
             self._lines.graph_made(session._graph)
             if not session._target:
-                self._census.session_made(session)
+                self._census.variables.session_made(session)
                 self._sessions = True
 
     def _meet_devices(self) -> None:
@@ -300,6 +301,9 @@ class Agent:
                 continue
 
     def _say_goodbye(self) -> None:
+        error = self.messenger.guarded("end", uncaught)
+        if error is not None:
+            self.messenger.send("script_error", **error)
         if self._sampler is not None:
             self._sampler.stop()
         self.messenger.goodbye()

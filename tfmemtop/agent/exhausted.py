@@ -4,8 +4,15 @@ import time
 
 from .messenger import Messenger
 
-_ALLOCATION = ("oom when allocating", "out of memory", "failed to allocate")
-"""Words in the message of a failed allocation: TensorFlow raises RESOURCE_EXHAUSTED for full queues and quotas, too."""
+_ALLOCATION = (
+    "oom when allocating",
+    "out of memory",
+    "failed to allocate",
+    "dst tensor is not initialized",  # no room on the device for a copy from the host
+    "status_alloc_failed",  # of cuDNN, cuBLAS, cuSOLVER and cuFFT
+)
+"""Words in the message of a failed allocation. The class of the error does not tell: RESOURCE_EXHAUSTED is raised for
+full queues and quotas too, and some failed allocations are an InternalError or an UnknownError."""
 
 _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
 

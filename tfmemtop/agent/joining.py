@@ -9,9 +9,9 @@ import sys
 from itertools import compress
 from typing import Any, NamedTuple, Optional
 
-from .census import METRICS, OPTIMIZER, VARIABLES
 from .collector import Collector
 from .objects import Step, called, identity, without_result
+from .variables import METRICS, OPTIMIZER, VARIABLES
 
 _MARK = "_tfmemtop"
 _WATCH = __name__.rpartition(".")[0] + ".import_watch"

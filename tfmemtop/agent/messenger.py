@@ -105,7 +105,7 @@ class Messenger:
             part, _, of = doing.partition(":")
             self.send("hook_error", part=part, of=of, text=text)
 
-    def send(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, /, **fields: Any) -> None:
         """Send an event. If the socket is full, the event waits, not the caller."""
         if not self.greeted:
             self.hello()

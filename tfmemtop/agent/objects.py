@@ -12,8 +12,9 @@ texts and classes. While it runs,
 That is why a step is put together from ``map``, ``chain`` and their like: they are lazy, and run within that one call.
 """
 
+import gc
 import sys
-from itertools import chain, compress, repeat, starmap
+from itertools import chain, compress, islice, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .collector import MUCH, Collector, NoRoom
@@ -139,6 +140,15 @@ def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
     return map(object.__getattribute__, found, repeat(name))
 
 
+def referents(found: "Iterator[Any]") -> "Iterator[Any]":
+    """Yield a list of what the object that is *found* holds, for an object of C that shows that in no other way.
+
+    If the script has an audit hook, ``TypeError`` is raised before an object is held. It is from ``sys.audit``, which
+    does nothing without a hook, and otherwise refuses a number in the place of an event.
+    """
+    return chain(without_result(starmap(sys.audit, ((0,),))), map(gc.get_referents, found))
+
+
 def globals_of(module: str) -> "Iterator[Any]":
     """Yield the dict of the global variables of a *module* that is imported."""
     return attribute("__dict__", filter(None, map(dict.get, iter((sys.modules,)), repeat(module))))
@@ -168,11 +178,6 @@ def threads(step: Step) -> "list[int]":
     return step.read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
 
 
-def length(step: Step, found: "Iterator[Any]", container: Container) -> int:
-    """Return how many values the container that is *found* has; 0 if it is not there."""
-    return sum(step.read(map(container.length, found)))
-
-
 def single(step: Step, found: "Iterator[Any]") -> "Optional[tuple[int, type]]":
     """Return identity and class of the one object that is *found*; ``None`` if there is none."""
     box = step.box()
@@ -188,22 +193,24 @@ def plain(step: Step, found: "Iterator[Any]") -> Any:
 
 
 class Values(NamedTuple):
-    """The identities and classes of a container's values, in their order. ``keys`` has ``...`` for what is not plain.
+    """The identities and classes of a container's first values, in their order, and the ``number`` of all.
 
-    Classes may be kept: only the collector deletes them, and it does not run in the agent's thread.
+    ``keys`` has ``...`` for what is not plain. Classes may be kept: only the collector deletes them, and it does not
+    run in the agent's thread.
     """
 
+    number: int
     items: "list[int]"
     kinds: "list[type]"
     keys: "list[Any]"
 
 
-def values(step: Step, found: "Iterator[Any]", container: Container) -> Values:
-    """Return what the container that is *found* holds; nothing if it is not there."""
+def values(step: Step, found: "Iterator[Any]", container: Container, most: int) -> Values:
+    """Return what the container that is *found* holds, *most* values at most; nothing if it is not there."""
     box = step.box()
 
     def each(view: "Callable[[Any], Any]") -> "Iterator[Any]":
-        return chain.from_iterable(map(view, box))
+        return islice(chain.from_iterable(map(view, box)), most)
 
     parts: list[Iterator[Any]] = [
         map(container.length, box),
@@ -215,10 +222,10 @@ def values(step: Step, found: "Iterator[Any]", container: Container) -> Values:
         parts += [_are_plain(each(container.keys)), compress(each(container.keys), _are_plain(each(container.keys)))]
     read = step.read(without_result(map(box.append, found)), *parts)
     if not read:
-        return Values([], [], [])
-    number = read[0]
+        return Values(0, [], [], [])
+    number = min(read[0], most)
     keys = _with_gaps(read[1 + 2 * number :], number) if container.keys is not None else []
-    return Values(read[1 : 1 + number], read[1 + number :][:number], keys)
+    return Values(read[0], read[1 : 1 + number], read[1 + number :][:number], keys)
 
 
 def flat(view: "View", name: str = "", inner: "Optional[View]" = None) -> Flat:

@@ -37,7 +37,7 @@ def patch(
     messenger.guarded(
         "listen:Context options", _settle_options, messenger, context.Context, settings, making, initialised
     )
-    messenger.guarded("listen:ResourceExhaustedError", _notice_exhaustion, messenger, errors.ResourceExhaustedError)
+    messenger.guarded("listen:OpError", _notice_exhaustion, messenger, errors.OpError)
 
 
 def patch_session(
@@ -52,7 +52,7 @@ def patch_session(
     def note(made: Any) -> None:
         lines.graph_made(made._graph)
         if not made._target:  # else its devices are another process's
-            census.session_made(made)
+            census.variables.session_made(made)
             config = made._config
             session_made(config is not None and bool(config.gpu_options.allow_growth))
 
@@ -120,14 +120,14 @@ def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", c
     """
     census.found(resource_variable_ops)
     for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
-        messenger.guarded(f"listen:{owner.__name__}", _notice_making, messenger, census.add, owner)
+        messenger.guarded(f"listen:{owner.__name__}", _notice_making, messenger, census.variables.add, owner)
     executors = resource_variable_ops.context.executor
     messenger.guarded("listen:executors", _notice_executors, messenger, census.executor_made, executors)
 
 
 def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
     """Notice the variables of TF 1 that are not resource variables."""
-    messenger.guarded("listen:RefVariable", _notice_making, messenger, census.add, ref_variable.RefVariable)
+    messenger.guarded("listen:RefVariable", _notice_making, messenger, census.variables.add, ref_variable.RefVariable)
 
 
 def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
@@ -232,14 +232,14 @@ def _settle_options(
 
 
 def _notice_exhaustion(messenger: Messenger, error_class: type) -> None:
-    """Report allocation failures as TensorFlow makes its exception for them."""
+    """Report allocation failures as TensorFlow makes its exception for them; *error_class* is the base of all."""
     original = error_class.__init__  # type: ignore[misc]
     exhaustion = Exhaustion(messenger)
 
     # OpError.__reduce__ reads the signature of this function.
     @functools.wraps(original)
-    def __init__(self: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:
-        original(self, node_def, op, message, *args)
-        messenger.guarded("notice:failure", exhaustion.notice, message)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        messenger.guarded("notice:failure", exhaustion.notice, self._message)
 
     error_class.__init__ = __init__  # type: ignore[misc]

@@ -33,6 +33,10 @@ memory is the CUDA context's. That is certain only if a reading before and one a
 computed."""
 _OPENING_S = 0.05
 """The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
+_LAST_LOOK_S = 0.35
+"""Of this time, what may go by before the look for tensors ends that is taken as the script ends."""
+_LAST_LOOK_FROM = 16 << 20
+"""Bytes that a pool must hold for that."""
 _LISTEN_S = 1.0  # the longest time between two reads of the engine's messages, at any interval
 
 
@@ -73,7 +77,8 @@ class Sampler:
         self._waited = False  # whether the script has waited for the first window
         self._opened = real_threads.allocate_lock()
         self._opened.acquire()
-        self._stopping = False
+        self._stopping, self._stopped = False, 0.0
+        self._held = 0  # bytes of the largest pool
         self._wake = real_threads.allocate_lock()
         self._wake.acquire()
         self._ended = real_threads.allocate_lock()
@@ -131,7 +136,7 @@ class Sampler:
 
     def stop(self) -> bool:
         """Have the thread take a last reading and end; wait half a second at most. Return whether it has ended."""
-        self._stopping = True
+        self._stopping, self._stopped = True, time.monotonic()
         self._hurry()
         if self._ended.acquire(True, _GOODBYE_S):
             self._ended.release()
@@ -175,7 +180,10 @@ class Sampler:
         self._do("search:lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
-        self._do("census", self._census.tell, time.monotonic())
+        if not stopping:
+            self._do("census", self._census.tell, time.monotonic())
+        elif self._held >= _LAST_LOOK_FROM:
+            self._do("census", self._census.tell_last, self._stopped + _LAST_LOOK_S)
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
@@ -263,6 +271,7 @@ class Sampler:
             reading, name = device.read(handle), device.allocator_name
         else:
             return
+        self._held = max(self._held, reading.pool or 0, reading.in_use or 0)
         self._windows.read(device.name, reading.peak)
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
@@ -278,7 +287,7 @@ class Sampler:
         for device in self._pools.of_sessions(self._session_growth, known):
             self._devices = [*(one for one in self._devices if one.name != device.name), device]
             self._tell(device, [])
-            self._census.placed_on(device.name)
+            self._census.variables.placed_on(device.name)
 
     def _tell(self, device: Device, settled: "list[Settled]") -> None:
         self._messenger.send(

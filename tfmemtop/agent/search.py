@@ -1,4 +1,4 @@
-"""Finds paths by which Python holds tensors: ``trainer.history[17]``, ``train.<locals>.kept``, ``Model.cache['x']``.
+"""Finds paths by which Python holds tensors and variables: ``trainer.history[17]``, ``train.<locals>.kept``.
 
 The search goes forwards, the shortest paths first. It begins at the script's global variables, its modules and the
 local variables of running functions, and goes through containers, attributes and closures. It does not go backwards:
@@ -12,24 +12,22 @@ The nodes of the search are kept in columns, because one container for each woul
 import sys
 import time
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
 from .collector import MUCH, ROOM, Collector, NoRoom
+from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
 from .objects import (
     GONE,
     LOCALS,
     TUPLE,
     Flat,
     Step,
-    attribute,
     facts,
     flat,
     frames,
-    globals_of,
     identities,
     identity,
-    length,
     lengths,
     plain,
     plain_keys,
@@ -37,16 +35,18 @@ from .objects import (
     threads,
     values,
 )
+from .paths import Found, written
 from .views import (
     ATTRIBUTES,
+    CACHE,
     CELL,
     CLASS_ATTRIBUTES,
-    CLOSURE,
     CONTAINERS,
     FRAME_LOCALS,
     FUNCTION,
     GLOBALS,
     MODULE_GLOBALS,
+    STORED,
     WRAPPED,
     Classes,
     View,
@@ -54,7 +54,7 @@ from .views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 _DEEPEST, _NEAR = 12, 1  # steps from the root
 _MOST, _MOST_KEYS = 200_000, 50_000  # values of a container; one with more is left out. To read so many takes 40 ms.
@@ -62,6 +62,7 @@ _CHILDREN = 1_000  # objects in one container that are searched further
 _MANY, _INSTANCES = 32, 5_000
 """From so many objects of one kind on, a container's objects are searched all at once; the most of these if they are
 no containers."""
+_AT_FIRST = 1_000  # values of a container that are read together with their number
 _LARGE = 10_000  # values of a container, from which on it is searched after the others
 _SOME = 8_000  # objects at one distance from the roots; further ones are searched after the others
 _LOOKED = 16  # objects between two reads of the clock
@@ -71,58 +72,53 @@ _THREADS, _FRAMES, _MODULES = 64, 300, 5_000
 _KEY = 60  # characters
 _HELD = 32  # tensors
 
-_ITEM, _NUMBERED, _LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
-
-
-class Found(NamedTuple):
-    """What a search has found, by the identity of the tensors.
-
-    There are the paths by which tensors are held, and the paths of the groups of all tensors that are held alike:
-    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. ``groups`` has only
-    tensors that are one of many. ``shapes`` are texts such as ``[2, 3]``.
-    """
-
-    paths: "dict[int, str]"
-    groups: "dict[int, str]"
-    shapes: "dict[int, str]"
+_CODE = FUNCTION, CELL
+_BOOKS = "._self_", "._tracker", "._auto_config", "._inbound_nodes", "._outbound_nodes"
+"""Attributes in which TensorFlow and Keras keep again, with much else, what a model's other attributes hold."""
 
 
 class Search:
-    """A search for the paths of tensors. All but the paths that it returns is released at its end."""
+    """A search for the paths of tensors and variables. All but the paths that it returns is released at its end."""
 
     def __init__(
-        self, wanted: "set[int]", kind: type, collector: Collector, seconds: float, shape: "Callable[[Any], Any]"
+        self,
+        wanted: "set[int]",
+        kind: type,
+        variables: "dict[int, type]",
+        owner: type,
+        collector: Collector,
+        seconds: float,
+        until: Optional[float],
+        shape: "Callable[[Any], Any]",
     ) -> None:
         """*wanted* are the identities of tensors of class *kind*; the C function *shape* returns the shape of one.
 
+        *variables* are classes of variables by identity. *owner* is the base class of what holds variables in
+        TensorFlow and Keras, such as layers and optimizers, and of variables.
+
         The search takes about *seconds* of the thread's time at most. The script's
         threads take their turns meanwhile. If they leave it little time, or no room for containers, it ends all the
-        same, after ``_PATIENCE`` times *seconds*.
+        same: at *until*, or after ``_PATIENCE`` times *seconds*.
         """
         self._wanted = wanted
         self._kind = kind
+        self._variables = variables
+        self._leaves = {identity(kind), *map(identity, variables.values())}
+        self._owner = owner
         self._shape = shape
         self._shapes: dict[int, str] = {}
         self._collector = collector
         self._until = time.thread_time() + seconds
-        self._ends = time.monotonic() + seconds * _PATIENCE
+        self._ends = until or time.monotonic() + seconds * _PATIENCE
         self._over = False
         self._classes = Classes()
         self._seen: set[int] = set()
-        self._paths: dict[int, int] = {}  # by identity of a tensor: its node
+        self._paths: dict[int, int] = {}  # by identity of a tensor or variable: its node
         self._next: list[int] = []
         self._late: list[int] = []  # in libraries, and what is much
+        self._last: list[int] = []  # functions and book-keeping of libraries
         self._looks = 0
-        # Of each node: its parent, the view and position there, identity and class, piece of the path, marks, depth.
-        self._parents: list[int] = []
-        self._views: list[View] = []
-        self._positions: list[int] = []
-        self._items: list[int] = []
-        self._kinds: list[type] = []
-        self._texts: list[str] = []
-        self._marks: list[int] = []
-        self._depths: list[int] = []
-        self._threads: dict[int, int] = {}  # of a node that is a frame
+        self._nodes = Nodes()
 
     def run(self) -> Found:
         """Search, and return the paths that are found in time."""
@@ -132,22 +128,22 @@ class Search:
         for name in self._attempt(_module_names) or ():
             if name != "__main__" and not self._classes.is_librarys(name):
                 self._attempt(self._look_into_module, name)
-        while (self._next or self._late) and not self._over:
+        while (self._next or self._late or self._last) and not self._over:
+            late = not self._next
             if self._next:
-                level, self._next, late = self._next, [], False
+                level, self._next = self._next, []
+            elif self._late:
+                level, self._late = self._late, []
             else:
-                level, self._late, late = self._late, [], True
+                level, self._last = self._last, []
             for node in level:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, late)
-        found = Found({}, {}, self._shapes)
-        for item, node in self._paths.items():
-            self._write(found, item, node)
-        return found
+        return written(self._nodes, self._paths, self._shapes, self._kind, self._owner)
 
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
-        if not self._wanted or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
+        if not (self._wanted or self._variables) or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
             self._over = True
         for _ in range(_TRIES):
             if self._over or not self._collector.wait(MUCH + ROOM, self._ends):
@@ -164,7 +160,7 @@ class Search:
     def _look_into_module(self, name: str) -> None:
         main = name == "__main__"
         view = GLOBALS if main else MODULE_GLOBALS
-        self._look_into(self._node(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
+        self._look_into(self._nodes.add(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
 
     def _look_into_frames(self) -> None:
         others = [each for each in threads(Step(self._collector)) if each != real_threads.get_ident()]
@@ -175,46 +171,48 @@ class Search:
                 # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
                 place, _, code = texts[height].rpartition(", code ")
                 file = place.partition(", file ")[2].rpartition(", line ")[0][1:-1]
-                mark = _LIBRARY if self._classes.of_library(file) else 0
+                mark = LIBRARY if self._classes.of_library(file) else 0
                 text = f"{code[:-1]}.<locals>"
-                node = self._node(-1, FRAME_LOCALS, height, items[height], object, text, mark)
-                self._threads[node] = thread
+                node = self._nodes.add(-1, FRAME_LOCALS, height, items[height], object, text, mark)
+                self._nodes.threads[node] = thread
                 self._attempt(self._look_into, node, FRAME_LOCALS, False)
 
     def _views_of(self, node: int) -> "tuple[View, ...]":
-        kind = self._kinds[node]
+        kind = self._nodes.kinds[node]
         views = self._classes.views(kind)
-        if kind is FUNCTION and self._depths[node] <= _NEAR and not self._marks[node] & _LIBRARY:
+        if kind is FUNCTION and self._nodes.depths[node] <= _NEAR and not self._nodes.marks[node] & LIBRARY:
             # A read of a function's attributes makes a dict for it, so the attributes of methods are not read.
             return (*views, ATTRIBUTES)
         return views
 
     def _look_into(self, node: int, view: View, late: bool) -> None:
-        """Read what *node* holds in *view*: note the tensors that are wanted, and have the rest searched later."""
+        """Read what *node* holds in *view*: note what is wanted there, and have the rest searched later."""
         container = view.container
         if container is None:
             step = Step(self._collector)
-            one = single(step, self._held(step, node, view))
+            one = single(step, self._nodes.held(step, node, view))
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
-                self._meet(node, view, -1, *one, f".{view.attribute}" if view is not WRAPPED else "", 0)
+                self._meet(node, view, -1, *one, "" if view in (WRAPPED, STORED) else f".{view.attribute}", 0)
             return
         if view is CLASS_ATTRIBUTES and self._is_librarys_class(node):
             return
         step = Step(self._collector)
-        number = length(step, self._held(step, node, view), container)
+        read = values(step, self._nodes.held(step, node, view), container, _AT_FIRST)
+        number = read.number
         if number > (_MOST if container.keys is None else _MOST_KEYS):
             return
         if number > _LARGE and not late:
             self._late.append(node)
             return
-        step = Step(self._collector)
-        read = values(step, self._held(step, node, view), container)
+        if number > _AT_FIRST:
+            step = Step(self._collector)
+            read = values(step, self._nodes.held(step, node, view), container, number)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
         if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
             self._late.append(node)  # for the objects that they hold further down
             return
-        fields = self._fields(self._kinds[node], view)
+        fields = self._fields(self._nodes.kinds[node], view)
         there = self._wanted_among(node, view, read.items, flat(container.values))
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
         if holding:
@@ -222,51 +220,55 @@ class Search:
             there = sorted({*there, *islice((at for at, kind in kind_of if kind in holding), _CHILDREN)})
         for at in there:
             text, mark = _piece(view, read.keys[at] if read.keys else at, fields)
+            if view is CACHE and read.kinds[at] is dict:
+                text, mark = view.form, 0
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
 
     def _wanted_among(self, node: int, view: View, items: "list[int]", values: Flat) -> "list[int]":
-        """Return the positions of the tensors that are wanted among *items*, the identities of *values* in *view*.
+        """Return the positions of what is wanted among *items*, the identities of *values* in *view*.
 
-        Their shapes are read. TensorFlow lets other threads run meanwhile, so only a few tensors are held at a time.
+        The shapes of tensors are read. TensorFlow lets other threads run meanwhile, so only a few tensors are held at a
+        time.
         """
+        variables = [at for at, item in enumerate(items) if item in self._variables]
         if self._wanted.isdisjoint(items):
-            return []
+            return variables
         wanted = [at for at, item in enumerate(items) if item in self._wanted]
         for first in range(0, len(wanted), _HELD):
             chosen = bytearray(len(items))
             for at in wanted[first : first + _HELD]:
                 chosen[at] = True
             step = Step(self._collector)
-            read = facts(step, self._held(step, node, view), values, chosen, self._shape)
+            read = facts(step, self._nodes.held(step, node, view), values, chosen, self._shape)
             self._shapes.update((item, text_of(shape)) for item, shape in read if item in self._wanted)
-        return [at for at in wanted if items[at] in self._shapes]
+        return sorted((*variables, *(at for at in wanted if items[at] in self._shapes)))
 
     def _may_hold(self, kind: type) -> bool:
-        return kind is not self._kind and bool(self._classes.views(kind))
+        return identity(kind) not in self._leaves and bool(self._classes.views(kind))
 
     def _look_into_each(self, node: int, view: View, kind: type, number: int) -> bool:
         """Search a *number* of objects of one *kind* at once, such as the transitions of a replay buffer.
 
-        Return whether any of them holds a tensor that is wanted.
+        Return whether any of them holds a tensor or a variable that is wanted.
         """
         within = next(iter(self._classes.views(kind)), View(""))
         outer, container = view.container, within.container
         if outer is None or container is None or (within.attribute and number > _INSTANCES):
             return False
         step = Step(self._collector)
-        numbers = lengths(step, self._held(step, node, view), outer, within.attribute, container)
+        numbers = lengths(step, self._nodes.held(step, node, view), outer, within.attribute, container)
         if sum(numbers) > _MOST:
             return False
         step = Step(self._collector)
         values_of_each = flat(outer.values, within.attribute, container.values)
-        items = identities(step, self._held(step, node, view), values_of_each)
+        items = identities(step, self._nodes.held(step, node, view), values_of_each)
         there = self._wanted_among(node, view, items, values_of_each)
         keys: list[Any] = []
         if container.keys is not None and there:
             step, sought = Step(self._collector), set(there)
             of_each = flat(outer.values, within.attribute, container.keys)
             chosen = bytearray(at in sought for at in range(len(items)))
-            keys = plain_keys(step, self._held(step, node, view), of_each, chosen)[::-1]
+            keys = plain_keys(step, self._nodes.held(step, node, view), of_each, chosen)[::-1]
         ends = list(accumulate(numbers))
         fields = self._fields(kind, within)
         position = 0
@@ -275,86 +277,37 @@ class Search:
                 position += 1
             at = found - (ends[position] - numbers[position])
             text, mark = _piece(view, position, ())
-            holder = self._node(node, view, position, 0, kind, text, mark)
+            holder = self._nodes.add(node, view, position, 0, kind, text, mark)
             piece = _piece(within, keys.pop() if keys else at, fields)
-            self._meet(holder, within, at, items[found], self._kind, *piece)
+            self._meet(holder, within, at, items[found], self._variables.get(items[found], self._kind), *piece)
         return bool(there)
 
     def _meet(self, parent: int, view: View, position: int, item: int, kind: type, text: str, mark: int) -> None:
-        """Note the path of the object *item* if it is a tensor that is wanted; else have it searched later."""
-        if kind is self._kind:
-            if item in self._wanted:
+        """Note the path of the object *item* if it is wanted; else have it searched later."""
+        if identity(kind) in self._leaves:
+            if self._variables.get(item) is kind or (kind is self._kind and item in self._wanted):
                 self._wanted.discard(item)
-                self._paths[item] = self._node(parent, view, position, item, kind, text, mark)
+                self._variables.pop(item, None)
+                self._paths[item] = self._nodes.add(parent, view, position, item, kind, text, mark)
             return
-        if item in self._seen or self._depths[parent] >= _DEEPEST or not self._may_hold(kind):
+        if item in self._seen or self._nodes.depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
         self._seen.add(item)
-        inherits = kind in (FUNCTION, CELL) or issubclass(kind, CONTAINERS)
-        library = self._marks[parent] & _LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
-        late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._kinds[parent], type))
-        node = self._node(parent, view, position, item, kind, text, mark | (_LIBRARY if library else 0))
-        (self._late if late else self._next).append(node)
-
-    def _node(self, parent: int, view: View, position: int, item: int, kind: type, text: str, mark: int) -> int:
-        self._parents.append(parent)
-        self._views.append(view)
-        self._positions.append(position)
-        self._items.append(item)
-        self._kinds.append(kind)
-        self._texts.append(text)
-        self._marks.append(mark)
-        self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
-        return len(self._parents) - 1
-
-    def _line(self, node: int) -> "list[int]":
-        """Return the nodes from the root to *node*."""
-        line = []
-        while node >= 0:
-            line.append(node)
-            node = self._parents[node]
-        return line[::-1]
-
-    def _found(self, step: Step, node: int) -> "Iterator[Any]":
-        """Yield the object of *node*, if it is still held by its path."""
-        root, *line = self._line(node)
-        if root in self._threads:
-            found = step.same(self._items[root], step.frame(self._threads[root], self._positions[root]))
-        else:
-            found = globals_of(self._texts[root] or "__main__")
-        for each in line:
-            view = self._views[each]
-            found = attribute(view.attribute, found) if view.attribute else found
-            found = found if view.container is None else view.container.at(self._positions[each], found)
-        return step.same(self._items[node], found) if line and self._items[node] else found
-
-    def _held(self, step: Step, node: int, view: View) -> "Iterator[Any]":
-        """Yield what *node* has at *view*: a container, or another object."""
-        found = self._found(step, node)
-        if view is CLOSURE:
-            return filter(None, attribute(view.attribute, found))  # a function without one has ``None``
-        return attribute(view.attribute, found) if view.attribute else found
+        inherits = kind in _CODE or issubclass(kind, CONTAINERS)
+        library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
+        late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._nodes.kinds[parent], type))
+        node = self._nodes.add(parent, view, position, item, kind, text, mark | (LIBRARY if library else 0))
+        last = library and (kind in _CODE or issubclass(kind, type) or text.startswith(_BOOKS))
+        (self._last if last else self._late if late else self._next).append(node)
 
     def _is_librarys_class(self, node: int) -> bool:
         step = Step(self._collector)
-        return self._classes.is_librarys(plain(step, map(module_of, self._found(step, node))))
+        return self._classes.is_librarys(plain(step, map(module_of, self._nodes.found(step, node))))
 
     def _fields(self, kind: type, view: View) -> "tuple[str, ...]":
         """Return the names of a named tuple's items; none for any other container."""
         named = view.container is TUPLE and not view.attribute and kind is not tuple
         return self._classes.fields(kind) if named else ()
-
-    def _write(self, found: Found, item: int, node: int) -> None:
-        line = self._line(node)
-        texts, marks = [self._texts[each] for each in line], [self._marks[each] for each in line]
-        last, many = marks[-1], any(mark & _NUMBERED for mark in marks[:-1])
-        found.paths[item] = "".join(texts)
-        if not (last & _ITEM or many):
-            return
-        # A name at the end stays in the group: the loss of each row is not its step.
-        count = len(line) - (last & _NUMBERED > 0 or (last & _ITEM > 0 and not many))
-        group = ["[*]" if marks[at] & _NUMBERED else texts[at] for at in range(count)]
-        found.groups[item] = "".join(group)
 
 
 def text_of(shape: "tuple[int, ...]") -> str:
@@ -364,12 +317,14 @@ def text_of(shape: "tuple[int, ...]") -> str:
 
 def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
     """Return the piece of a path for the value at *key*, and its marks."""
+    if view is CACHE:
+        return f"{view.form}[{key}]", ITEM | NUMBERED
     if view.form:
-        return (view.form.format(key), 0) if key is not ... else ("[...]", _ITEM)
+        return (view.form.format(key), 0) if key is not ... else ("[...]", ITEM)
     if type(key) is int:
-        return (f".{fields[key]}", 0) if key < len(fields) else (f"[{key}]", _ITEM | _NUMBERED)
+        return (f".{fields[key]}", 0) if key < len(fields) else (f"[{key}]", ITEM | NUMBERED)
     text = "..." if key is ... else repr(key)
-    return f"[{text if len(text) <= _KEY else text[: _KEY - 3] + '...'}]", _ITEM
+    return f"[{text if len(text) <= _KEY else text[: _KEY - 3] + '...'}]", ITEM
 
 
 def _module_names() -> "list[str]":

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .collector import MUCH, ROOM, Collector, NoRoom
 from .objects import Step, called, identity, without_result
-from .search import Found, Search, text_of
+from .paths import Found
+from .search import Search, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -66,6 +67,7 @@ class Tensors:
         self._enum, self._shape = kind._datatype_enum, kind._shape_tuple
         self._context: Any = module.context
         self._dtype: Any = module.dtypes.as_dtype
+        self._owner: Any = module.trackable.Trackable
         self._collector = collector
         self._asynchronous = False
         # Objects that were frozen before there was a tensor; Python 3.12 itself freezes some.
@@ -75,10 +77,13 @@ class Tensors:
         """Note that the script makes an executor, which may run its operations asynchronously from now on."""
         self._asynchronous |= bool(enable_async)
 
-    def look(self, handles: "Collection[int]", seconds: float) -> Look:
+    def look(
+        self, handles: "Collection[int]", variables: "dict[int, type]", seconds: float, until: Optional[float]
+    ) -> Look:
         """Find all tensors that are alive, and the paths by which Python holds them, those found in about *seconds*.
 
-        *handles* are the identities of tensors that must be among them.
+        *handles* are the identities of tensors that must be among them. The paths of *variables*, which are classes by
+        identity, are found too. *until* is when the look must be over, ``None`` if the script goes on meanwhile.
         """
         context = self._context._context
         if context is None:
@@ -87,7 +92,7 @@ class Tensors:
             return nothing("remote")
         if self._asynchronous or getattr(context, "_default_is_async", False):
             return nothing("asynchronous")
-        columns = self._columns(time.monotonic() + _PATIENCE_S)
+        columns = self._columns(until or time.monotonic() + _PATIENCE_S)
         if columns is None:
             return nothing(BUSY)
         items, devices, packed, enums = columns
@@ -97,9 +102,9 @@ class Tensors:
         names = {enum: self._dtype(enum) for enum in set(enums)}
         wanted = [at for at in range(len(items)) if not packed[at] and names[enums[at]].name not in _NO_SIZE]
         sought = {items[at] for at in wanted}
-        found = Search(sought, self._class, self._collector, seconds, self._shape).run()
+        found = Search(sought, self._class, variables, self._owner, self._collector, seconds, until, self._shape).run()
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
-        left_out = frozen + self._find_shapes(missing, found.shapes)
+        left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else None
         look = Look([], [], [], [], [], found, hidden, left_out or None)
         for at in wanted:
@@ -162,14 +167,14 @@ class Tensors:
         chosen = map(box.extend, (compress(everything, are_tensors),))
         return without_result(chain(filled, chosen, called(everything.clear)))
 
-    def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]") -> int:
+    def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]", until: Optional[float]) -> int:
         """Find the *shapes* of tensors to which no path was found, and return of how many there was no room for that.
 
         TensorFlow lets other threads run while it returns a shape. So not all tensors may be held then, only one.
         """
         for _ in range(_PASSES):
             chosen = set(items[:_REFERENCES])
-            if not chosen or not self._collector.wait(2 * MUCH, time.monotonic() + _PATIENCE_S):
+            if not chosen or not self._collector.wait(2 * MUCH, until or time.monotonic() + _PATIENCE_S):
                 break
             del items[:_REFERENCES]
             step = Step(self._collector)
@@ -196,4 +201,4 @@ def _size(extents: str, size: int) -> int:
 
 def nothing(hidden: Optional[str] = None) -> Look:
     """Return a look that has found nothing, for the reason *hidden* if there is one."""
-    return Look([], [], [], [], [], Found({}, {}, {}), hidden)
+    return Look([], [], [], [], [], Found({}, {}, {}, {}), hidden)

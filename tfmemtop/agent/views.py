@@ -43,6 +43,10 @@ CLOSURE = View("__closure__", TUPLE, ".__closure__[{}]")
 CONTENTS = View("cell_contents")
 WRAPPED = View("__wrapped__")
 """From a proxy to the object for which it stands."""
+STORED = View("_storage")
+"""From TensorFlow's own kind of list, as a ``tf.Module`` keeps it, to the list for which it stands."""
+CACHE = View("", LIST, ".<lru_cache>")
+"""From a function with a ``functools.lru_cache`` to what the cache holds. Without a bound, that is in a dict."""
 _ITEMS = (
     (dict, View("", MAPPING)),
     (list, View("", LIST)),
@@ -107,7 +111,11 @@ class Classes:
         slots: list[View] = []
         has_attributes, proxy = False, False
         for owner in _mro(kind):
-            name, module = _name_and_module(owner)
+            name, module = name_and_module(owner)
+            if name in ("List", "ListWrapper") and module.endswith(".data_structures"):
+                return (STORED,)
+            if (name, module) == ("_lru_cache_wrapper", "functools"):
+                return ATTRIBUTES, CACHE
             if name == "_local" and module in ("_thread", "threading"):
                 return ()  # a read in this thread would make attributes of its own for it
             names, kinds = list(_class_dict(owner)), list(map(type, _class_dict(owner).values()))
@@ -126,7 +134,12 @@ class Classes:
         return items + ((ATTRIBUTES,) if has_attributes else ()) + tuple(slots)
 
 
-def _name_and_module(kind: type) -> "tuple[str, str]":
+def derives(kind: type, base: type) -> bool:
+    """Return whether the class *kind* is derived from *base*."""
+    return identity(base) in map(identity, _mro(kind))
+
+
+def name_and_module(kind: type) -> "tuple[str, str]":
     """Return the name and the module of a class, past its metaclass's code; empty where they are not a ``str``."""
     name, module = _name(kind), module_of(kind)
     return name if type(name) is str else "", module if type(module) is str else ""

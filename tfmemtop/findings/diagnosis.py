@@ -9,7 +9,7 @@ from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
-from tfmemtop.findings.room import no_room
+from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.inventory import inventory
@@ -29,6 +29,8 @@ _SHARE = 0.1
 _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
 
+_FULLER = 0.75  # share of the peak
+
 _EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
 _WAITED_S = 10.0
 """Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
@@ -44,12 +46,23 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
+<<<<<<< HEAD
     rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
+=======
+    rise = _rise(hooked, trend, t - RETRIED_S) if trend else (0, None, "step")
+    if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
+        return cut
+>>>>>>> diagnosis
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     large = outlier(Request(a, stock, hooked, t))
     if large is not None and (kept is None or large.key in _OF_THE_REQUEST or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     return kept or _grown(hooked, trend, a, t) or no_room(a)
+
+
+def _was_fuller(a: Anatomy, trend: Trend) -> bool:
+    """Return whether the pool held much more before: then what it keeps now is not why there is no room."""
+    return a.in_use is not None and a.in_use <= _FULLER * trend.peak
 
 
 def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause | None:

@@ -25,6 +25,12 @@ _MUCH, _MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+_COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
+"""Operations that copy a value. What else has the shape of a variable is most often its gradient."""
+
+_BUFFERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset", "prefetch": "PrefetchDataset"}
+"""The data sets that keep elements, with the names of TensorFlow's operations that make them."""
+
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
 
@@ -111,9 +117,12 @@ def tensors_kept(scene: Scene) -> Cause | None:
     for one in kept:
         several = one.count >= MANY or one.bytes >= _MOST * scene.stock.in_use
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
-            scalars = one.shape == ()
+            scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            code = f"{_plain(one.holder)}.append(float(loss))" if scalars else "tensor.numpy()  # in the host's memory"
+            if scalars:
+                code = f"{_plain(one.holder)}.append(float(loss))"
+            elif _are_gradients(one, scene):
+                remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
             return Cause(
                 Key.TENSORS_KEPT,
                 f"{one.holder} keeps {_tensors(one)}: {_sized(one.bytes, scene)}.",
@@ -125,6 +134,14 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 tuple(filter(None, (scene.each,))),
             )
     return None
+
+
+def _are_gradients(one: Kept, scene: Scene) -> bool:
+    """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
+    look = scene.stock.look
+    shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
+    made_by = {operation.rpartition("/")[2] for operation in scene.stock.made_by(one.holder)}
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not made_by <= _COPIES
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -224,25 +241,51 @@ def constants_captured(scene: Scene) -> Cause | None:
 
 
 def dataset_buffer(scene: Scene) -> Cause | None:
-    """A data set keeps elements: to shuffle them, or to have them again."""
+    """A data set keeps elements: to shuffle them, or to have them again.
+
+    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    """
+    kind = _buffering(scene)
+    if kind is None or not is_cpu(scene.stock.device):
+        return None
     look = scene.stock.look or scene.stock.census
-    known = [one for one in (look.buffers if look else ()) if one.kind in ("shuffle", "cache", "prefetch")]
-    sized = [(one.elements * one.each, one) for one in known if one.elements and one.each]
-    if not sized:
+    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
+    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
+    each, count, size = _elements(scene)
+    if largest is not None and size < room:
+        each, size = largest.each or 0, min(room, scene.stock.rest)
+    if not each or not scene.matters(size):
         return None
-    most, largest = max(sized, key=lambda one: one[0])
-    size = min(most, scene.stock.rest)
-    if most < scene.need.asked or size < _MOST * scene.stock.in_use or not is_cpu(scene.stock.device):
-        return None
+    of = f"up to {largest.elements:,} " if largest else ""
     return Cause(
         Key.DATASET_BUFFER,
-        f"The {largest.kind} buffer of a data set keeps up to {largest.elements:,} elements of "
-        f"{format_bytes(largest.each)} each: ~{_sized(size, scene)}.",
-        f"tf.data {largest.kind}",
+        f"The {kind} buffer of a data set keeps {of}elements of {format_bytes(each)}: ~{_sized(size, scene)}.",
+        f"tf.data {kind}",
         size,
-        largest.elements,
+        count or size // each,
         (Remedy(Action.SMALLER_BUFFER),),
     )
+
+
+def _elements(scene: Scene) -> tuple[int, int, int]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT, Kind.BEFORE)
+    parts = [part for part in scene.stock.parts if part.kind in kinds and part.count >= MANY and not part.python_name]
+    if not parts:
+        return 0, 0, 0
+    most = max(parts, key=lambda part: part.bytes)
+    each = most.requested // most.count
+    alike = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in alike), min(sum(part.bytes for part in alike), scene.stock.rest)
+
+
+def _buffering(scene: Scene) -> str | None:
+    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    look = scene.stock.look or scene.stock.census
+    known = {one.kind for one in look.buffers} if look else set()
+    known |= {kind for kind, name in _BUFFERS.items() if any(name in each for each in scene.stock.operations)}
+    return next((kind for kind in _BUFFERS if kind in known), None)
 
 
 RULES: tuple[Rule, ...] = (

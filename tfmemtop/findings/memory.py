@@ -89,9 +89,14 @@ class AllocationFailed(Finding):
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
         if self.crashed:
+<<<<<<< HEAD
             at = f" at {named_spot(a.line)}" if a.line else ""
             sure = "crashed" if a.asked is not None else "probably crashed"  # the size is from TensorFlow's own line
             return f"The script {sure}{at} as TensorFlow's pool ran out{_size(a)}."
+=======
+            asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
+            return f"{asked[0].upper()}{asked[1:]}; there was no room, and TensorFlow crashed."
+>>>>>>> diagnosis
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -99,16 +104,15 @@ class AllocationFailed(Finding):
     @property
     def whole_cause(self) -> Cause:
         """The cause. Where its text names no request, what failed comes first."""
-        if self.cause.key not in _NO_REQUEST and not self.crashed:
-            return self.cause
         text = joined(self.failed, self.cause.text)
-        return self.cause if len(text) > LONGEST else replace(self.cause, text=text)
+        if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
+            return replace(self.cause, evidence=(*self.cause.evidence, self.failed))
+        return replace(self.cause, text=text)
 
     @property
     def said(self) -> Said:
         a, cause = self.anatomy, self.whole_cause
         figures = (
-            "" if self.failed in cause.text else self.failed,
             *cause.evidence,
             self.would_pass.text if self.would_pass else "",
             _tensor(a),
@@ -238,11 +242,6 @@ def asked_for(a: Anatomy) -> str:
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
-
-
-def _size(a: Anatomy) -> str:
-    limit = f" (limit {format_bytes(a.limit)})" if a.limit is not None else ""
-    return f": {format_bytes(a.asked)} were asked for{limit}" if a.asked is not None else limit
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")

@@ -16,6 +16,7 @@ from tfmemtop.reports import why_text as why
 from tfmemtop.reports.answers import answers, in_short
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.holders import top_rows
+from tfmemtop.reports.settings import kept_options
 from tfmemtop.reports.why_text import pasted
 from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
@@ -76,7 +77,9 @@ def _command(step: SaidRemedy, run: RunState) -> list[str]:
     if run.kernel is not None:  # only Jupyter starts a kernel; a named command runs the script itself
         return pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH) if not step.name else []
     named = [f"{name}={value}" for name, value in run.variables.items()]
-    return pasted([*(["env", *named] if named else []), "tfmemtop", *name, *step.options, "--", *run.argv], WIDTH)
+    replaced = ("--memory-limit", "--cpu-pool") if step.name else step.options  # fit finds the limit itself
+    options = [*kept_options(run.settings, replaced), *step.options]
+    return pasted([*(["env", *named] if named else []), "tfmemtop", *name, *options, "--", *run.argv], WIDTH)
 
 
 def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:

@@ -133,6 +133,10 @@ class Inventory:
         """The shapes of the variables that Python holds."""
         return {tuple(one.shape) for one in self._named_variables()}
 
+    def made_by(self, holder: str) -> set[str]:
+        """Return the operations that made what Python holds by a path that begins with *holder*."""
+        return {part.operation for part in self.parts if part.python_name.startswith(holder.partition("[")[0])}
+
     @property
     def tables(self) -> list[tuple[str, tuple[int, ...]]]:
         """Name and shape of the model's variables with two dimensions, such as embeddings."""

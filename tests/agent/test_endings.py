@@ -1,0 +1,84 @@
+"""How the script ended: its exception, failed allocations of every wording, and what held the memory at that time."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hooked import Monitor, both, run, working_tensorflow
+
+Script = Callable[[str], str]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("raise ValueError('the first line\\nthe second')", "ValueError", "the first line"),
+        ("open('/nowhere/at/all')", "FileNotFoundError", "No such file or directory"),
+        (
+            "class Own(Exception):\n    def __str__(self):\n        print('asked')\n        return 'x'\nraise Own(3)",
+            "Own",
+            "",
+        ),
+    ],
+)
+def test_the_exception_that_ended_the_script(
+    monitor: Monitor, script: Script, tmp_path: Path, source: str, kind: str, message: str
+) -> None:
+    path = script(f"import tensorflow\n{source}\n")
+    bare, hooked = both(monitor, path, PYTHONPATH=working_tensorflow(tmp_path))
+    assert bare == hooked and bare.code == 1
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    (error,) = monitor.of("script_error")
+    last = source.splitlines()[-1]
+    assert (error["kind"], error["message"], error["file"], error["code"]) == (kind, message, path, last)
+    assert error["line"] == 1 + len(source.splitlines()) and not monitor.of("hook_error")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["sys.exit('mine')", "raise KeyboardInterrupt", "try:\n    1 / 0\nexcept Exception as error:\n    keep(error)"],
+)
+def test_no_exception_of_the_scripts(monitor: Monitor, script: Script, tmp_path: Path, source: str) -> None:
+    """Test runners and notebooks leave an exception in ``sys`` that they have caught."""
+    keep = "def keep(error):\n    sys.last_value, sys.last_traceback = error, error.__traceback__\n"
+    called = "def main():\n" + "".join(f"    {each}\n" for each in source.splitlines())
+    run(monitor, script(f"import sys, tensorflow\n{keep}{called}main()\n"), PYTHONPATH=working_tensorflow(tmp_path))
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    assert not monitor.of("script_error") and not monitor.of("hook_error")
+
+
+ERRORS = """
+import pickle
+import tensorflow as tf
+for kind, message in [
+    (tf.errors.InternalError, "Failed copying input tensor: Dst tensor is not initialized."),
+    (tf.errors.UnknownError, "CUDNN_STATUS_ALLOC_FAILED in the stream"),
+    (tf.errors.InternalError, "Attempting to perform BLAS operation: CUBLAS_STATUS_ALLOC_FAILED"),
+    (tf.errors.InternalError, "Failed to allocate 12345 bytes for new constant"),
+    (tf.errors.ResourceExhaustedError, "the queue is full"),
+    (tf.errors.OutOfRangeError, "End of sequence"),
+]:
+    error = kind(None, None, message)
+    assert pickle.loads(pickle.dumps(error)).message == message
+kept = [tf.Variable(tf.zeros([1 << 20])) for _ in range(4)]
+class Late:
+    def __del__(self):
+        print("late", len(kept))
+late = Late()
+raise tf.errors.UnknownError(None, None, "the end")
+"""
+
+
+def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, script: Script) -> None:
+    bare, hooked = both(monitor, script(ERRORS))
+    assert bare == hooked and bare.code == 1
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    assert [event["message"].split()[0] for event in monitor.of("out_of_memory")] == [
+        *("Failed", "CUDNN_STATUS_ALLOC_FAILED", "Attempting", "Failed")
+    ]
+    assert [event["message"] for event in monitor.of("script_error")] == ["the end"]
+    last = monitor.of("census")[-1]
+    assert last["moment"] == "end" and last["tensors"] is not None
+    assert last["alike"][0] == ["kept", 4, [1 << 20], "float32", "CPU:0", 16 << 20, "variables", 4]
+    assert not monitor.of("hook_error")

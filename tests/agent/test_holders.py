@@ -1,0 +1,144 @@
+"""Variables are told by what the script holds: a model, a list of models; and those that nothing holds are counted."""
+
+from collections.abc import Callable
+
+from tests.agent.test_tensors import ask, line, typed
+from tests.hooked import Event, Forks, Monitor, Process, outcome
+
+Script = Callable[[str], str]
+
+KERAS = """
+import gc, sys
+import keras
+import tensorflow as tf
+
+def made():
+    model = keras.Sequential([keras.layers.Input((32,)), keras.layers.Dense(64), keras.layers.Dense(8)])
+    model.compile("adam", "mse")
+    model.fit(tf.ones((8, 32)), tf.ones((8, 8)), verbose=0)
+    return model
+
+def wait():
+    print("up", flush=True)
+    sys.stdin.readline()
+"""
+
+WEIGHTS = 4 * (32 * 64 + 64 + 64 * 8 + 8)
+SCALARS = 8 + 4  # Adam's count of iterations and its learning rate
+
+
+def groups(census: Event) -> dict[tuple[str, str], list[int]]:
+    """Return count, bytes and items of the groups of variables, by kind and holder."""
+    return {
+        (kind, holder): [count, size, items]
+        for holder, count, _, _, _, size, kind, items in census["alike"]
+        if kind != "tensors" and holder
+    }
+
+
+def started(monitor: Monitor, forks: Forks, path: str) -> Process:
+    process = forks.start(monitor, path)
+    assert line(process) == "up"
+    return process
+
+
+def test_models_that_a_list_keeps(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Each model counts as one item, with all of its layers and with its optimizer."""
+    source = (
+        KERAS
+        + """
+class Search:
+    def __init__(self):
+        self.done = []
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = [tf.Variable(tf.zeros([100, 100 + number])) for number in range(3)]
+
+search, net = Search(), Net()
+search.done += [(0.5, made()) for _ in range(5)]
+model = made()
+by_user = {"ada": Net(), "eve": Net()}
+pieces = [tf.Variable(tf.zeros([30, 30])) for _ in range(4)]
+single = tf.Variable(tf.zeros([70, 70]))
+wait()
+"""
+    )
+    process = started(monitor, forks, script(source))
+    found = groups(ask(monitor, process))
+    assert found["variables", "search.done[*][1]"] == [20, 5 * WEIGHTS, 5]
+    assert found["optimizer", "search.done[*][1]"] == [5 * (8 + 2), 5 * (2 * WEIGHTS + SCALARS), 5]
+    assert found["variables", "model"] == [4, WEIGHTS, 0]
+    assert found["variables", "net"] == [3, 4 * 100 * 303, 0]
+    assert found["variables", "by_user[*]"] == [6, 2 * 4 * 100 * 303, 2]
+    assert found["variables", "pieces"] == [4, 4 * 4 * 900, 4]
+    assert found["variables", "single"] == [1, 4 * 4900, 0]
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+CACHED = """
+import functools, sys
+import tensorflow as tf
+
+@functools.cache
+def adapter(user):
+    return [tf.Variable(tf.zeros([100, 100])) for _ in range(3)]
+
+class Server:
+    @functools.lru_cache(maxsize=4)
+    def loaded(self, name, version):
+        return tf.zeros([50, 50 + version])
+
+server = Server()
+for user in range(6):
+    adapter(user)
+    server.loaded("one", user)
+heard = []
+print("up", flush=True)
+sys.stdin.readline()
+sys.addaudithook(lambda event, arguments: heard.append(event) if event == "gc.get_referents" else None)
+print("up", flush=True)
+sys.stdin.readline()
+print(heard)
+"""
+
+
+def test_what_a_cache_of_functools_keeps(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Python shows what such a cache holds only with an audit event. A script with an audit hook hears none."""
+    process = started(monitor, forks, script(CACHED))
+    census = ask(monitor, process)
+    assert groups(census)["variables", "adapter.<lru_cache>[*]"] == [18, 18 * 40_000, 6]
+    (cached,) = [row for row in census["alike"] if row[0] == "Server.loaded.<lru_cache>"]
+    assert cached[1] == cached[7] == 4 and cached[6] == "tensors"
+    typed(process)
+    assert line(process) == "up"
+    assert not groups(ask(monitor, process))
+    typed(process)
+    assert line(process) == "[]"
+    assert outcome(process).code == 0 and not monitor.of("hook_error")
+
+
+def test_variables_that_have_gone(monitor: Monitor, script: Script, forks: Forks) -> None:
+    source = (
+        KERAS
+        + """
+kept = made()
+gone = made()
+seen = tf.Variable(tf.zeros([1000]))
+wait()
+del gone, seen
+keras.backend.clear_session()
+gc.collect()
+wait()
+"""
+    )
+    process = started(monitor, forks, script(source))
+    assert ask(monitor, process)["gone"] == []
+    typed(process)
+    assert line(process) == "up"
+    ((device, count, size),) = ask(monitor, process)["gone"]
+    few = 100  # bytes: metrics, and the seeds of initializers
+    assert device == "CPU:0" and count >= 4 + 8 + 2 + 1
+    assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -1,0 +1,110 @@
+"""Writes the paths that a search has found, and groups those that are alike."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .nodes import ITEM, NUMBERED, Nodes
+from .objects import TUPLE, identity
+from .views import derives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Found(NamedTuple):
+    """What a search has found, by the identity of the tensors and variables.
+
+    There are the paths by which they are held, and the paths of the groups of all that are held alike:
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. Of tensors
+    ``groups`` has only those that are one of many. Variables belong to the object of TensorFlow's or Keras's that the
+    script holds: those of ``models[3]``, a model with its optimizer, are all of ``models[*]``. ``items`` has a number
+    for the item of the outermost container on a path. ``shapes`` has texts such as ``[2, 3]``, of tensors only.
+    """
+
+    paths: "dict[int, str]"
+    groups: "dict[int, str]"
+    items: "dict[int, int]"
+    shapes: "dict[int, str]"
+
+
+class _Groups:
+    """Names the groups of tensors and variables. *owner* is as in :class:`Search`."""
+
+    def __init__(self, nodes: Nodes, ends: "Iterable[int]", owner: type) -> None:
+        """*ends* are the nodes of all tensors and variables that were found."""
+        self._nodes = nodes
+        self._owner = owner
+        self._owners: dict[int, bool] = {}  # by the identity of a class
+        self._held: dict[int, int] = {}  # by node: from how many positions paths go on
+        seen: set[int] = set()
+        for end in ends:
+            for each in nodes.line(end):
+                if self.place(each) not in seen:
+                    seen.add(self.place(each))
+                    self._held[nodes.parents[each]] = self._held.get(nodes.parents[each], 0) + 1
+
+    def place(self, node: int) -> int:
+        """Return a number for the position of *node* in its parent."""
+        return self._nodes.parents[node] << 32 | self._nodes.positions[node]
+
+    def of_tensor(self, line: "list[int]") -> str:
+        """Return the group of the tensor at the end of *line*; empty if it is not one of many."""
+        texts, marks = [self._nodes.texts[each] for each in line], [self._nodes.marks[each] for each in line]
+        last, many = marks[-1], any(mark & NUMBERED for mark in marks[:-1])
+        if not (last & ITEM or many):
+            return ""
+        # A name at the end stays in the group: the loss of each row is not its step.
+        count = len(line) - (last & NUMBERED > 0 or (last & ITEM > 0 and not many))
+        return "".join(_any(texts[at]) if marks[at] & NUMBERED else texts[at] for at in range(count))
+
+    def of_variable(self, line: "list[int]", owned: bool) -> str:
+        """Return the group of a variable: the path of its owner if it is *owned*, else that of its container.
+
+        The path is *line*. An item of a tuple keeps its number, unless the tuple is the outermost container.
+        """
+        nodes, group, outer = self._nodes, "", True
+        for each in line:
+            text, item = nodes.texts[each], nodes.marks[each] & ITEM
+            if item and each == line[-1] and not owned:
+                break
+            several = item and self._held[nodes.parents[each]] > 1
+            if several and (outer or nodes.views[each].container is not TUPLE):
+                text = _any(text)
+            outer = outer and not item
+            group += text
+        return group
+
+    def is_owner(self, node: int) -> bool:
+        """Return whether *node* holds variables, or is one."""
+        kind = self._nodes.kinds[node]
+        found = self._owners.get(identity(kind))
+        if found is None:
+            found = self._owners[identity(kind)] = derives(kind, self._owner)
+        return found
+
+
+def _any(text: str) -> str:
+    """Return the piece of a path for any item of a container, where *text* is that of one of them."""
+    return text.partition("[")[0] + "[*]"
+
+
+def written(nodes: Nodes, ends: "dict[int, int]", shapes: "dict[int, str]", tensor: type, owner: type) -> Found:
+    """Return the paths to *ends*, the nodes of what was found by its identity. *tensor* is the class of tensors."""
+    found = Found({}, {}, {}, shapes)
+    groups = _Groups(nodes, ends.values(), owner)
+    for item, node in ends.items():
+        line = nodes.line(node)
+        if len(line) > 1 and nodes.texts[node] == "._value" and groups.is_owner(line[-2]):
+            del line[-1]  # of Keras's variable
+        found.paths[item] = "".join(nodes.texts[each] for each in line)
+        if nodes.kinds[node] is tensor:
+            group = groups.of_tensor(line)
+        else:
+            whole = len(line)
+            del line[next((at for at in range(whole) if groups.is_owner(line[at])), whole) + 1 :]
+            group = groups.of_variable(line, len(line) < whole)
+        if group:
+            found.groups[item] = group
+        outer = next((each for each in line if nodes.marks[each] & ITEM), None)
+        if outer is not None:
+            found.items[item] = groups.place(outer)
+    return found

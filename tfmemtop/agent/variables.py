@@ -1,0 +1,232 @@
+"""Keeps the list of variables: their sizes, their devices, and whether an optimizer made them.
+
+There are weak references only. They are taken when TensorFlow makes a variable. A size is computed from shape and type:
+no operation runs, and nothing is read from a device. It is found soon, since a variable that has gone has none.
+"""
+
+import sys
+from _collections import deque  # type: ignore[import-not-found]
+from _weakref import ref
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from .collector import Collector
+from .objects import identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+OTHERS_FROM = 1024
+"""Bytes. Variables beyond the largest are sent if they have at least this size, so that each chunk of memory gets its
+name."""
+FOLDED = 10 << 20
+"""Bytes. TensorFlow computes initial values up to this size, such as zeros, when it prepares a session's graph, and
+keeps them as constants until the session ends."""
+NAME = 200  # characters
+
+_UNCOUNTED = 4096
+"""The most new variables, and variables that have gone, that wait for the sampler: a forked child may have none."""
+_FRAMES = 64
+_KERAS = "keras.src.backend.tensorflow.core", "_initialize"
+_KERAS_FRAMES = 12
+
+VARIABLES, OPTIMIZER, METRICS = "variables", "optimizer", "metrics"
+_MAKERS = (
+    (".optimizers.", OPTIMIZER),
+    (".optimizer_v2.", OPTIMIZER),
+    ("tensorflow.python.training.slot_creator", OPTIMIZER),
+    ("tensorflow.python.training.optimizer", OPTIMIZER),
+    (".metrics.", METRICS),
+    (".layers.", VARIABLES),
+    (".models.", VARIABLES),
+)
+"""The innermost frame in such a module decides the kind. Without one, the variable is the model's or the script's."""
+
+
+class Entry:
+    """A weak reference to a variable, and what is found out about the variable once.
+
+    ``item`` is the variable's identity, ``handle`` that of its handle. ``shape`` is a text such as ``[2, 3]``. ``size``
+    is bytes, ``None`` where the shape is not known. With ``folded``, a session may keep the initial value beside the
+    variable.
+    """
+
+    __slots__ = (
+        *("device", "dtype", "folded", "graph", "handle", "item", "kind", "name", "path", "reference", "shape"),
+        "size",
+    )
+
+    def __init__(self, variable: Any, kind: str, path: Optional[str], gone: "Callable[[Any], object]") -> None:
+        """*gone* is called with the weak reference when the variable is deleted, in whichever thread that happens."""
+        self.reference = ref(variable, gone)
+        self.item = identity(variable)
+        self.kind = kind
+        self.path = path
+        self.graph: Optional[int] = None  # its identity, if it is a graph's
+        self.handle: Optional[int] = None  # once the variable is known
+        self.name = self.shape = self.dtype = self.device = ""
+        self.size: Optional[int] = None
+        self.folded = False
+
+
+class Variables:
+    """The variables that are alive, and the bytes of those that have gone."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._tensor: Any = None  # TensorFlow's class of eager tensors
+        self._entries: dict[int, Entry] = {}  # by identity of the weak reference
+        self._new: Any = deque(maxlen=_UNCOUNTED)  # of these, those that have not been looked at
+        self._dead: Any = deque()  # weak references
+        # By handle: the entry that counts, and another one for the same variable.
+        self._owners: dict[int, Entry] = {}
+        self._views: dict[int, Entry] = {}
+        self._sessions: list[Any] = []  # weak references
+        self._default = "CPU:0"  # where sessions put variables for which the script chose no device
+        self.gone: dict[str, list[int]] = {}
+        """By device, of all variables that Python no longer holds: their number and bytes."""
+        self.made = 0
+        """Grows with each variable that is made, and where variables get memory at once."""
+
+    def found(self, module: "ModuleType") -> None:
+        """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
+        self._tensor = module.ops.EagerTensor
+
+    def add(self, variable: Any) -> None:
+        """Add *variable*, which the frames of the callers are just making."""
+        frame = sys._getframe(1)
+        self._keep(Entry(variable, _kind(frame), _keras_path(frame), self._dead.append))
+        if len(self._dead) > _UNCOUNTED:
+            self._count_gone()
+
+    def _keep(self, entry: Entry) -> None:
+        self._entries[identity(entry.reference)] = entry
+        self._new.append(entry)
+        self.made += 1
+
+    def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
+        """Add variables made before the agent was loaded: each as the variable, its kind and Keras's path of it."""
+        known = {entry.item for entry in list(self._entries.values()) if entry.reference() is not None}
+        for variable, kind, path in found:
+            if identity(variable) not in known:
+                self._keep(Entry(variable, kind, path, self._dead.append))
+
+    def session_made(self, session: Any) -> None:
+        """Note a new *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""
+        self._sessions = [*(one for one in self._sessions if one() is not None), ref(session)]
+        self.made += 1  # variables that were made before now count as new
+
+    def placed_on(self, device: str) -> None:
+        """Note that sessions have a pool on *device*."""
+        if device.startswith("GPU"):
+            self._default = "GPU:0"
+
+    def look(self) -> None:
+        """Find the sizes of variables that are new, and count those that have gone since the last look."""
+        for _ in range(len(self._new)):
+            if not self._collector.room():
+                return
+            entry = self._new.popleft()
+            self._has_memory(entry, set())
+            if entry.handle is None and entry.graph is None and entry.reference() is not None:
+                self._new.append(entry)  # it is still being made
+        self._count_gone()
+
+    def _count_gone(self) -> None:
+        for _ in range(len(self._dead)):
+            entry = self._entries.pop(identity(self._dead.popleft()), None)
+            handle = None if entry is None else entry.handle
+            if entry is None or handle is None or self._owners.get(handle) is not entry:
+                continue
+            view = self._views.pop(handle, None)
+            if view is not None and view.reference() is not None:
+                self._owners[handle] = view
+                continue
+            del self._owners[handle]
+            if entry.graph is None:
+                of_device = self.gone.setdefault(entry.device, [0, 0])
+                of_device[0] += 1
+                of_device[1] += entry.size or 0
+
+    def alive(self) -> "list[Entry]":
+        """Return the variables whose size is known, each handle once."""
+        sessions = [one() for one in self._sessions]
+        graphs = {id(one._graph) for one in sessions if one is not None and not one._closed}
+        known: dict[Optional[int], Entry] = {}
+        for entry in list(self._entries.values()):
+            if self._collector.room() and self._has_memory(entry, graphs) and entry.size is not None:
+                known.setdefault(entry.handle, entry)
+        return list(known.values())
+
+    def _has_memory(self, entry: Entry, graphs: "set[int]") -> bool:
+        """Return whether a variable has memory, and find out about it the first time.
+
+        A variable of a graph has memory while an open session has that graph.
+        """
+        variable = entry.reference()
+        if variable is None:
+            return False
+        if entry.handle is None or entry.graph is not None:
+            handle = getattr(variable, "_handle", None)
+            if not isinstance(handle, self._tensor):
+                # A variable that is still being made has neither handle, and no memory yet.
+                handle = getattr(variable, "_variable", None) if handle is None else handle
+                if handle is None:
+                    return False
+                entry.graph = id(getattr(handle, "graph", None))
+                if entry.graph not in graphs:
+                    return False
+            if entry.handle is None:
+                self._find(entry, variable, handle)
+        return True
+
+    def _find(self, entry: Entry, variable: Any, handle: Any) -> None:
+        shape, dtype = variable.shape, variable.dtype.base_dtype
+        count = shape.num_elements()
+        entry.name = (entry.path or variable.name.partition(":")[0])[:NAME]
+        entry.shape = "[]" if count is None else str(shape.as_list())
+        entry.dtype = dtype.name
+        entry.device = handle.device.rpartition("device:")[2] or self._default
+        entry.size = None if count is None else count * dtype.size
+        folded = entry.graph is not None and entry.size is not None and OTHERS_FROM <= entry.size <= FOLDED
+        entry.folded = folded and _is_constant(variable)
+        entry.handle = identity(handle)
+        owner = self._owners.get(entry.handle)
+        if owner is None or owner.reference() is None:  # else it is another view of the same variable
+            self._owners[entry.handle] = entry
+        else:
+            self._views[entry.handle] = entry
+
+
+def _is_constant(variable: Any) -> bool:
+    """Return whether the initial value of a graph's *variable* is the same each time."""
+    initializer = getattr(variable, "_initializer_op", None)
+    if initializer is None:
+        return False
+    inputs = initializer.inputs
+    return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
+
+
+def _keras_path(frame: Any) -> Optional[str]:
+    """Return Keras's own path of the variable that it makes: the name that it gives to TensorFlow lacks the layers."""
+    module, function = _KERAS
+    for _ in range(_KERAS_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            path = getattr(frame.f_locals.get("self"), "_path", None)
+            return path if isinstance(path, str) else None
+        frame = frame.f_back
+    return None
+
+
+def _kind(frame: Any) -> str:
+    for _ in range(_FRAMES):
+        if frame is None:
+            break
+        module = f"{frame.f_globals.get('__name__')}."
+        for part, kind in _MAKERS:
+            if part in module:
+                return kind
+        frame = frame.f_back
+    return VARIABLES
