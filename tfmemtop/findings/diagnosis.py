@@ -11,7 +11,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import RETRIED_S, Anatomy, waited
+from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.inventory import inventory
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
@@ -46,9 +46,13 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
+<<<<<<< HEAD
+    rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
+=======
     rise = _rise(hooked, trend, t - RETRIED_S) if trend else (0, None, "step")
     if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
         return cut
+>>>>>>> diagnosis
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     large = outlier(Request(a, stock, hooked, t))
     if large is not None and (kept is None or large.key in _OF_THE_REQUEST or (large.bytes or 0) > (kept.bytes or 0)):

@@ -156,7 +156,8 @@ def variables_kept(scene: Scene) -> Cause | None:
             )
     name, number, size = scene.stock.copies
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
-    if number > 2 and scene.matters(size):
+    # A model may have many layers of one kind. They are all made at once; copies are made one after another.
+    if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
         return _variables_kept(
             scene, f"{number} variables named {name} are alive, with others made as often", "", size, number, False
         )

@@ -10,9 +10,10 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.places import named_spot
-from tfmemtop.findings.remedy import Remedy
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.replayed import WouldPass, would_pass
 from tfmemtop.findings.requests import tensor_text
+from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.who_holds import held
 from tfmemtop.state import State
@@ -31,6 +32,13 @@ checks finds that it did not get it."""
 
 _NO_REQUEST = (Key.LIMIT_TOO_SMALL, Key.FRAGMENTATION, Key.UNKNOWN, Key.OTHERS, Key.SCRATCH, Key.GROWTH)
 """The causes whose text does not name the request that failed."""
+
+
+_NOTABLY = 1.05
+"""Fragmentation is mentioned if more than so many times what was asked for at least was free in pieces."""
+
+_TOO_MUCH = "What is in use and the request together are more than there is."
+_LOOK = (Remedy(Action.SHOW_POOL),)
 
 
 class Old(Enum):
@@ -81,8 +89,14 @@ class AllocationFailed(Finding):
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
         if self.crashed:
+<<<<<<< HEAD
+            at = f" at {named_spot(a.line)}" if a.line else ""
+            sure = "crashed" if a.asked is not None else "probably crashed"  # the size is from TensorFlow's own line
+            return f"The script {sure}{at} as TensorFlow's pool ran out{_size(a)}."
+=======
             asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
             return f"{asked[0].upper()}{asked[1:]}; there was no room, and TensorFlow crashed."
+>>>>>>> diagnosis
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -199,12 +213,21 @@ class NoRoom(Finding):
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
     for anatomy in trying(state):
-        asked = anatomy.more_than + 1 if anatomy.asked is None and anatomy.more_than is not None else anatomy.asked
-        cause = explained(state, replace(anatomy, asked=asked), state.now)
-        if anatomy.asked is None and cause.key is Key.FRAGMENTATION:
-            least = f"If it asked for less than {format_bytes(anatomy.cached)}, the pool is fragmented."
-            cause = replace(cause, key=Key.UNKNOWN, text=least, evidence=())
-        yield NoRoom(anatomy, cause, _several(state))
+        yield NoRoom(anatomy, _so_far(state, anatomy), _several(state))
+
+
+def _so_far(state: State, a: Anatomy) -> Cause:
+    """Return the cause while TensorFlow looks for room. The size of the request may not be known yet."""
+    cause = explained(state, a, state.now)
+    least = None if a.asked is not None or a.more_than is None else a.more_than + 1
+    if least is None or cause.key is not Key.UNKNOWN:
+        return cause
+    larger = replace(a, asked=max(least, (a.cached or 0) + 1))  # than all that is free in the pool
+    full = held_back(larger) or held_by_others(larger)
+    if (a.cached or 0) <= _NOTABLY * least:
+        return full or replace(cause, text=_TOO_MUCH, remedies=_LOOK)
+    text = f"If it asked for less than {format_bytes(a.cached)}, the pool is fragmented. If not: "
+    return replace(cause, text=text + (full.text if full else _TOO_MUCH), remedies=full.remedies if full else _LOOK)
 
 
 def _where(found: AllocationFailed | NoRoom) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tfmemtop.findings.cause import Cause, shortened
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import judged
+from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.notices import Noticed
@@ -45,10 +46,11 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
     pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
     def included(finding: Finding) -> bool:
-        """Return whether a failure reports the same: that there was no room, or hardly any."""
+        """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
         if isinstance(finding, NoRoom):
             return (finding.anatomy.pid, finding.anatomy.device) in pools
-        return isinstance(finding, TightLimit) and finding.place.device in {device for _, device in pools}
+        devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}
+        return isinstance(finding, TightLimit | Leak) and finding.place.device in devices
 
     found = [held for held in seen.held if not _aside(held.finding) and not included(held.finding)]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))

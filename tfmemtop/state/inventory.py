@@ -20,6 +20,7 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
 _NUMBER = re.compile(r"_\d+(?=[/_]|$)")
+_UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _FRESH_S = 20.0
 """Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
 
@@ -105,21 +106,24 @@ class Inventory:
     def copies(self) -> tuple[str, int, int]:
         """The variables that are there most often, as if of so many models: a name, their number, bytes of all alike.
 
-        Models of one kind differ in the numbers of their names alone: ``sequential_3/dense_10/kernel``.
+        Copies have one name, or belong to as many models or optimizers: ``sequential_3/dense_10/kernel``. Layers of
+        one model are no copies, though their names differ in numbers alone.
         """
+        owners: dict[tuple[str, tuple[int, ...]], set[str]] = {}
         names: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
         sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for one in self._named_variables():
+            if one.name in _UNNAMED:
+                continue
             root = _NUMBER.sub("", one.name), tuple(one.shape)
             names.setdefault(root, Counter())[one.name] += 1
             sizes[root] += one.bytes
+            owner, *parts = one.name.split("/")
+            if len(parts) > 1 or one.kind == OPTIMIZER:
+                owners.setdefault(root, set()).add(owner)
         if not names:
             return "", 0, 0
-        # Layers that are alike in one model differ in their own number, models in the number of the first scope.
-        numbers = {
-            root: max(len({name.partition("/")[0] for name in of_root}), *of_root.values())
-            for root, of_root in names.items()
-        }
+        numbers = {root: max(len(owners.get(root, ())), *found.values()) for root, found in names.items()}
         most = max(sizes, key=lambda root: (sizes[root], root))
         number = numbers[most]
         return most[0], number, sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
