@@ -15,7 +15,7 @@ from tests.streams import fold
 from tfmemtop.events import AllocatorLine, Input, OutOfMemory, Probe, ProbeState, RunEnd
 from tfmemtop.events.recording import read
 from tfmemtop.probe.cache import checksum_of
-from tfmemtop.state.anatomy import anatomies, closest_to_limit
+from tfmemtop.state.anatomy import anatomies, crashes
 
 Script = Callable[[str], str]
 
@@ -132,8 +132,7 @@ async def test_a_crash_for_want_of_room_has_its_size_and_its_time(
     assert (line.size, line.operation) == (320 * MIB, None) and end.t - 5 < line.at < line.t < end.t
     assert "requested by op" in screen.shown
     state = fold(screen.events)
-    closest = closest_to_limit(state)
-    assert closest is not None and closest.request is not None
-    assert (closest.request.size, closest.request.t) == (320 * MIB, line.at)
+    (anatomy,) = crashes(state)
+    assert anatomy.asked == 320 * MIB
     # The line was in the terminal, too.
     assert state.run is not None and len(state.run.complaints) == 1

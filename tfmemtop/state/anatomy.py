@@ -113,7 +113,7 @@ def trying(state: State) -> Iterator[Anatomy]:
         for device in {**hooked.pools, **hooked.allocators}:
             at = _no_room_at(state, hooked, device)
             if at is not None and at > failed + _LATER_S and state.now - at < RETRIED_S:
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device)
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device, scratch=True)
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
@@ -137,8 +137,11 @@ def _anatomy(
     failed: float,
     error: events.OutOfMemory | None,
     device: str | None = None,
+    *,
+    scratch: bool = False,
 ) -> Anatomy:
-    complaint = _request(state, pid, hooked, device, failed, scratch=error is None)
+    """Return the anatomy of what failed at *failed*; with *scratch*, it may be a request for scratch memory."""
+    complaint = _request(state, pid, hooked, device, failed, scratch)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
         device = named or _only(hooked, failed)
