@@ -80,7 +80,7 @@ class Census:
             return
         self.variables.look()
         age = now - self._taken
-        due = age >= (SOON_S if self.variables.made != self._seen else PACE_S) and not self._costly
+        due = age >= (SOON_S if self._made() != self._seen else PACE_S) and not self._costly
         if not (self._wanted or due):
             return
         if self._waits_since is None:
@@ -91,7 +91,7 @@ class Census:
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         moment, self._moment = self._moment, USUAL
-        self._taken, self._seen, self._waits_since = now, self.variables.made, None
+        self._taken, self._seen, self._waits_since = now, self._made(), None
         began = time.thread_time()
         variables = self.variables.alive()
         cost = time.thread_time() - began
@@ -103,6 +103,9 @@ class Census:
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
         self._send(self._fields(variables, look, moment), cost, asked)
+
+    def _made(self) -> int:
+        return self.variables.made + self.datasets.made
 
     def tell_last(self, until: float) -> None:
         """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
@@ -132,10 +135,9 @@ class Census:
     def _fields(self, variables: "list[Entry]", look: Optional[Look], moment: str) -> "dict[str, str]":
         """Return the event's fields, encoded."""
         gone = [f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in self.variables.gone.items()]
-        fields = {"moment": encoded(moment), "gone": _list(gone)}
+        fields = {"moment": encoded(moment), "gone": _list(gone), "buffers": _list(self.datasets.rows())}
         if look is not None and look.possible:
             fields["tapes"] = encoded(look.tapes)
-            fields["buffers"] = _list(self.datasets.rows())
             fields["arrays"] = _list(look.found.arrays)
         return _counted(variables, look, fields)
 
