@@ -47,11 +47,13 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
     rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
+    large = outlier(Request(a, stock, hooked, t))
+    if large is not None and large.key in _OF_THE_REQUEST:
+        return large
     if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
         return cut
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
-    large = outlier(Request(a, stock, hooked, t))
-    if large is not None and (kept is None or large.key in _OF_THE_REQUEST or (large.bytes or 0) > (kept.bytes or 0)):
+    if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     return kept or _grown(hooked, trend, a, t) or no_room(a)
 

@@ -20,7 +20,7 @@ LEAST_S = 120.0
 LEAST_RETRACING_S = 30.0
 """Less is enough while a function is traced over and over: its graphs are known to stay in memory."""
 
-FAST = 256 * MIB
+FAST = 1024 * MIB
 """Bytes. So large a rise is told after :data:`LEAST_RETRACING_S` too, if it is most of what the process holds."""
 
 AT_LEAST = 32 * MIB

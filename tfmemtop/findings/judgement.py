@@ -63,7 +63,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         text = "The kernel killed the run: the host's memory was full. TensorFlow's pools were not the reason."
         return Cause(Key.HOST_GROWTH, text), None
-    if run.failed:
+    if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         return _not_memory(state, run), None
     for cause in rising(state).values():
         return cause, next((one for one in found if isinstance(one, Leak) and one.by == cause), None)

@@ -4,7 +4,7 @@ Each rule answers for one cause. It needs a holder that is there at the moment, 
 there would have been room.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tfmemtop.events.device_names import is_cpu
@@ -28,8 +28,11 @@ _LEAST = 8 * MIB
 _COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
 """Operations that copy a value. What else has the shape of a variable is most often its gradient."""
 
-_BUFFERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset", "prefetch": "PrefetchDataset"}
-"""The data sets that keep elements, with the names of TensorFlow's operations that make them."""
+_BUFFERS = {"shuffle": Action.SMALLER_BUFFER, "cache": Action.CACHE_IN_FILE, "prefetch": Action.PREFETCH_LESS}
+"""The kinds of data sets that keep elements, with what helps."""
+
+_MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
+"""The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
@@ -89,7 +92,7 @@ Rule = Callable[[Scene], Cause | None]
 def keeper(scene: Scene) -> Cause | None:
     """Return who keeps the memory; ``None`` if what is known shows nobody."""
     found = [cause for rule in RULES if (cause := rule(scene)) is not None]
-    return max(found, key=lambda cause: cause.bytes or 0, default=None)
+    return max(found, key=lambda cause: cause.bytes or 0, default=None) or tensors_without_path(scene)
 
 
 def notebook_history(scene: Scene) -> Cause | None:
@@ -142,6 +145,27 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
     shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
     made_by = {operation.rpartition("/")[2] for operation in scene.stock.made_by(one.holder)}
     return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not made_by <= _COPIES
+
+
+def tensors_without_path(scene: Scene) -> Cause | None:
+    """Python keeps tensors in a way that shows no path: in a frame, a generator, a queue, or an object of a library."""
+    look = scene.stock.look
+    if look is None or look.tapes or not scene.stock.loose:
+        return None
+    most = scene.stock.loose[0]
+    if most.count < MANY or not scene.matters(min(most.bytes, scene.stock.rest)):
+        return None
+    shape = tensor_text(list(most.shape or []), most.dtype)
+    return Cause(
+        Key.TENSORS_KEPT,
+        f"Python keeps {counted(most.count, 'tensor')} of {shape}, by no variable of the script: "
+        f"{_sized(min(most.bytes, scene.stock.rest), scene)}.",
+        "",
+        most.bytes,
+        most.count,
+        (Remedy(Action.KEEP_ARRAYS),),
+        evidence=("Exceptions that are kept, generators, queues and threads hold objects in that way.",),
+    )
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -264,27 +288,29 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         f"tf.data {kind}",
         size,
         count or size // each,
-        (Remedy(Action.SMALLER_BUFFER),),
+        (Remedy(_BUFFERS[kind]),),
     )
 
 
 def _elements(scene: Scene) -> tuple[int, int, int]:
     """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
-    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT, Kind.BEFORE)
-    parts = [part for part in scene.stock.parts if part.kind in kinds and part.count >= MANY and not part.python_name]
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
+    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
+    parts = [part for part in alike if part.count >= MANY]
     if not parts:
         return 0, 0, 0
     most = max(parts, key=lambda part: part.bytes)
     each = most.requested // most.count
-    alike = [part for part in parts if part.requested // part.count == each]
-    return each, sum(part.count for part in alike), min(sum(part.bytes for part in alike), scene.stock.rest)
+    same = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
 
 
 def _buffering(scene: Scene) -> str | None:
     """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
     look = scene.stock.look or scene.stock.census
-    known = {one.kind for one in look.buffers} if look else set()
-    known |= {kind for kind, name in _BUFFERS.items() if any(name in each for each in scene.stock.operations)}
+    told = look.buffers if look else []
+    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
+    known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
     return next((kind for kind in _BUFFERS if kind in known), None)
 
 
@@ -329,8 +355,3 @@ def _operation(part: Part) -> str:
 
 def _is_constant(part: Part) -> bool:
     return part.operation.rpartition("/")[2].partition("_")[0] == "Const"
-
-
-def causes(scene: Scene) -> Iterator[Cause]:
-    """Yield every keeper that matters, for a reader who wants to know more than the first."""
-    yield from (cause for rule in RULES if (cause := rule(scene)) is not None)

@@ -96,20 +96,20 @@ def grown_by_copying(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or a.shape is None or _operation(a.operation) not in _JOINS:
         return None
-    for one in request.stock.kept:
-        if one.variables or one.count > 1 or one.shape is None or len(one.shape) != len(a.shape):
+    for one in request.stock.singles:
+        if len(one.shape) != len(a.shape):
             continue
         differ = [at for at, sides in enumerate(zip(one.shape, a.shape, strict=True)) if sides[0] != sides[1]]
         if len(differ) == 1 and one.bytes * 2 >= a.asked > one.bytes:
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{one.holder} is made anew by {request.who}, larger each time: {format_bytes(a.asked)} are asked for "
+                f"{one.name} is made anew by {request.who}, larger each time: {format_bytes(a.asked)} are asked for "
                 f"while the old {format_bytes(one.bytes)} stand.",
-                one.holder,
+                one.name,
                 one.bytes + a.asked,
                 2,
                 (Remedy(Action.CONCAT_ON_HOST),),
-                (f"parts.append(part.numpy())  # in place of {one.holder} = tf.concat(...)", "np.concatenate(parts)"),
+                (f"parts.append(part.numpy())  # in place of {one.name} = tf.concat(...)", "np.concatenate(parts)"),
                 ("No limit is enough for long: each step needs a little more than the one before.",),
             )
     return None

@@ -45,6 +45,8 @@ class Action(Enum):
     TAPE_EACH_STEP = auto()
     DEFINE_ONCE = auto()
     SMALLER_BUFFER = auto()
+    CACHE_IN_FILE = auto()
+    PREFETCH_LESS = auto()
     FEED_BATCHES = auto()
     BOUND_REQUEST = auto()
     CONCAT_ON_HOST = auto()
@@ -154,6 +156,10 @@ _SAID = {
     Action.TAPE_EACH_STEP: SaidRemedy("open a tape for each step, with tf.stop_gradient between long stretches"),
     Action.DEFINE_ONCE: SaidRemedy("define the function once, and pass the array as an argument or a tf.Variable"),
     Action.SMALLER_BUFFER: SaidRemedy("use a smaller buffer: shuffle indices or file names, and load after that"),
+    Action.CACHE_IN_FILE: SaidRemedy(
+        "cache in a file, cache(FILE), or before the elements are decoded; or do not cache"
+    ),
+    Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
     Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
     Action.BOUND_REQUEST: SaidRemedy("bound it: the batch, or the length, that worked before"),
     Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),

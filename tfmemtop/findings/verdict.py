@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Cause, shortened
 from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.host_growth import HostGrowth
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
@@ -13,6 +14,9 @@ from tfmemtop.findings.run_review import HeldFinding, RunReview
 
 WIDTH = 96
 """Columns of a report."""
+
+_RISES = Leak, HostGrowth
+"""What is no cause once it has ceased: memory that rose and then stayed as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,10 @@ def verdict(seen: RunReview) -> Verdict | None:
     run = seen.state.run
     if run is None:
         return None
-    cause, _ = judged(seen.state, (held.finding for held in weighed(seen)), going=seen.running)
+    found = (
+        held.finding for held in weighed(seen) if not (isinstance(held.finding, _RISES) and seen.ceased(held.last))
+    )
+    cause, _ = judged(seen.state, found, going=seen.running)
     return Verdict(run.run, cause)
 
 

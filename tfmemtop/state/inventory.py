@@ -69,14 +69,27 @@ class Inventory:
                 before = found.get((one.holder, one.variables))
                 found[one.holder, one.variables] = _both(before, one) if before else one
         grouped = {one.holder for one in found.values()}
-        for tensor in self.look.largest if self.look else ():
-            single = tensor.kind == TENSORS and tensor.name and lies_in(tensor.device, self.device)
-            if single and not any(tensor.name.startswith(holder) for holder in grouped):
+        for tensor in self.singles:
+            if not any(tensor.name.startswith(holder) for holder in grouped):
                 shape = tuple(tensor.shape)
                 found.setdefault(
                     (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
                 )
         return sorted(found.values(), key=lambda one: -one.bytes)
+
+    @property
+    def singles(self) -> list[events.Variable]:
+        """The largest tensors that Python holds by a path, one by one."""
+        told = self.look.largest if self.look else []
+        return [one for one in told if one.kind == TENSORS and one.name and self._lies_here(one.device)]
+
+    @cached_property
+    def loose(self) -> list[events.Alike]:
+        """Groups of tensors of one shape to which no path in Python was found, the largest first."""
+        told = [one for one in (self.look.alike if self.look else ()) if not one.holder and one.kind == TENSORS]
+        # A tensor with the shape of a variable may be a view of it, which has no memory of its own.
+        own = [one for one in told if self._lies_here(one.device) and tuple(one.shape or ()) not in self.shapes]
+        return sorted(own, key=lambda one: -one.bytes)
 
     @cached_property
     def variables(self) -> int:
