@@ -165,7 +165,7 @@ def test_what_a_terminal_must_not_get_can_be_pasted_all_the_same() -> None:
 
 
 def test_a_script_given_as_an_argument_keeps_its_lines() -> None:
-    report = lines("h200-two-cards")
+    report = lines("h200-two-cards", whole=True)
     first = next(number for number, line in enumerate(report) if line.startswith("tfmemtop --growth on"))
     assert report[first].endswith("python3 -c '")
     assert report[first + 1 : first + 3] == ["import tensorflow as tf, time", "s=tf.distribute.MirroredStrategy()"]

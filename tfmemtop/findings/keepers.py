@@ -20,6 +20,9 @@ from tfmemtop.units import MIB, counted, format_bytes
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
 
+_LOOSE = 64
+"""The least number of tensors without a path. Fewer may be the results of one eager step, which it still needs."""
+
 _MUCH, _MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
 
@@ -153,7 +156,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if look is None or look.tapes or not scene.stock.loose:
         return None
     most = scene.stock.loose[0]
-    if most.count < MANY or not scene.matters(min(most.bytes, scene.stock.rest)):
+    if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     shape = tensor_text(list(most.shape or []), most.dtype)
     return Cause(

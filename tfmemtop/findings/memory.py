@@ -89,10 +89,9 @@ class AllocationFailed(Finding):
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
         if self.crashed:
-            if not a.asked and not a.line:
-                return "TensorFlow's pool was full, which is probably why the script crashed."
-            asked = asked_for(a)
-            return f"{asked[0].upper()}{asked[1:]}; there was no room, and TensorFlow crashed."
+            asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
+            sure = "" if a.asked is not None else " probably"  # the size is from TensorFlow's own line
+            return f"{asked[0].upper()}{asked[1:]}; TensorFlow{sure} crashed because there was no room."
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -127,7 +126,7 @@ def failures(state: State) -> list[AllocationFailed]:
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
     how = state.run.ending if state.run else None
     if not found and how is not None and how.signal in _CRASHES:
-        found = [replace(_failure(state, anatomy), crashed=True) for anatomy in crashes(state)]
+        found = [_failure(state, anatomy, crashed=True) for anatomy in crashes(state)]
     return found
 
 
@@ -136,12 +135,14 @@ def out_of_memory(state: State) -> Iterator[AllocationFailed]:
     yield from failures(state)
 
 
-def _failure(state: State, anatomy: Anatomy) -> AllocationFailed:
-    cause = explained(state, anatomy, failed_at(state, anatomy.pid))
+def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> AllocationFailed:
+    t = failed_at(state, anatomy.pid)
+    cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
     enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
-    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), None if cause.keeps_growing else enough)
+    enough = None if cause.keeps_growing else enough
+    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), enough, crashed)
 
 
 def passed_before(state: State) -> str:
@@ -211,12 +212,12 @@ class NoRoom(Finding):
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
     for anatomy in trying(state):
-        yield NoRoom(anatomy, _so_far(state, anatomy), _several(state))
+        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state))
 
 
-def _so_far(state: State, a: Anatomy) -> Cause:
-    """Return the cause while TensorFlow looks for room. The size of the request may not be known yet."""
-    cause = explained(state, a, state.now)
+def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
+    """Return the cause where the size of the request may not be known, but that there was no room for it."""
+    cause = explained(state, a, t)
     least = None if a.asked is not None or a.more_than is None else a.more_than + 1
     if least is None or cause.key is not Key.UNKNOWN:
         return cause

@@ -138,7 +138,7 @@ def unexplained(a: Anatomy) -> Cause:
     """Say which figure is missing, or that the figures explain nothing."""
     figures = (("requested size", a.asked), ("size of the pool", a.pool), ("pool's limit", a.limit))
     missing = [f"the {name}" for name, value in figures if value is None]
-    remedy = Remedy(Action.SET_LIMIT)
+    remedy = Remedy(Action.ENLARGE_CPU_POOL if a.on_cpu else Action.SET_LIMIT)
     evidence = ""
     if a.device is None:
         reason = "TensorFlow did not say which of the process's pools ran out"
