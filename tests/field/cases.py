@@ -71,15 +71,16 @@ CASES = (
     Case(
         "cached_variables", "cached_variables.py", "--cpu-pool 400M", "variables_kept",
         holder=r"adapter|lru_cache", remedy=r"maxsize|bound", never=(NUMPY, FRAGMENTED),
-        mended=Mended(environment={"ADAPTERS": "8"}),
+        mended=Mended(environment={"ADAPTERS": "8"}), in_ci=True,
     ),
     Case(
         "tape_over_loop", "tape_over_loop.py", "--cpu-pool 512M", "tape_open", "1000",
-        remedy=r"tape", never=(NUMPY, FRAGMENTED), mended=Mended("50"),
+        remedy=r"tape", never=(NUMPY, FRAGMENTED), mended=Mended("50"), in_ci=True,
     ),
     Case(
         "array_in_fit", "array_in_fit.py", "--cpu-pool 512M", "input_on_device", "array",
         remedy=r"batch|generator|tf\.data", never=("does not explain", FRAGMENTED), mended=Mended("batches"),
+        in_ci=True,
     ),
     Case(
         "array_in_fit_passes", "array_in_fit.py", "--cpu-pool 1500M", "input_on_device|none", "array", fails=False,
@@ -91,7 +92,7 @@ CASES = (
     ),
     Case(
         "large_evaluation", "large_evaluation.py", "--cpu-pool 220M", "step_larger_than_before", "256",
-        remedy=r"batch", never=(FRAGMENTED,), mended=Mended("16"),
+        remedy=r"batch", never=(FRAGMENTED,), mended=Mended("16"), in_ci=True,
     ),
     Case(
         "longest_batch", "longest_batch.py", "--cpu-pool 700M", "step_larger_than_before",
@@ -148,7 +149,7 @@ CASES = (
     ),
     Case(
         "two_workers", "two_workers.py", "--cpu-pool 600M", "none", never=(r"(?<!together )129\.\d MiB", *HEALTHY),
-        fails=False,
+        fails=False, in_ci=True,
     ),
     Case(
         "fast_leak", "fast_leak.py", "--cpu-pool 500M", "tensors_kept", "losses", holder=r"history",
@@ -157,7 +158,7 @@ CASES = (
     Case("means_kept", "fast_leak.py", "--cpu-pool 500M", "none", "means", never=HEALTHY, fails=False),
     Case(
         "losses_in_attribute", "losses_in_attribute.py", "--cpu-pool 200M", "tensors_kept", "tensors",
-        holder=r"losses", remedy=NUMPY_OR_FLOAT, never=(FRAGMENTED,), mended=Mended("numbers"),
+        holder=r"losses", remedy=NUMPY_OR_FLOAT, never=(FRAGMENTED,), mended=Mended("numbers"), in_ci=True,
     ),
     Case(
         "predictions_collected", "predictions_collected.py", "--cpu-pool 300M", "tensors_kept",
@@ -201,7 +202,7 @@ CASES = (
     ),
     Case(
         "cached_dataset", "cached_dataset.py", "--cpu-pool 500M", "dataset_buffer", remedy=r"cache",
-        never=(NUMPY, FRAGMENTED), mended=Mended(environment={"CACHE": "0"}),
+        never=(NUMPY, FRAGMENTED), mended=Mended(environment={"CACHE": "0"}), in_ci=True,
     ),
     Case(
         "prefetch_many", "prefetch_many.py", "--cpu-pool 400M", "dataset_buffer", "64", remedy=r"prefetch|buffer",
@@ -229,7 +230,7 @@ CASES = (
     ),
     Case(
         "pairwise", "pairwise.py", "--cpu-pool 400M", "limit_too_small|step_larger_than_before", "2500",
-        never=(NUMPY, FRAGMENTED, r"\bleak"), mended=Mended("100"),
+        never=(NUMPY, FRAGMENTED, r"\bleak"), mended=Mended("100"), in_ci=True,
     ),
     Case(
         "unfrozen", "unfrozen.py", "--cpu-pool 330M", "step_larger_than_before|limit_too_small",
@@ -269,7 +270,7 @@ CASES = (
     ),
     Case(
         "decode_cache", "decode_cache.py", "--cpu-pool 120M", "grown_by_copying", "100000", remedy=r"concat|window",
-        never=(FRAGMENTED,), mended=Mended("256"),
+        never=(FRAGMENTED,), mended=Mended("256"), in_ci=True,
     ),
     Case(
         "stacked_at_the_end", "stacked_at_the_end.py", "--cpu-pool 500M", "grown_by_copying|tensors_kept", "device",
@@ -277,7 +278,7 @@ CASES = (
     ),
     Case(
         "every_other_dropped", "every_other_dropped.py", "--cpu-pool 400M", "fragmentation", "in-turn",
-        never=(r"\bleak",), mended=Mended("apart"),
+        never=(r"\bleak",), mended=Mended("apart"), in_ci=True,
     ),
     Case(
         "compiled_step", "compiled_step.py", "--cpu-pool 200M", "xla_buffer|limit_too_small", compiled=True,
@@ -290,13 +291,13 @@ CASES = (
     Case("frames_without_pool", "frames_on_host.py", "", "host_growth", "100000", mended=Mended("40"), fails=False),
     Case("frames_bounded", "frames_on_host.py", "--cpu-pool 200M", "none", "40", never=HEALTHY, fails=False),
     Case("many_shapes", "many_shapes.py", "--cpu-pool 200M", "retracing", mended=Mended(environment={"PAD": "1"}),
-         fails=False),
+         fails=False, in_ci=True),
     Case("set_too_late", "set_too_late.py", "--cpu-pool 200M", "setting_without_effect|none", fails=False),
     Case("wrong_shape", "wrong_shape.py", "--cpu-pool 200M", "not_memory", never=HEALTHY),
-    Case("missing_key", "missing_key.py", "--cpu-pool 200M", "not_memory", never=HEALTHY),
+    Case("missing_key", "missing_key.py", "--cpu-pool 200M", "not_memory", never=HEALTHY, in_ci=True),
     Case("terminated", "terminated.py", "--cpu-pool 200M", "not_memory", never=HEALTHY),
     Case(
-        "smaller_batch_retried", "smaller_batch_retried.py", "--cpu-pool 450M",
+        "smaller_batch_retried", "smaller_batch_retried.py", "--cpu-pool 300M",
         "none|limit_too_small|step_larger_than_before", never=(NUMPY, FRAGMENTED, r"\bleak"), fails=False,
     ),
     Case("healthy_fit", "healthy_fit.py", "--cpu-pool 300M", "none", never=HEALTHY, compiled=True, fails=False),
