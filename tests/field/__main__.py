@@ -6,7 +6,6 @@ A case counts if the cause, the holder and the remedy of the verdict are right, 
 
 import argparse
 import tempfile
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -20,21 +19,15 @@ def markdown(scores: list[Score]) -> str:
     rows = ["| case | run | cause | passes with | said |", "| --- | --- | --- | --- | --- |"]
     for score in scores:
         case = cases[score.name]
-        ran = _words(case.environment, case.script, case.arguments, case.options)
-        mended = case.mended and _words(case.mended.environment, case.mended.script, case.mended.arguments)
         cells = (
             f"{score.name}{': missed' if score.misses else ''}",
-            f"`{ran}`",
+            f"`{case.command} {case.options}`",
             " or ".join(f"`{cause}`" for cause in case.cause.split("|")),
-            f"`{mended}`" if mended else "–",
+            f"`{case.mended}`" if case.mended else "–",
             score.text.replace("|", "\\|"),
         )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
-
-
-def _words(environment: Mapping[str, str], *words: str) -> str:
-    return " ".join([*(f"{name}={value}" for name, value in environment.items()), *filter(None, words)])
 
 
 def main() -> int:
