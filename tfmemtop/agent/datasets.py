@@ -44,6 +44,7 @@ class Datasets:
     def __init__(self) -> None:
         self._buffers: dict[int, _Buffer] = {}  # by identity
         self._prune_at = _PRUNE
+        self.made = 0
 
     def add(self, dataset: Any, arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> None:
         """Note *dataset*, which TensorFlow is making with these arguments, if it is of a kind that keeps elements."""
@@ -57,6 +58,7 @@ class Datasets:
         size = given.get("size", given.get("buffer_size", given.get("batch_size")))
         elements = _number(size) if kind != "cache" else None
         self._buffers[identity(dataset)] = _Buffer(ref(dataset), kind, elements, self._each(given["input_dataset"]))
+        self.made += 1
         if len(self._buffers) >= self._prune_at:
             alive = [(item, each) for item, each in self._buffers.items() if each.reference() is not None]
             self._buffers = dict(alive)
