@@ -7,13 +7,14 @@ from pathlib import Path
 
 AGENTS = Path(__file__).parents[2]
 SCRIPT = f"""
-import json, sys
+import gc, json, sys
 sys.path.insert(0, {str(AGENTS)!r})
 from tfmemtop.agent.collector import Collector
 from tfmemtop.agent.joining import earlier
 
 heard = []
 sys.addaudithook(lambda event, _: heard.append(event))
+gc.disable()  # as the hook does then
 earlier(Collector())
 print(json.dumps(heard))
 """

@@ -196,7 +196,7 @@ CASES = (
         remedy=r"tape", never=(NUMPY, FRAGMENTED), mended=Mended("last"),
     ),
     Case(
-        "number_as_argument", "number_as_argument.py", "--cpu-pool 400M", "constants_captured|retracing", "number",
+        "number_as_argument", "number_as_argument.py", "--cpu-pool 200M", "constants_captured|retracing", "number",
         remedy=r"tf\.constant|tensor|argument", never=(NUMPY, FRAGMENTED), mended=Mended("tensor"),
     ),
     Case(
@@ -232,7 +232,7 @@ CASES = (
         never=(NUMPY, FRAGMENTED, r"\bleak"), mended=Mended("100"),
     ),
     Case(
-        "unfrozen", "unfrozen.py", "--cpu-pool 300M", "step_larger_than_before|limit_too_small",
+        "unfrozen", "unfrozen.py", "--cpu-pool 330M", "step_larger_than_before|limit_too_small",
         never=(NUMPY, FRAGMENTED), mended=Mended(environment={"UNFROZEN": "1"}),
     ),
     Case(
@@ -280,7 +280,7 @@ CASES = (
         never=(r"\bleak",), mended=Mended("apart"),
     ),
     Case(
-        "compiled_step", "compiled_step.py", "--cpu-pool 400M", "xla_buffer|limit_too_small", compiled=True,
+        "compiled_step", "compiled_step.py", "--cpu-pool 200M", "xla_buffer|limit_too_small", compiled=True,
         never=(NUMPY, FRAGMENTED), mended=Mended(environment={"BATCH": "1000"}),
     ),
     Case(
@@ -296,7 +296,7 @@ CASES = (
     Case("missing_key", "missing_key.py", "--cpu-pool 200M", "not_memory", never=HEALTHY),
     Case("terminated", "terminated.py", "--cpu-pool 200M", "not_memory", never=HEALTHY),
     Case(
-        "smaller_batch_retried", "smaller_batch_retried.py", "--cpu-pool 400M",
+        "smaller_batch_retried", "smaller_batch_retried.py", "--cpu-pool 450M",
         "none|limit_too_small|step_larger_than_before", never=(NUMPY, FRAGMENTED, r"\bleak"), fails=False,
     ),
     Case("healthy_fit", "healthy_fit.py", "--cpu-pool 300M", "none", never=HEALTHY, compiled=True, fails=False),

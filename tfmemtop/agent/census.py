@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Optional
 
 from .collector import MUCH, Collector
+from .datasets import Datasets
 from .messenger import Messenger, encoded
 from .tensors import BUSY, KIND, Look, Tensors, nothing
 from .variables import NAME, OTHERS_FROM, Entry, Variables
@@ -40,6 +41,7 @@ class Census:
 
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self.variables = Variables(collector)
+        self.datasets = Datasets()
         self._messenger = messenger
         self._collector = collector
         self._tensors: Optional[Tensors] = None
@@ -78,7 +80,7 @@ class Census:
             return
         self.variables.look()
         age = now - self._taken
-        due = age >= (SOON_S if self.variables.made != self._seen else PACE_S) and not self._costly
+        due = age >= (SOON_S if self._made() != self._seen else PACE_S) and not self._costly
         if not (self._wanted or due):
             return
         if self._waits_since is None:
@@ -89,7 +91,7 @@ class Census:
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         moment, self._moment = self._moment, USUAL
-        self._taken, self._seen, self._waits_since = now, self.variables.made, None
+        self._taken, self._seen, self._waits_since = now, self._made(), None
         began = time.thread_time()
         variables = self.variables.alive()
         cost = time.thread_time() - began
@@ -100,7 +102,10 @@ class Census:
             look = self._looked(self._tensors, variables, seconds, None) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
-        self._send(_counted(variables, look, self.variables.gone, moment), cost, asked)
+        self._send(self._fields(variables, look, moment), cost, asked)
+
+    def _made(self) -> int:
+        return self.variables.made + self.datasets.made
 
     def tell_last(self, until: float) -> None:
         """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
@@ -116,7 +121,7 @@ class Census:
         look: Optional[Look] = self._looked(self._tensors, variables, seconds, until)
         if look is not None and not look.possible:
             look = None  # the one before says more
-        self._send(_counted(variables, look, self.variables.gone, END), time.thread_time() - began, True)
+        self._send(self._fields(variables, look, END), time.thread_time() - began, True)
 
     def _looked(self, tensors: Tensors, variables: "list[Entry]", seconds: float, until: Optional[float]) -> Look:
         handles = {one.handle or 0 for one in variables}
@@ -127,16 +132,23 @@ class Census:
                 kinds[one.item] = kind
         return tensors.look(handles, kinds, seconds, until)
 
+    def _fields(self, variables: "list[Entry]", look: Optional[Look], moment: str) -> "dict[str, str]":
+        """Return the event's fields, encoded."""
+        gone = [f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in self.variables.gone.items()]
+        fields = {"moment": encoded(moment), "gone": _list(gone), "buffers": _list(self.datasets.rows())}
+        if look is not None and look.possible:
+            fields["tapes"] = encoded(look.tapes)
+            fields["arrays"] = _list(look.found.arrays)
+        return _counted(variables, look, fields)
+
     def _send(self, fields: "dict[str, str]", cost: float, surely: bool) -> None:
         if surely or fields != self._sent:
             self._sent = fields
             self._messenger.send_encoded("census", cost_us=str(int(cost * 1e6)), **fields)
 
 
-def _counted(
-    variables: "list[Entry]", look: Optional[Look], gone: "dict[str, list[int]]", moment: str
-) -> "dict[str, str]":
-    """Return the event's fields, encoded: bytes by device and kind, and the largest variables and tensors."""
+def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, str]") -> "dict[str, str]":
+    """Return the event's fields: bytes by device and kind, the largest variables and tensors, and *more*."""
     kinds: dict[str, dict[str, int]] = {}
     variables.sort(key=lambda one: -(one.size or 0))
     for one in variables:
@@ -153,8 +165,7 @@ def _counted(
     rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
     initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
-    fields = {"kinds": encoded(kinds), "largest": _list(rows), "moment": encoded(moment)}
-    fields["gone"] = _list([f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in gone.items()])
+    fields = {"kinds": encoded(kinds), "largest": _list(rows), **more}
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)

@@ -64,6 +64,12 @@ class Collector:
         del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
         return _free() >= containers
 
+    def regain(self) -> None:
+        """Make room again amid a piece of work, during which the script's threads may have run and used it up."""
+        hurries, self.hurries = self.hurries, True  # the piece is done to its end, so it cannot wait for more room
+        self.room()
+        self.hurries = hurries
+
     def wait(self, containers: int, until: float) -> bool:
         """Let the script's threads run until there is room; return whether there is some by *until*."""
         while not self.room(containers):

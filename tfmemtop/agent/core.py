@@ -18,7 +18,15 @@ from .joining import earlier, remember
 from .link import Link
 from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
-from .patches import patch, patch_functions, patch_graphs, patch_reference_variables, patch_session, patch_variables
+from .patches import (
+    patch,
+    patch_datasets,
+    patch_functions,
+    patch_graphs,
+    patch_reference_variables,
+    patch_session,
+    patch_variables,
+)
 from .pools import Pools
 from .profilers import patch_profilers, patch_traced_runs
 from .requests import options_of, requested_earlier
@@ -38,6 +46,7 @@ REFERENCES = "tensorflow.python.ops.ref_variable"
 SESSION = "tensorflow.python.client.session"
 GRAPHS = "tensorflow.python.framework.func_graph"
 PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
+DATASETS = "tensorflow.python.data.ops.dataset_ops"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
 _LISTENS, _LISTEN_S = 60, 0.05  # an engine that has gone is noticed within a second
@@ -83,6 +92,7 @@ class Agent:
                 Awaited("listen:variables", self._variables_are_here, VARIABLES),
                 Awaited("listen:TF1 variables", self._references_are_here, REFERENCES),
                 Awaited("listen:sessions", self._sessions_are_here, SESSION),
+                Awaited("listen:data sets", self._datasets_are_here, DATASETS),
                 Awaited("listen:functions", self._functions_are_here, FUNCTIONS),
                 Awaited("listen:graphs", self._graphs_are_here, GRAPHS),
                 Awaited("listen:profilers", self._profilers_are_here, PROFILER),
@@ -153,6 +163,9 @@ class Agent:
     def _sessions_are_here(self, module: "ModuleType") -> None:
         patch_session(self.messenger, module, self._session_made, self._lines, self._census)
         patch_traced_runs(self.messenger, module, self._windows)
+
+    def _datasets_are_here(self, module: "ModuleType") -> None:
+        patch_datasets(self.messenger, module, self._census.datasets)
 
     def _functions_are_here(self, module: "ModuleType") -> None:
         patch_functions(self.messenger, module, self._functions)

@@ -282,3 +282,8 @@ def _with_gaps(read: "list[Any]", number: int) -> "list[Any]":
 
 def _are_plain(found: "Iterable[Any]") -> "Iterator[bool]":
     return map(_PLAIN.__contains__, map(identity, map(type, found)))
+
+
+def text_of(shape: "tuple[int, ...]") -> str:
+    """Return a shape as JSON."""
+    return str(list(shape))

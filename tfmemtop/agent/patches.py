@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .apply_settings import Settings, settle
 from .callsite import callers_line
 from .census import Census
+from .datasets import Datasets
 from .device_init import Making
 from .exhausted import Exhaustion
 from .functions import Functions
@@ -130,7 +131,13 @@ def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", 
     messenger.guarded("listen:RefVariable", _notice_making, messenger, census.variables.add, ref_variable.RefVariable)
 
 
-def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any) -> None:
+def patch_datasets(messenger: Messenger, dataset_ops: "ModuleType", datasets: Datasets) -> None:
+    """Notice each data set of tf.data as it is made."""
+    for owner in (dataset_ops.UnaryDataset, dataset_ops.DatasetSource):
+        messenger.guarded("listen:data sets", _notice_making, messenger, datasets.add, owner)
+
+
+def _notice_making(messenger: Messenger, add: Callable[..., None], owner: Any) -> None:
     if owner.__new__ is not object.__new__:
         raise TypeError(f"{owner.__name__}.__new__")
 
@@ -138,7 +145,7 @@ def _notice_making(messenger: Messenger, add: Callable[[Any], None], owner: Any)
         # If cls is a class of the script's with several bases, the next __new__ in its MRO may be that of another base.
         following = super(owner, cls).__new__
         made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
-        messenger.guarded("notice:variable", add, made)
+        messenger.guarded("notice:new object", add, made, args, kwargs)
         return made
 
     owner.__new__ = __new__

@@ -18,12 +18,14 @@ class Found(NamedTuple):
     ``groups`` has only those that are one of many. Variables belong to the object of TensorFlow's or Keras's that the
     script holds: those of ``models[3]``, a model with its optimizer, are all of ``models[*]``. ``items`` has a number
     for the item of the outermost container on a path. ``shapes`` has texts such as ``[2, 3]``, of tensors only.
+    ``arrays`` are large arrays of NumPy's as they are sent.
     """
 
     paths: "dict[int, str]"
     groups: "dict[int, str]"
     items: "dict[int, int]"
     shapes: "dict[int, str]"
+    arrays: "list[str]"
 
 
 class _Groups:
@@ -54,7 +56,8 @@ class _Groups:
             return ""
         # A name at the end stays in the group: the loss of each row is not its step.
         count = len(line) - (last & NUMBERED > 0 or (last & ITEM > 0 and not many))
-        return "".join(_any(texts[at]) if marks[at] & NUMBERED else texts[at] for at in range(count))
+        group = "".join(_any(texts[at]) if marks[at] & NUMBERED else texts[at] for at in range(count))
+        return group if count == len(line) else group + _container(texts[-1])
 
     def of_variable(self, line: "list[int]", owned: bool) -> str:
         """Return the group of a variable: the path of its owner if it is *owned*, else that of its container.
@@ -65,7 +68,7 @@ class _Groups:
         for each in line:
             text, item = nodes.texts[each], nodes.marks[each] & ITEM
             if item and each == line[-1] and not owned:
-                break
+                return group + _container(text)
             several = item and self._held[nodes.parents[each]] > 1
             if several and (outer or nodes.views[each].container is not TUPLE):
                 text = _any(text)
@@ -84,12 +87,16 @@ class _Groups:
 
 def _any(text: str) -> str:
     """Return the piece of a path for any item of a container, where *text* is that of one of them."""
-    return text.partition("[")[0] + "[*]"
+    return _container(text) + "[*]"
 
 
-def written(nodes: Nodes, ends: "dict[int, int]", shapes: "dict[int, str]", tensor: type, owner: type) -> Found:
-    """Return the paths to *ends*, the nodes of what was found by its identity. *tensor* is the class of tensors."""
-    found = Found({}, {}, {}, shapes)
+def _container(text: str) -> str:
+    """Return what the piece of a path says of the container before the item: nothing but for a cache."""
+    return text.partition("[")[0]
+
+
+def write(found: Found, nodes: Nodes, ends: "dict[int, int]", tensor: type, owner: type) -> None:
+    """Write the paths to *ends*, the nodes of what was found by its identity. *tensor* is the class of tensors."""
     groups = _Groups(nodes, ends.values(), owner)
     for item, node in ends.items():
         line = nodes.line(node)
@@ -107,4 +114,3 @@ def written(nodes: Nodes, ends: "dict[int, int]", shapes: "dict[int, str]", tens
         outer = next((each for each in line if nodes.marks[each] & ITEM), None)
         if outer is not None:
             found.items[item] = groups.place(outer)
-    return found

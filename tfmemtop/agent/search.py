@@ -15,6 +15,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
+from .arrays import LARGE, Arrays
 from .collector import MUCH, ROOM, Collector, NoRoom
 from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
 from .objects import (
@@ -23,6 +24,7 @@ from .objects import (
     TUPLE,
     Flat,
     Step,
+    Values,
     facts,
     flat,
     frames,
@@ -32,10 +34,11 @@ from .objects import (
     plain,
     plain_keys,
     single,
+    text_of,
     threads,
     values,
 )
-from .paths import Found, written
+from .paths import Found, write
 from .views import (
     ATTRIBUTES,
     CACHE,
@@ -119,6 +122,9 @@ class Search:
         self._last: list[int] = []  # functions and book-keeping of libraries
         self._looks = 0
         self._nodes = Nodes()
+        self._arrays = Arrays()
+        # Whether the search may end once all is found: arrays are met in all of the script's own objects.
+        self._may_end = self._arrays.kind is None
 
     def run(self) -> Found:
         """Search, and return the paths that are found in time."""
@@ -130,6 +136,7 @@ class Search:
                 self._attempt(self._look_into_module, name)
         while (self._next or self._late or self._last) and not self._over:
             late = not self._next
+            self._may_end |= late
             if self._next:
                 level, self._next = self._next, []
             elif self._late:
@@ -139,11 +146,14 @@ class Search:
             for node in level:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, late)
-        return written(self._nodes, self._paths, self._shapes, self._kind, self._owner)
+        found = Found({}, {}, {}, self._shapes, self._arrays.rows())
+        write(found, self._nodes, self._paths, self._kind, self._owner)
+        return found
 
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
-        if not (self._wanted or self._variables) or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
+        done = self._may_end and not (self._wanted or self._variables)
+        if done or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
             self._over = True
         for _ in range(_TRIES):
             if self._over or not self._collector.wait(MUCH + ROOM, self._ends):
@@ -214,6 +224,8 @@ class Search:
             return
         fields = self._fields(self._nodes.kinds[node], view)
         there = self._wanted_among(node, view, read.items, flat(container.values))
+        if self._arrays.kind is not None and identity(self._arrays.kind) in kinds:
+            self._note_arrays(node, view, read, fields)
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
         if holding:
             kind_of = enumerate(map(identity, read.kinds))
@@ -223,6 +235,23 @@ class Search:
             if view is CACHE and read.kinds[at] is dict:
                 text, mark = view.form, 0
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
+
+    def _note_arrays(self, node: int, view: View, read: Values, fields: "tuple[str, ...]") -> None:
+        """Note the large arrays of NumPy's that *node* holds in *view*, which has the values *read*."""
+        container, kind = view.container, self._arrays.kind
+        if container is None:
+            return
+        chosen = bytearray(each is kind for each in read.kinds)
+        step = Step(self._collector)
+        sizes = iter(self._arrays.sizes(step, self._nodes.held(step, node, view), flat(container.values), chosen))
+        for at, is_array in enumerate(chosen):
+            chosen[at] = is_array and next(sizes, 0) >= LARGE
+        if any(chosen):
+            line = "".join(self._nodes.texts[each] for each in self._nodes.line(node))
+            keys = read.keys or range(len(chosen))
+            paths = [line + _piece(view, keys[at], fields)[0] for at, is_large in enumerate(chosen) if is_large]
+            step = Step(self._collector)
+            self._arrays.note(step, self._nodes.held(step, node, view), flat(container.values), chosen, paths)
 
     def _wanted_among(self, node: int, view: View, items: "list[int]", values: Flat) -> "list[int]":
         """Return the positions of what is wanted among *items*, the identities of *values* in *view*.
@@ -308,11 +337,6 @@ class Search:
         """Return the names of a named tuple's items; none for any other container."""
         named = view.container is TUPLE and not view.attribute and kind is not tuple
         return self._classes.fields(kind) if named else ()
-
-
-def text_of(shape: "tuple[int, ...]") -> str:
-    """Return a shape as JSON."""
-    return str(list(shape))
 
 
 def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":

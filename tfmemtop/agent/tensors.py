@@ -7,15 +7,16 @@ nothing is read from a device, and no reference is kept.
 
 import _operator as operator
 import gc
+import sys
 import time
 from _weakref import ref
 from itertools import chain, compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .collector import MUCH, ROOM, Collector, NoRoom
-from .objects import Step, called, identity, without_result
+from .objects import Step, called, identity, text_of, without_result
 from .paths import Found
-from .search import Search, text_of
+from .search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -49,6 +50,7 @@ class Look(NamedTuple):
     found: Found
     hidden: Optional[str] = None
     left_out: Optional[int] = None
+    tapes: Optional[int] = None  # gradient tapes that are recording
 
     @property
     def possible(self) -> bool:
@@ -95,7 +97,7 @@ class Tensors:
         columns = self._columns(until or time.monotonic() + _PATIENCE_S)
         if columns is None:
             return nothing(BUSY)
-        items, devices, packed, enums = columns
+        items, devices, packed, enums, recording = columns
         frozen = max(0, gc.get_freeze_count() - self._frozen)
         if handles and not frozen and not any(item in handles for item in items):
             return nothing("not_shown")
@@ -106,7 +108,7 @@ class Tensors:
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else None
-        look = Look([], [], [], [], [], found, hidden, left_out or None)
+        look = Look([], [], [], [], [], found, hidden, left_out or None, sum(one is True for one in recording))
         for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
             extents = found.shapes.get(items[at])
@@ -120,7 +122,7 @@ class Tensors:
         return look
 
     def _columns(self, until: float) -> "Optional[list[list[Any]]]":
-        """Return identity, device, whether packed, and type of all tensors, a column each.
+        """Return identity, device, whether packed, and type of all tensors, a column each; and if each tape records.
 
         ``None`` if there is no room for that *until* then.
 
@@ -139,33 +141,37 @@ class Tensors:
                 unfinished.add(read[len(read) - number])
                 continue
             number = read[0]
-            return [read[1 + column * number :][:number] for column in range(4)]
+            return [*(read[1 + column * number :][:number] for column in range(4)), read[1 + 4 * number :]]
         return None
 
     def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
         """Append the number of tensors to *read*, then one column after the other."""
         step = Step(self._collector)
-        all_tensors, tensors = step.box(), step.box()
+        all_tensors, tensors, tapes = step.box(), step.box(), step.box()
         finished = map(operator.not_, map(unfinished.__contains__, map(identity, all_tensors)))
         step.read_into(
             read,
-            self._filled(step, all_tensors),
+            self._filled(step, all_tensors, tapes),
             without_result(map(tensors.extend, (compress(all_tensors, finished),))),
             called(tensors.__len__),
             map(identity, tensors),
             map(self._device, tensors),
             map(self._packed, tensors),
             map(self._enum, tensors),
+            map(dict.get, map(object.__getattribute__, tapes, repeat("__dict__")), repeat("_recording")),
         )
 
-    def _filled(self, step: Step, box: "list[Any]") -> "Iterator[Any]":
-        """Fill the *box* with all tensors, and yield nothing."""
+    def _filled(self, step: Step, box: "list[Any]", tapes: "Optional[list[Any]]" = None) -> "Iterator[Any]":
+        """Fill the *box* with all tensors, and *tapes* with all gradient tapes, and yield nothing."""
         everything = step.box()
         are_tensors = map(operator.is_, map(type, everything), repeat(self._class))
         # The one audit event is raised before an object is held.
         filled = map(everything.extend, called(gc.get_objects))
-        chosen = map(box.extend, (compress(everything, are_tensors),))
-        return without_result(chain(filled, chosen, called(everything.clear)))
+        chosen = [map(box.extend, (compress(everything, are_tensors),))]
+        if tapes is not None:
+            are_tapes = map(operator.is_, map(type, everything), repeat(_class_of_tapes()))
+            chosen.append(map(tapes.extend, (compress(everything, are_tapes),)))
+        return without_result(chain(filled, *chosen, called(everything.clear)))
 
     def _find_shapes(self, items: "list[int]", shapes: "dict[int, str]", until: Optional[float]) -> int:
         """Find the *shapes* of tensors to which no path was found, and return of how many there was no room for that.
@@ -192,6 +198,11 @@ class Tensors:
         return len(items)
 
 
+def _class_of_tapes() -> Any:
+    module: Any = sys.modules.get("tensorflow.python.eager.backprop")
+    return None if module is None else vars(module).get("GradientTape")
+
+
 def _size(extents: str, size: int) -> int:
     """Return the bytes of a tensor whose elements have that *size*."""
     for extent in extents[1:-1].split(", ") if len(extents) > 2 else ():
@@ -201,4 +212,4 @@ def _size(extents: str, size: int) -> int:
 
 def nothing(hidden: Optional[str] = None) -> Look:
     """Return a look that has found nothing, for the reason *hidden* if there is one."""
-    return Look([], [], [], [], [], Found({}, {}, {}, {}), hidden)
+    return Look([], [], [], [], [], Found({}, {}, {}, {}, []), hidden)

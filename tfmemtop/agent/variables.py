@@ -92,7 +92,7 @@ class Variables:
         """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
         self._tensor = module.ops.EagerTensor
 
-    def add(self, variable: Any) -> None:
+    def add(self, variable: Any, *_: Any) -> None:
         """Add *variable*, which the frames of the callers are just making."""
         frame = sys._getframe(1)
         self._keep(Entry(variable, _kind(frame), _keras_path(frame), self._dead.append))

@@ -14,8 +14,8 @@ _MODULE: Any = type(sys)
 FUNCTION: Any = type(lambda: None)
 CELL: Any = type((lambda held: lambda: held)(None).__closure__[0])  # type: ignore[index]
 _TYPE: Any = type
-_GETSET, _MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
-_mro, _class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
+GETSET, MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
+_mro, class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
 _name, module_of = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
 
 _LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
@@ -78,7 +78,7 @@ class Classes:
 
     def fields(self, kind: type) -> "tuple[str, ...]":
         """Return the names of the items of a named tuple; none if *kind* is not the class of one."""
-        found = [_class_dict(owner).get("_fields") for owner in _mro(kind)]
+        found = [class_dict(owner).get("_fields") for owner in _mro(kind)]
         names = next((each for each in found if each is not None), ())
         return names if type(names) is tuple and all(type(name) is str for name in names) else ()
 
@@ -118,15 +118,15 @@ class Classes:
                 return ATTRIBUTES, CACHE
             if name == "_local" and module in ("_thread", "threading"):
                 return ()  # a read in this thread would make attributes of its own for it
-            names, kinds = list(_class_dict(owner)), list(map(type, _class_dict(owner).values()))
+            names, kinds = list(class_dict(owner)), list(map(type, class_dict(owner).values()))
             in_c = dict(zip(names, kinds))
             if "__dict__" in in_c and not has_attributes:
-                if in_c["__dict__"] is not _GETSET:
+                if in_c["__dict__"] is not GETSET:
                     return items
                 has_attributes = True
             if "__slots__" in in_c or (name, module) in (("method", "builtins"), ("partial", "functools")):
-                slots += [View(each) for each, what in in_c.items() if what is _MEMBER and each != "__doc__"]
-            if name == "ObjectProxy" and in_c.get("__wrapped__") is _GETSET:
+                slots += [View(each) for each, what in in_c.items() if what is MEMBER and each != "__doc__"]
+            if name == "ObjectProxy" and in_c.get("__wrapped__") is GETSET:
                 slots.append(WRAPPED)
                 proxy = True
         if (self.is_librarys(module_of(kind)) and items) or proxy:

@@ -81,6 +81,11 @@ class Finding:
         return ()
 
     @property
+    def holder(self) -> str:
+        """Who holds the memory that the finding is about; empty where nobody is known."""
+        return ""
+
+    @property
     def said(self) -> Said:
         """The finding as text."""
         raise NotImplementedError

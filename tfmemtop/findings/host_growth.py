@@ -64,6 +64,10 @@ class HostGrowth(Finding):
         return Severity.WARNING if serious or (soon and not self.ended) else Severity.INFO
 
     @property
+    def holder(self) -> str:
+        return "Dataset.from_generator" if self.generators else ""
+
+    @property
     def remedies(self) -> tuple[Remedy, ...]:
         if self.generators:
             return (Remedy(Action.ONE_DATASET),)

@@ -74,7 +74,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if finding.key is not None and finding.severity < Severity.INFO:
             said = finding.said
             evidence = (said.figures,) if said.figures else ()
-            return Cause(finding.key, said.headline, "", None, None, finding.remedies, said.code, evidence), finding
+            remedies, holder = finding.remedies, finding.holder
+            return Cause(finding.key, said.headline, holder, None, None, remedies, said.code, evidence), finding
     return _healthy(state, run, going=going), None
 
 

@@ -227,19 +227,18 @@ def tape_open(scene: Scene) -> Cause | None:
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
     parts = [part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)]
-    count = sum(part.count for part in parts if part.count >= MANY)
-    if not count:
+    most = max((part for part in parts if part.count >= MANY), key=lambda part: part.bytes, default=None)
+    if most is None:
         return None
-    most = max(parts, key=lambda part: part.bytes)
     return Cause(
         Key.TAPE_OPEN,
-        f"An open GradientTape keeps {count} results of operations, most by {_operation(most)}: {_sized(size, scene)}.",
+        f"An open GradientTape keeps the results of all operations, {most.count:,} of {_operation(most)} among them: "
+        f"{_sized(size, scene)}.",
         "tf.GradientTape",
         size,
-        count,
+        most.count,
         (Remedy(Action.TAPE_EACH_STEP),),
         ("for batch in batches:", "    with tf.GradientTape() as tape:  # a new tape for each step"),
-        ("tensor.numpy() would break the gradient.",),
     )
 
 

@@ -1,4 +1,4 @@
-# decoding: keys and values of all tokens so far are concatenated with those of the next one, for each layer
+# a decoder: keys and values of all tokens so far are concatenated with those of the next one, for each layer
 import sys
 
 import tensorflow as tf

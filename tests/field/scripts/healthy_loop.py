@@ -14,10 +14,10 @@ optimizers = tf.keras.optimizers.Adam(1e-4), tf.keras.optimizers.Adam(1e-4)
 def step(real):
     with tf.GradientTape() as first, tf.GradientTape() as second:
         fake = generator(tf.random.normal([128, 64]))
-        gain = tf.reduce_mean(critic(fake))
-        loss = gain - tf.reduce_mean(critic(real))
+        own = -tf.reduce_mean(critic(fake))
+        loss = -own - tf.reduce_mean(critic(real))
     g, c = generator.trainable_variables, critic.trainable_variables
-    optimizers[0].apply_gradients(zip(first.gradient(-gain, g), g))
+    optimizers[0].apply_gradients(zip(first.gradient(own, g), g))
     optimizers[1].apply_gradients(zip(second.gradient(loss, c), c))
     return loss
 

@@ -7,7 +7,6 @@ blocks = tf.keras.Sequential([tf.keras.layers.Dense(2400, activation="relu") for
 head = tf.keras.layers.Dense(10)
 
 
-@tf.function
 def loss_of(x):
     return tf.reduce_mean(tf.square(head(blocks(x))))
 

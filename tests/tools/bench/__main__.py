@@ -14,18 +14,9 @@ NAMES = (
     "watching",
     "outside",
     "memory",
-    "flood",
-    "keys",
-    "panels",
-    "output",
-    "map",
-    "fanout",
     "recording",
-    "hooks",
     "windows",
-    "exporting",
     "peers",
-    "cluster",
 )
 
 

@@ -1,0 +1,107 @@
+"""Notices the data sets of tf.data that keep elements: buffers to shuffle, caches, batches that are made ahead.
+
+Sizes are computed as a data set is made, from its arguments and from the shapes of its input. Only weak references are
+kept.
+"""
+
+import _operator as operator
+from _weakref import ref
+from itertools import repeat
+from typing import Any, Optional
+
+from .messenger import encoded
+from .objects import identity
+from .views import name_and_module
+
+SENT = 20
+_KINDS = {
+    "_ShuffleDataset": "shuffle",
+    "CacheDataset": "cache",
+    "_PrefetchDataset": "prefetch",
+    "_BatchDataset": "batch",
+    "_ParallelBatchDataset": "batch",
+}
+_GENERATOR = "_GeneratorDataset"
+_PRUNE = 256
+_NO_SIZE = {"string", "resource", "variant"}
+_alive: Any = ref.__call__
+
+
+class _Buffer:
+    """A data set: the most elements that it keeps, and the bytes of each; ``None`` where that is not known."""
+
+    __slots__ = ("each", "elements", "kind", "reference")
+
+    def __init__(self, reference: Any, kind: str, elements: Optional[int], each: Optional[int]) -> None:
+        self.reference = reference
+        self.kind = kind
+        self.elements = elements
+        self.each = each
+
+
+class Datasets:
+    """The data sets that keep elements and are alive."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, _Buffer] = {}  # by identity
+        self._prune_at = _PRUNE
+        self._generators = 0  # data sets that were made of Python generators
+        self.made = 0
+
+    def add(self, dataset: Any, arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> None:
+        """Note *dataset*, which TensorFlow is making with these arguments, if it is of a kind that keeps elements."""
+        name = name_and_module(type(dataset))[0]
+        if name == _GENERATOR:
+            self._generators += 1
+        kind = _KINDS.get(name)
+        if kind is None:
+            return
+        self.made += 1
+        given = dict(zip(("input_dataset", "size"), arguments))
+        given.update(named)
+        if kind == "cache" and given.get("filename", given.get("size")):
+            return  # in a file
+        size = given.get("size", given.get("buffer_size", given.get("batch_size")))
+        elements = _number(size) if kind != "cache" else None
+        self._buffers[identity(dataset)] = _Buffer(ref(dataset), kind, elements, self._each(given["input_dataset"]))
+        if len(self._buffers) >= self._prune_at:
+            alive = [(item, each) for item, each in self._buffers.items() if each.reference() is not None]
+            self._buffers = dict(alive)
+            self._prune_at = max(_PRUNE, 2 * len(alive))
+
+    def _each(self, source: Any) -> Optional[int]:
+        """Return the bytes of one element of the data set *source*."""
+        if not name_and_module(type(source))[1].startswith("tensorflow."):
+            return None  # its shapes would be found by code of the script's
+        total = 0
+        for shape, dtype in zip(source._flat_shapes, source._flat_types):
+            count = shape.num_elements()
+            if count is None or dtype.name in _NO_SIZE:
+                break
+            total += count * dtype.size
+        else:
+            return total
+        before = self._buffers.get(identity(source))
+        if before is None or before.reference() is not source or before.each is None:
+            return None
+        return before.each if before.kind != "batch" else before.elements and before.elements * before.each
+
+    def rows(self) -> "list[str]":
+        """Return the data sets that are alive as they are sent, the largest first."""
+        buffers = list(self._buffers.values())
+        references = [each.reference for each in buffers]
+        # No other thread runs meanwhile, so this thread is never the last to hold a data set.
+        alive = list(map(operator.is_not, map(_alive, references), repeat(None)))
+        kept = [each for each, lives in zip(buffers, alive) if lives]
+        kept.sort(key=lambda one: -((one.elements or 1) * (one.each or 0)))
+        rows = [f"[{encoded(one.kind)}, {encoded(one.elements)}, {encoded(one.each)}]" for one in kept[:SENT]]
+        return [*rows, f'["generator", {self._generators}, null]'] if self._generators else rows
+
+
+def _number(size: Any) -> Optional[int]:
+    """Return the *size* of a buffer; ``None`` where TensorFlow chooses it."""
+    name, module = name_and_module(type(size))
+    if type(size) is not int and name != "EagerTensor" and module != "numpy":
+        return None
+    number: int = operator.index(size)
+    return number if number >= 0 else None
