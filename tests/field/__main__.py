@@ -16,17 +16,17 @@ from tests.field.judging import Score, tried
 def markdown(scores: list[Score]) -> str:
     """Return the table of the manual's page."""
     cases = {case.name: case for case in CASES}
-    rows = ["| case | run | cause | mended by | said |", "| --- | --- | --- | --- | --- |"]
+    rows = ["| case | run | cause | passes with | said |", "| --- | --- | --- | --- | --- |"]
     for score in scores:
         case = cases[score.name]
-        mended = case.mended and " ".join(
-            [*(f"{k}={v}" for k, v in case.mended.environment.items()), case.mended.script, case.mended.arguments]
+        cells = (
+            f"{score.name}{': missed' if score.misses else ''}",
+            f"`{case.command} {case.options}`",
+            " or ".join(f"`{cause}`" for cause in case.cause.split("|")),
+            f"`{case.mended}`" if case.mended else "–",
+            score.text.replace("|", "\\|"),
         )
-        ran = " ".join([*(f"{k}={v}" for k, v in case.environment.items()), case.script, case.arguments, case.options])
-        rows.append(
-            f"| {'✓' if not score.misses else '–'} {case.name} | `{ran}` | `{case.cause}` "
-            f"| {f'`{mended.strip()}`' if mended else '–'} | {score.text} |"
-        )
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -42,6 +42,8 @@ def main() -> int:
     parser.add_argument("-j", type=int, default=1, metavar="N", help="how many run at the same time")
     words = parser.parse_args()
     chosen = [case for case in CASES if case.on_gpu == words.gpu and (not words.names or case.name in words.names)]
+    if unknown := set(words.names) - {case.name for case in chosen}:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as temporary, ProcessPoolExecutor(words.j) as pool:
         folder: Path = (words.kept or words.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)

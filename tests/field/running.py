@@ -1,6 +1,8 @@
 """Runs a case, or what mends it, under ``tfmemtop record``, with folders of its own."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,11 +23,9 @@ def run(case: Case, recording: Path, *, mended: bool = False) -> bool:
 
     A notebook passes if no cell raises.
     """
-    assert not mended or case.mended
-    script, arguments, environment = case.script, case.arguments, case.environment
-    if mended and case.mended:
-        script, arguments = case.mended.script or script, case.mended.arguments
-        environment = case.mended.environment
+    words = shlex.split(case.mended or "" if mended else case.command)
+    environment = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
+    script, *arguments = words[len(environment) :]
     # Not in the recording's folder: a socket's path has to be short.
     with tempfile.TemporaryDirectory(prefix="tfm", dir="/tmp") as home:
         variables = {name: value for name, value in os.environ.items() if not name.startswith("TF_")} | {
@@ -40,7 +40,7 @@ def run(case: Case, recording: Path, *, mended: bool = False) -> bool:
                 return _notebook(
                     SCRIPTS / script, case.options.split(), recording, Path(home), variables, output.fileno()
                 )
-            words = [*case.options.split(), "-o", str(recording), "--", "python", script, *arguments.split()]
+            words = [*case.options.split(), "-o", str(recording), "--", "python", script, *arguments]
             return _passes([*OURS, "record", *words], variables, output.fileno())
 
 

@@ -15,7 +15,7 @@ ROOM = 64
 calls 29."""
 MUCH = 192
 """The same for a step of a look at the script's objects."""
-_RESERVE = 1024
+_RESERVE = 4096  # 160 kB; a look at a script with many classes keeps more than a thousand
 _FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits

@@ -1,4 +1,4 @@
-# a loader's thread puts batches into a queue, faster than the training takes them
+# a loader's thread puts batches into a queue, and fills it while the training pauses for its validation
 import os
 import queue
 import threading
@@ -16,8 +16,9 @@ def load():
 
 threading.Thread(target=load, daemon=True).start()
 conv = tf.keras.layers.Conv2D(2, 3, strides=4)
-for i in range(100):
-    conv(waiting.get(timeout=20))
-    time.sleep(0.1)
+for i in range(150):
+    conv(waiting.get(timeout=10))
+    if i == 10:
+        time.sleep(15)
     if i % 10 == 0:
         print("step", i, waiting.qsize(), "batches wait", flush=True)

@@ -3,11 +3,11 @@ import time
 
 import tensorflow as tf
 
-blocks = [tf.keras.layers.Dense(1024, activation="relu") for _ in range(12)]
+blocks = [tf.keras.layers.Dense(768, activation="relu") for _ in range(12)]
 optimizer = None
-for i in range(150):
-    active = blocks[: min(len(blocks), 1 + i // 4)]
-    x = tf.random.normal([64, 1024])
+for i in range(100):
+    active = blocks[: min(len(blocks), 1 + i // 3)]
+    x = tf.random.normal([16, 768])
     with tf.GradientTape() as tape:
         for block in active:
             x = block(x)
