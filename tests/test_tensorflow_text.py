@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tfmemtop.charset import json_ascii
 from tfmemtop.events import OutOfMemory, decode_event, encode
 from tfmemtop.safe import safe
+from tfmemtop.tensorflow_text import RanOut, lines_of_exhaustion
 from tfmemtop.tensorflow_text import parse_exhausted as parse
 
 DEVICE = "/job:localhost/replica:0/task:0/device:"
@@ -72,6 +73,15 @@ def test_figures_without_end_are_none() -> None:
 def test_what_is_read_from_a_message_can_be_sent(message: str) -> None:
     event = OutOfMemory(t=1.0, pid=1, message=message, **parse(message)._asdict())
     assert decode_event(encode(event)) == event
+
+
+@pytest.mark.parametrize(("end", "operation"), [("AddV2\r\nIf", "AddV2"), ("\r\nIf", None), ("a/b:0\n", "a/b")])
+def test_a_line_about_a_full_pool_is_found_once_wherever_the_output_is_split(end: str, operation: str | None) -> None:
+    text = "x] Allocator (bfc) ran out of memory trying to allocate 6.0MiB (rounded to 6291456)requested by op " + end
+    expected = [RanOut("bfc", 6291456, operation)]
+    for place in range(len(text)):
+        before, after = text[:place], text[place:]
+        assert [*lines_of_exhaustion("", before), *lines_of_exhaustion(before, after)] == expected
 
 
 # Foreign text: what is shown of it cannot control the terminal or deceive a reader. All else is left unchanged.

@@ -31,10 +31,9 @@ _NOT_LOADED = re.compile(r"Could not load dynamic library '([^'\s]{1,80})'")
 _RAN_OUT_ANYHOW = ("ran out of memory trying to allocate", "OOM when allocating", "failed to allocate memory")
 _RAN_OUT = re.compile(
     r"Allocator \(([^)\s]{1,64})\) ran out of memory trying to allocate (?:"
-    r"\S{1,20} \(rounded to (\d{1,18})\)\s?requested by op ([^\s:]{1,200})"
+    r"\S{1,20} \(rounded to (\d{1,18})\)\s?requested by op ([^\s:]{0,200})[\s:]"
     r"|(\d[\d.]{0,15})(B|[KMGT]iB) with freed_by_count=\d+\. The caller indicates that this is not a failure)"
 )
-_RAN_OUT_END = re.compile("requested by op|this is not a failure")
 _LINE = 400  # characters: a line about exhaustion is shorter, and may be split between two chunks of output
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
@@ -111,7 +110,8 @@ class RanOut(NamedTuple):
     """A line about an allocator that found no room for ``size`` bytes.
 
     ``harmless``: the request was for scratch memory, which TensorFlow can do without. In this case TensorFlow names no
-    operation, and writes the size with two decimals only.
+    operation, and writes the size with two decimals only. An operation need not have requested the memory, so
+    ``operation`` may be ``None`` for a failure, too.
     """
 
     allocator: str
@@ -122,16 +122,15 @@ class RanOut(NamedTuple):
 
 def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
     """Yield the lines about allocators that end in *text*. *before* is the output just before *text*."""
-    if _RAN_OUT_END.search(text):
-        before = before[-_LINE:]
-        for found in _RAN_OUT.finditer(before + text):
-            if found.end() <= len(before):
-                continue
-            allocator, size, operation, scratch, unit = found.groups()
-            if size is not None:
-                yield RanOut(allocator, int(size), operation)
-            else:
-                yield RanOut(allocator, _bytes(scratch, unit) or 0, harmless=True)
+    before = before[-_LINE:]
+    for found in _RAN_OUT.finditer(before + text):
+        if found.end() <= len(before):
+            continue
+        allocator, size, operation, scratch, unit = found.groups()
+        if size is not None:
+            yield RanOut(allocator, int(size), operation or None)
+        else:
+            yield RanOut(allocator, _bytes(scratch, unit) or 0, harmless=True)
 
 
 def tells_exhaustion(output: str) -> bool:

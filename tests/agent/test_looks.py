@@ -66,7 +66,7 @@ def test_data_sets_that_keep_elements(monitor: Monitor, script: Script, forks: F
     process = forks.start(monitor, script(DATASETS))
     assert line(process) == "up"
     each = 4 * 300 * 300 * 3 + 4
-    assert sorted(ask(monitor, process)["buffers"], key=str) == [
+    assert sorted((one for one in ask(monitor, process)["buffers"] if one[0] != "generator"), key=str) == [
         ["batch", 16, each],
         ["cache", None, each],
         ["prefetch", 2, 16 * each],

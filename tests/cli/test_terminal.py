@@ -191,7 +191,7 @@ sys.exit(main(["demo"]))
     assert (code, printed) == (2, "tfmemtop: the demo needs TensorFlow: pip install 'tfmemtop[demo]'\r\n")
 
 
-# Keys while a script prints without pause, on a real terminal. ``python -m tests.tools.bench keys`` times them.
+# Keys while a script prints without pause, on a real terminal.
 
 
 _ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"

@@ -10,23 +10,11 @@ from tests import windows as w
 from tests.findings.situations import actions, asked_limits, begin, effective, found, reading, wrote
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.causes import (
-    CardFull,
-    Cause,
-    Figure,
-    Fragmented,
-    Gap,
-    HeldBack,
-    HeldByOthers,
-    Pending,
-    Scratch,
-    TrulyFull,
-    Unexplained,
-)
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.fitting import suggested_limit
-from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, Doubt, NoRoom, Old
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.memory import AllocationFailed, Doubt, NoRoom, Old
+from tfmemtop.findings.remedy import Action
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy
@@ -100,7 +88,7 @@ def gpu(
 def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
     stream = [*gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()]
     text = told(stream).said.text
-    assert text in summarise(stream, 0)
+    assert "AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB" in " ".join(summarise(stream, 0))
     for part in (
         "Out of memory: AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB that you set.",
         "The request was for a tensor of [16,1048576] float32.",
@@ -120,13 +108,14 @@ def test_a_graph_is_called_by_its_function() -> None:
 
 def test_held_back_by_the_users_limit() -> None:
     finding = told(gpu(2 * GIB, OURS), error())
-    held = finding.cause
-    assert isinstance(held, HeldBack) and (held.limit, held.limit_by) == (2 * GIB, LimitBy.TFMEMTOP)
-    assert finding.remedies == (Remedy(Action.RAISE_LIMIT), Remedy(Action.RUN_AGAIN))
-    by_script = cause(gpu(2 * GIB, asked_limit=2 * GIB), error())
-    assert isinstance(by_script, HeldBack) and by_script.limit_by is LimitBy.SCRIPT
+    assert finding.cause.key is Key.LIMIT_TOO_SMALL and finding.anatomy.limit_by is LimitBy.TFMEMTOP
+    assert actions(finding) == [Action.RAISE_LIMIT, Action.REDUCE_BATCH, Action.FIND_LIMIT]
+    by_script = told(gpu(2 * GIB, asked_limit=2 * GIB), error())
+    assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] is Action.RAISE_LIMIT
+    assert "you" in finding.cause.text and "script" in by_script.cause.text
     # The card has no more to give, whatever the limit.
-    assert not isinstance(cause(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB)), HeldBack)
+    no_more = told(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
+    assert Action.RAISE_LIMIT not in actions(no_more)
 
 
 def test_a_limit_that_the_card_does_not_have_is_not_proposed() -> None:
@@ -143,41 +132,43 @@ def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
         effective(True, limit=2 * GIB),
         reading(29.95, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=2 * GIB),
     ]
-    assert isinstance(cause(gpu(), session, error()), TrulyFull)
+    assert actions(told(gpu(), session, error())) == [Action.REDUCE_BATCH]
 
 
 def test_held_by_others_though_the_script_set_a_limit() -> None:
     others = cause(gpu(100 * GIB, asked_limit=100 * GIB, others=137 * GIB), error(requested=GIB))
-    assert isinstance(others, HeldByOthers) and others.others == 137 * GIB
+    assert others.key is Key.OTHERS and others.bytes == 137 * GIB
 
 
 def test_full_by_what_the_process_has_beside_this_pool() -> None:
     second = s.device_reading(29.6, {100: 139 * GIB})
-    full = cause(gpu(100 * GIB, asked_limit=100 * GIB), second, error(requested=GIB))
-    assert isinstance(full, CardFull) and full.more == 984 * MIB and full.others == 0
+    full = told(gpu(100 * GIB, asked_limit=100 * GIB), second, error(requested=GIB))
+    assert full.cause.key is Key.LIMIT_TOO_SMALL and full.cause.bytes == 984 * MIB
+    assert actions(full) == [Action.LEAVE_ROOM]
     room = s.device_reading(29.6, {100: 138 * GIB})
-    assert not isinstance(cause(gpu(100 * GIB, asked_limit=100 * GIB), room, error(requested=GIB)), CardFull)
+    assert cause(gpu(100 * GIB, asked_limit=100 * GIB), room, error(requested=GIB)).key is Key.UNKNOWN
 
 
 def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
     finding = told(gpu(2 * GIB), moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB), error())
-    assert finding.cause == Fragmented(100 * MIB, 63 * MIB, on_cpu=False)
-    assert Action.USE_CUDA_ALLOCATOR in actions(finding)
+    assert (finding.cause.key, finding.cause.bytes) == (Key.FRAGMENTATION, 100 * MIB)
+    assert "63.0 MiB" in finding.cause.text and Action.USE_CUDA_ALLOCATOR in actions(finding)
     # Here the pieces together were too small.
-    assert not isinstance(cause(gpu(2 * GIB), moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error()), Fragmented)
+    too_small = moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB)
+    assert cause(gpu(2 * GIB), too_small, error()).key is Key.LIMIT_TOO_SMALL
 
 
 def test_held_by_others_who_lowered_the_limit() -> None:
     finding = told(gpu(2 * GIB, others=100 * GIB), error())
-    assert finding.cause == HeldByOthers(100 * GIB, 24 * MIB)
+    assert finding.cause.key is Key.OTHERS and "24.0 MiB" in finding.cause.evidence[0]
     assert actions(finding) == [Action.USE_OTHER_GPU]
     # Here the others hold less than what was lacking.
-    assert isinstance(cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)), TrulyFull)
+    assert cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)).key is Key.LIMIT_TOO_SMALL
 
 
 def test_truly_full() -> None:
     finding = told(gpu(2 * GIB), error())
-    assert finding.cause == TrulyFull(2008 * MIB, 2072 * MIB, 2 * GIB, by_limit=True)
+    assert (finding.cause.key, finding.cause.bytes) == (Key.LIMIT_TOO_SMALL, 2072 * MIB)
     assert actions(finding) == [Action.REDUCE_BATCH]
 
 
@@ -193,9 +184,25 @@ def test_what_was_asked_for_is_read_from_tensorflows_own_line() -> None:
     assert told(gpu(2 * GIB), bare, wrote(line, 30.2)).anatomy.asked == 64 * MIB
 
 
+def test_the_same_line_in_the_output_and_from_the_probe_counts_once() -> None:
+    line = (
+        "2026-01-01 W bfc_allocator.cc:501] Allocator (bfc) ran out of memory trying to allocate 64.00MiB "
+        "(rounded to 67108864)requested by op \r\nIf the cause"
+    )
+    kept = events.AllocatorLine(t=30.3, pid=100, at=29.9, allocator="bfc", size=64 * MIB)
+    for parts in ([wrote(line, 29.95), kept], [kept, wrote(line, 30.4)]):
+        run = s.fold([*gpu(2 * GIB), *parts]).run
+        assert run is not None and [(one.t, one.pid) for one in run.complaints] == [(29.9, 100)]
+    others = [msgspec.structs.replace(kept, pid=900), msgspec.structs.replace(kept, at=20.0)]
+    state = s.fold([*gpu(2 * GIB), s.process(30.1, 900), s.alive(30.2, 100, 900), kept, *others])
+    assert state.run is not None and len(state.run.complaints) == 3
+    assert told(gpu(2 * GIB), kept, error(requested=None)).anatomy.asked == 64 * MIB
+
+
 def test_without_a_size_no_verdict_is_made_up() -> None:
     bare = events.OutOfMemory(t=30.0, pid=100, message="failed to allocate memory [Op:AddV2]", operation="AddV2")
-    assert cause(gpu(2 * GIB), bare) == Unexplained(Gap.FIGURES, (Figure.ASKED,))
+    unknown = cause(gpu(2 * GIB), bare)
+    assert unknown.key is Key.UNKNOWN and "requested size" in unknown.text and unknown.bytes is None
 
 
 def test_old_figures_are_called_old() -> None:
@@ -207,12 +214,13 @@ def test_old_figures_are_called_old() -> None:
 
 def test_figures_are_those_of_the_failure_not_of_now() -> None:
     finding = told(gpu(2 * GIB, OURS), error(), reading(40.0, 10 * MIB, pool=2 * GIB, limit=2 * GIB))
-    assert finding.anatomy.in_use == 2008 * MIB and isinstance(finding.cause, HeldBack)
+    assert finding.anatomy.in_use == 2008 * MIB and actions(finding)[0] is Action.RAISE_LIMIT
 
 
 def test_cudas_own_pool_is_not_judged() -> None:
     parts = [*begin(), effective(True, allocator="cuda_malloc_async"), reading(29.9, GIB, limit=130 * GIB)]
-    assert cause(parts, error()) == Unexplained(Gap.CUDA_POOL)
+    unknown = cause(parts, error())
+    assert unknown.key is Key.UNKNOWN and "CUDA's own pool" in unknown.text
 
 
 def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> None:
@@ -224,11 +232,10 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
         assert part in text
     assert actions(finding)[0] is Action.RAISE_LIMIT
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
-    assert "TensorFlow gives up" in finding.said.figures
-    pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom].cause
-    assert isinstance(pending, Pending) and pending.cached is None and isinstance(pending.otherwise, HeldBack)
+    pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom]
+    assert pending.cause.key is Key.LIMIT_TOO_SMALL and "fragmented" not in pending.said.text
     # If no limit was set, more than one reason is possible.
-    assert found(gpu(2 * GIB), written, stands)[NoRoom].cause == Pending(100 * MIB, None)
+    assert found(gpu(2 * GIB), written, stands)[NoRoom].cause.key is Key.UNKNOWN
     assert "AddV2 at train.py:12" in told(gpu(2 * GIB, OURS), written, stands, error()).said.text
 
 
@@ -240,10 +247,10 @@ def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
     )
     written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=29.9)
     finding = found(gpu(2 * GIB), written, wrote(line, 29.95))[NoRoom]
-    assert finding.severity is Severity.INFO and finding.cause == Scratch()
+    assert finding.severity is Severity.INFO and finding.cause.key is Key.SCRATCH
     assert finding.anatomy.asked == int(2.25 * GIB)
     # TensorFlow does not wait for scratch memory, so there may be only the line.
-    assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause == Scratch()
+    assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause.key is Key.SCRATCH
     # An error with another cause has another size.
     assert told(gpu(2 * GIB), written, wrote(line, 29.95), error()).anatomy.asked == 64 * MIB
 
@@ -260,7 +267,7 @@ def test_while_tensorflow_waits_the_pool_is_told_and_then_the_error() -> None:
     written = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=20.0)
     assert found(gpu(2 * GIB), written)[NoRoom].anatomy.largest_free == 63 * MIB
     after = found(gpu(2 * GIB), written, error())
-    assert isinstance(after[AllocationFailed].cause, Fragmented) and NoRoom not in after
+    assert after[AllocationFailed].cause.key is Key.FRAGMENTATION and NoRoom not in after
 
 
 def on_cpu(pool: int, peak: int, limit: int = 300 * MIB) -> list[events.Event]:
@@ -288,8 +295,9 @@ def died(number: int | None, code: int | None = None) -> events.RunEnd:
 
 def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
     for end in (died(signal.SIGSEGV), died(None, 139)):
-        finding = found(on_cpu(298 * MIB, 200 * MIB), end)[CrashedWhenFull]
-        assert finding.closest.limit == 300 * MIB and not finding.waited
+        finding = found(on_cpu(298 * MIB, 200 * MIB), end)[AllocationFailed]
+        assert finding.crashed and finding.anatomy.limit == 300 * MIB
+        assert "probably" in finding.failed and actions(finding) == [Action.ENLARGE_CPU_POOL]
 
 
 def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:
@@ -323,18 +331,27 @@ def waiting(seconds: int, moves: int = 0) -> list[events.Event]:
 
 def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
     end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
-    finding = found(waiting(10), end)[CrashedWhenFull]
-    assert finding.waited and 9 < finding.closest.still_s <= 10 and finding.closest.line is None
+    finding = found(waiting(10), end)[AllocationFailed]
+    assert finding.crashed and finding.anatomy.line is None
     stands = events.Waiting(t=6.0, pid=100, operation=None, file="/home/ada/train.py", line=12)
-    stood = found(waiting(10), stands, end)[CrashedWhenFull]
+    stood = found(waiting(10), stands, end)[AllocationFailed]
     assert "train.py:12" in stood.said.headline
-    assert CrashedWhenFull not in found(waiting(10, moves=256), end)
-    assert CrashedWhenFull not in found(waiting(6), end)
+    assert AllocationFailed not in found(waiting(10, moves=256), end)
+    assert AllocationFailed not in found(waiting(6), end)
+
+
+def test_the_request_before_a_crash_is_known_by_tensorflows_line() -> None:
+    line = events.AllocatorLine(t=5.9, pid=100, at=5.8, allocator="bfc", size=40 * MIB, operation="AddV2")
+    scratch = msgspec.structs.replace(line, at=5.85, size=90 * MIB, operation=None, harmless=True)
+    anatomy = told(on_cpu(298 * MIB, 200 * MIB), line, scratch, died(signal.SIGSEGV)).anatomy
+    assert (anatomy.asked, anatomy.operation, anatomy.scratch) == (40 * MIB, "AddV2", False)
+    quiet = told(on_cpu(298 * MIB, 200 * MIB), scratch, died(signal.SIGSEGV))
+    assert quiet.anatomy.asked is None and quiet.cause.key is not Key.SCRATCH
 
 
 def test_a_crash_far_from_the_limit_is_not() -> None:
-    assert CrashedWhenFull not in found(on_cpu(260 * MIB, 200 * MIB), died(signal.SIGSEGV))
-    assert CrashedWhenFull not in found(on_cpu(298 * MIB, 200 * MIB), died(signal.SIGTERM))
+    assert AllocationFailed not in found(on_cpu(260 * MIB, 200 * MIB), died(signal.SIGSEGV))
+    assert AllocationFailed not in found(on_cpu(298 * MIB, 200 * MIB), died(signal.SIGTERM))
 
 
 def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:

@@ -123,16 +123,23 @@ def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkey
     assert [path.name for path in (tmp_path / "tfmemtop").iterdir()] == ["lock"]
 
 
-def test_a_tensorflow_that_cannot_record_has_a_probe_without_windows(
-    tensorflow: tuple[Path, str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("macro", "complaint"),
+    [
+        ("TFMEMTOP_NO_WINDOWS", "recorder.h:12: fatal error: traceme_recorder.h: No such file or directory"),
+        ("TFMEMTOP_NO_LOG_LINES", "probe.cc: undefined reference to 'absl::log_internal::AddLogSink(absl::LogSink*)'"),
+    ],
+)
+def test_a_tensorflow_that_lacks_something_has_a_probe_without_it(
+    tensorflow: tuple[Path, str], tmp_path: Path, macro: str, complaint: str
 ) -> None:
-    """The compiler finds no header of the recorder, as if TensorFlow kept it elsewhere."""
+    """The compiler finds no header of the recorder, or no log, as if TensorFlow kept it elsewhere."""
     compiler = tmp_path / "compiler"
     compiler.write_text(
         f"""#!/bin/sh
 case "$*" in
-    *--version* | *-DTFMEMTOP_NO_WINDOWS=1*) exec {shlex.join(find_compiler()[0])} "$@" -O0 ;;
-    *) echo "recorder.h:12: fatal error: traceme_recorder.h: No such file or directory" >&2; exit 1 ;;
+    *--version* | *-D{macro}=1*) exec {shlex.join(find_compiler()[0])} "$@" -O0 ;;
+    *) echo "{complaint}" >&2; exit 1 ;;
 esac
 """
     )

@@ -233,13 +233,14 @@ __attribute__((constructor)) static void loaded() {
   if (!limit || atoi(limit) != 64) raise(SIGSEGV);
 }
 extern "C" {
-unsigned tfmemtop_version() { return 2; }
+unsigned tfmemtop_version() { return 3; }
 int tfmemtop_gpus() { return 0; }
 int tfmemtop_stats(int, int, long* out) { for (int i = 1; i < 10; i++) out[i] = 0; return 1; }
 int tfmemtop_take(int, int, long* out) { for (int i = 2; i < 11; i++) out[i] = 0; return 1; }
 int tfmemtop_map(int, int, void*) { return -3; }
 int tfmemtop_sampler_start(int) { return 1; }
 int tfmemtop_sampler_stop() { return 1; }
+int tfmemtop_keep_log_lines(const char*) { return 1; }
 }
 """
 

@@ -124,7 +124,7 @@ def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytes
     assert main(["compare", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["off.jsonl", "on.jsonl"]
-    assert lines[-1] == "growth on: 136.5 GiB less held."
+    assert "growth on: 136.5 GiB less held." in lines
     assert main(["compare", *names, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["differences"]["peak_process_total"] == (1634 - 621) * MIB - POOL_AT_ONCE

@@ -13,9 +13,10 @@ from tests import streams as s
 from tests.patience import PATIENCE_S
 from tests.ui.recorded import RECORDINGS
 from tfmemtop.cli.main import main
-from tfmemtop.events import Event, RunEnd, recording
+from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
+from tfmemtop.findings.cause import LONGEST, Key
 from tfmemtop.findings.run_review import review
-from tfmemtop.findings.verdict import say_verdict, verdict
+from tfmemtop.findings.verdict import Verdict, verdict
 from tfmemtop.reports.answers import QUESTIONS
 from tfmemtop.reports.why import page, to_json
 from tfmemtop.reports.why_text import earlier, pasted
@@ -23,106 +24,107 @@ from tfmemtop.reports.why_text import earlier, pasted
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 
 
-def lines(name: str, run: int | None = None) -> list[str]:
+def lines(name: str, run: int | None = None, *, whole: bool = False) -> list[str]:
     path = RECORDINGS / f"{name}.jsonl"
-    return page(review(recording.read(path).events(), run), str(path))
+    return page(review(recording.read(path).events(), run), str(path), whole=whole)
 
 
-def parts(name: str, run: int | None = None) -> list[str]:
+def parts(name: str, run: int | None = None, *, whole: bool = False) -> list[str]:
     """Return the report's parts, each as one line."""
-    return [" ".join(part.split()) for part in "\n".join(lines(name, run)).split("\n\n")]
+    return [" ".join(part.split()) for part in "\n".join(lines(name, run, whole=whole)).split("\n\n")]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_a_report_begins_with_two_lines_and_names_no_key(path: Path) -> None:
-    report = page(review(recording.read(path).events()), str(path))
+def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Path) -> None:
+    seen = review(recording.read(path).events())
+    report = page(seen, str(path))
     verdict = report[: report.index("")]
-    assert 1 <= len(verdict) <= 2 and max(map(len, verdict)) <= 96 and verdict[-1].endswith(".")
-    assert report[len(verdict) + 1].startswith("Run ")
-    text = "\n".join(report)
-    assert not re.search(r"\[[A-Z]\]|\bkey [A-Z]\b|\[Enter\]", text)
-    assert not re.search(r"  \n|\n\n\n", text + "\n")
+    assert 1 <= len(verdict) <= 2 and max(map(len, verdict)) <= 96 and verdict[-1][-1] in ".…"
+    assert report[len(verdict) + 1].startswith("Run ") and len(report) <= 40
+    for text in ("\n".join(report), "\n".join(page(seen, str(path), whole=True))):
+        assert not re.search(r"\[[A-Z]\]|\bkey [A-Z]\b|\[Enter\]", text)
+        assert not re.search(r"  \n|\n\n\n", text + "\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "run", "said"),
+    ("name", "run", "key", "said"),
     [
-        ("cpu-oom", None, "Out of memory: AddV2 asked for 16.0 MiB. Stopped by the limit of 512.0 MiB that you set."),
-        (
-            "cpu-demo",
-            None,
-            "Run 2 ended with exit code 0. At most 770.9 MiB were in use in a pool of 900.0 MiB. Nothing needs to be "
-            "changed.",
-        ),
-        (
-            "h200-settings",
-            1,
-            "Run 1 ended by SIGTERM. At most 273.7 MiB were in use. GPU 0: growth is off, so TensorFlow took 137.5 GiB "
-            "of the card's 140.4 GiB at once.",
-        ),
-        (
-            "h100-resnet-xla",
-            None,
-            "at most 5.3 GiB were in use in a pool of 14.0 GiB. GPU 0: the pool held 14.0 GiB, 8.7 GiB more than",
-        ),
-        (
-            "leaks/growing-batch-eager",
-            None,
-            "Out of memory: Mul at growing_eager.py:10 asked for 46.9 MiB. The pool is fragmented: 59.5 MiB of it were "
-            "free, but no free chunk was larger than 32.0 MiB.",
-        ),
-        ("seeds/growth-then-limit", None, "and the limit silently dropped growth."),
-        ("seeds/cut-up", None, "Out of memory: Fill at cut_up.py:13 asked for 200.0 MiB. The pool is fragmented:"),
+        ("cpu-oom", None, Key.LIMIT_TOO_SMALL, "AddV2 asked for 16.0 MiB"),
+        ("cpu-demo", None, Key.NONE, "at most 770.9 MiB in use, pool 900.0 MiB"),
+        ("h200-settings", 1, Key.RESERVED, "took 137.5 GiB of the card's 140.4 GiB"),
+        ("h100-resnet-xla", None, Key.NONE, "at most 5.3 GiB in use, pool 14.0 GiB"),
+        ("leaks/growing-batch-eager", None, Key.FRAGMENTATION, "59.5 MiB"),
+        ("leaks/leak", None, Key.TENSORS_KEPT, "losses"),
+        ("leaks/h100-leak", None, Key.TENSORS_KEPT, "trainer.history"),
+        ("leaks/too-large-a-model", None, Key.LIMIT_TOO_SMALL, "loading.py:5"),
+        ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
+        ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),
+        ("seeds/cut-up", None, Key.FRAGMENTATION, "cut_up.py:13 asked for 200.0 MiB"),
     ],
 )
-def test_the_verdict(name: str, run: int | None, said: str) -> None:
-    assert said in parts(name, run)[0]
+def test_the_verdict(name: str, run: int | None, key: Key, said: str) -> None:
+    found = verdict(review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run))
+    assert found is not None and found.cause.key is key and said in found.text
+    assert parts(name, run)[0] == found.text
+
+
+def judged(*events: Event, code: int = 0) -> Verdict:
+    """Return the verdict on a run of *events* that ended with exit code *code*."""
+    ended = RunEnd(t=6.0, run=1, exit_code=code, signal=None)
+    found = verdict(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100), *events, ended]))
+    assert found is not None
+    return found
 
 
 def test_where_nothing_was_read_the_verdict_says_why() -> None:
-    def said(*events: Event) -> str:
-        found = verdict(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100), *events, ended]))
-        assert found is not None
-        return say_verdict(found)
-
-    ended = RunEnd(t=6.0, run=1, exit_code=0, signal=None)
-    assert said() == "Run 1 ended with exit code 0. tfmemtop saw no process use TensorFlow."
-    assert said(s.hook(1.1, 100)).endswith("only in a BFC pool: add --cpu-pool SIZE.")
-    assert "At most 200.0 MiB were in use" in said(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
+    assert judged().cause.key is Key.NONE and "no process use TensorFlow" in judged().text
+    assert "--cpu-pool" in judged(s.hook(1.1, 100)).text
+    read = judged(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
+    assert read.cause.key is Key.NONE and read.cause.bytes == 200 * s.MIB and "200.0 MiB" in read.text
 
 
-def test_a_verdict_that_is_too_long_ends_with_a_whole_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    sentence = f"A fact of {'many ' * 14}words."
-    monkeypatch.setattr("tfmemtop.findings.verdict._ways", lambda _: [" ".join([sentence] * 4)])
-    found = verdict(review([s.session(), s.run()]))
-    assert found is not None and say_verdict(found) == f"{sentence} {sentence}"
+def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
+    """The script's own error is the best evidence, then its last line; else only how it ended is known."""
+    read = s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0")
+    error = ScriptError(t=5.5, pid=100, kind="ValueError", message="no such file", file="/a/train.py", line=7)
+    printed = Output(t=5.4, run=1, text="loading\nKeyError: 'x'\n")
+    with_error = judged(*read, printed, error, code=1)
+    assert with_error.cause.key is Key.NOT_MEMORY
+    assert all(part in with_error.text for part in ("ValueError: no such file", "train.py:7"))
+    assert "KeyError: 'x'" in judged(*read, printed, code=1).text
+    alone = judged(*read, code=1)
+    assert alone.cause.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
+    assert judged(s.hook(1.1, 100), code=1).cause.key is Key.UNKNOWN, "nothing was read of its memory"
 
 
 def test_the_parts_come_in_the_order_of_their_weight() -> None:
-    report = "\n".join(lines("seeds/growth-too-late"))
-    places = [report.index(title) for title in ("\nWhy\n", "\nWhat to do\n", "\nAlso found\n", "\nHow does set_memory")]
+    report = "\n".join(lines("seeds/growth-too-late", whole=True))
+    titles = ("\nWhat to do\n", "\nAll memory taken?", "\nFound\n", "\nHow does set_memory")
+    places = [report.index(title) for title in titles]
     assert places == sorted(places)
-    (command,) = [part for part in parts("seeds/growth-too-late") if part.startswith("tfmemtop --growth on -- ")]
-    assert command.startswith("tfmemtop --growth on -- /opt/torch/.venv/bin/python3")
+    assert "\nFound\n" not in "\n".join(lines("seeds/growth-too-late"))
+    command = next(part for part in parts("cpu-oom") if part.startswith("tfmemtop --"))
+    assert "--cpu-pool 766M -- /home/ada/venv/bin/python3" in command
 
 
 def test_a_peak_is_not_called_what_is_needed_where_less_may_do() -> None:
     report = " ".join(parts("cpu-kernel-1"))
-    assert "257.6 MiB in use" in report and "needed" not in report and "Under less than 252.0 MiB" in report
+    assert "257.6 MiB in use" in report and "needed" not in report and "less than 252.0 MiB" in report
 
 
 def test_an_error_tells_what_its_omens_told() -> None:
-    text = "\n".join(lines("cpu-oom"))
+    text = "\n".join(lines("cpu-oom", whole=True))
     assert "No room" not in text and "of the limit. The peak" not in text
     assert "At 16 s: " in text
     assert "(tfmemtop help holders)" in " ".join(text.split()), "it says how to see who held the memory"
 
 
-def test_only_the_questions_that_the_run_raises_are_answered() -> None:
-    cpu = list(lines("cpu-demo"))
-    (asked,) = [line for line in cpu if line.endswith("?")]
+def test_each_question_has_a_line_and_those_that_the_run_raises_a_whole_answer() -> None:
+    short = [line for line in lines("cpu-demo") if re.match(r"[A-Z][-\w ,]+\?  ", line)]
+    assert len(short) == len(QUESTIONS)
+    (asked,) = [line for line in lines("cpu-demo", whole=True) if line.endswith("?")]
     assert "efficiently" in asked and "GPU" not in asked, "on a machine without a GPU nobody asks for GPU memory"
-    reserved = " ".join(parts("seeds/default"))
+    reserved = " ".join(parts("seeds/default", whole=True))
     assert all(title in reserved for title in QUESTIONS.values())
 
 
@@ -163,7 +165,7 @@ def test_what_a_terminal_must_not_get_can_be_pasted_all_the_same() -> None:
 
 
 def test_a_script_given_as_an_argument_keeps_its_lines() -> None:
-    report = lines("h200-two-cards")
+    report = lines("h200-two-cards", whole=True)
     first = next(number for number, line in enumerate(report) if line.startswith("tfmemtop --growth on"))
     assert report[first].endswith("python3 -c '")
     assert report[first + 1 : first + 3] == ["import tensorflow as tf, time", "s=tf.distribute.MirroredStrategy()"]
@@ -174,7 +176,11 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", name, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["run", "placement", "verdict", "findings", "limit", "holders"] and told["holders"] is None
-    assert told["run"] == 1 and told["verdict"] == " ".join(parts("seeds/growth-too-late")[0].split())
+    assert told["run"] == 1
+    verdict = told["verdict"]
+    assert list(verdict) == ["cause", "holder", "bytes", "count", "remedy", "text"]
+    assert (verdict["cause"], verdict["holder"]) == ("setting_without_effect", None) and "growth" in verdict["remedy"]
+    assert verdict["text"] == parts("seeds/growth-too-late")[0]
     assert [(found["key"], found["severity"]) for found in told["findings"]] == [
         ("asked_too_late", "warning"),
         ("whole_card", "warning"),
@@ -185,7 +191,7 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     name = str(RECORDINGS / "h200-settings.jsonl")
     assert main(["why", f"{name}:1"]) == 0
-    assert capsys.readouterr().out.startswith("Run 1 ended by SIGTERM.")
+    assert "\n\nRun 1, train.py" in capsys.readouterr().out
     assert main(["why", f"{name}:7"]) == 2
     assert "holds no run 7" in capsys.readouterr().err
 
@@ -193,5 +199,7 @@ def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.C
 @pytest.mark.long
 def test_json_of_every_recording_has_sentences() -> None:
     for path in ALL:
-        for found in to_json(review(recording.read(path).events()))["findings"]:
+        told = to_json(review(recording.read(path).events()))
+        assert told["verdict"]["cause"] in set(Key) and len(told["verdict"]["text"]) <= LONGEST
+        for found in told["findings"]:
             assert found["text"].endswith("."), found

@@ -14,10 +14,7 @@ from tfmemtop.ui.terminal.emulator import TerminalScreen
 pytestmark = pytest.mark.screens
 
 FRAME_S = 2.0
-"""Seconds of CPU time in which one write must be drawn, on a slow machine too. Without a bound it took minutes.
-
-``python -m tests.tools.bench keys`` measures how soon a key is handled in a flood of output.
-"""
+"""Seconds of CPU time in which one write must be drawn, on a slow machine too. Without a bound it took minutes."""
 
 STORMS = {
     "lines": "y\r\n",

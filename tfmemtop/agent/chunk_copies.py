@@ -34,7 +34,7 @@ class ChunkCopies:
     def __init__(self, messenger: Messenger, folder: Optional[str]) -> None:
         """*folder* is the session's; ``None`` if it is not known in this process."""
         self._messenger = messenger
-        self._folder = folder
+        self.folder = folder
         self._sheets: dict[tuple[str, str], Sheet] = {}
 
     def make(self, direct: Direct, device: str, place: "tuple[int, int]", moment: str) -> Copy:
@@ -43,11 +43,11 @@ class ChunkCopies:
         Raises:
             NoCopy: there is no folder or no room for the copy, or the pool has too many chunks.
         """
-        if self._folder is None:
+        if self.folder is None:
             raise NoCopy("no_folder")
         sheet = self._sheets.get((device, moment))
         if sheet is None:
-            path = f"{self._folder}/{self._messenger.pid}.{device}.{moment}.chunks"
+            path = f"{self.folder}/{self._messenger.pid}.{device}.{moment}.chunks"
             sheet = self._sheets[device, moment] = Sheet(path)
         began = thread_time()
         try:

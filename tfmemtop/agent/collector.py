@@ -15,7 +15,7 @@ ROOM = 64
 calls 29."""
 MUCH = 192
 """The same for a step of a look at the script's objects."""
-_RESERVE = 1024
+_RESERVE = 4096  # 160 kB; a look at a script with many classes keeps more than a thousand
 _FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits
@@ -63,6 +63,12 @@ class Collector:
         kept = 0 if now - self._collected > _PATIENCE_S else _FOR_WAITING if self.hurries else _RESERVE
         del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
         return _free() >= containers
+
+    def regain(self) -> None:
+        """Make room again amid a piece of work, during which the script's threads may have run and used it up."""
+        hurries, self.hurries = self.hurries, True  # the piece is done to its end, so it cannot wait for more room
+        self.room()
+        self.hurries = hurries
 
     def wait(self, containers: int, until: float) -> bool:
         """Let the script's threads run until there is room; return whether there is some by *until*."""

@@ -21,6 +21,7 @@ _KINDS = {
     "_BatchDataset": "batch",
     "_ParallelBatchDataset": "batch",
 }
+_GENERATOR = "_GeneratorDataset"
 _PRUNE = 256
 _NO_SIZE = {"string", "resource", "variant"}
 _alive: Any = ref.__call__
@@ -44,13 +45,18 @@ class Datasets:
     def __init__(self) -> None:
         self._buffers: dict[int, _Buffer] = {}  # by identity
         self._prune_at = _PRUNE
+        self._generators = 0  # data sets that were made of Python generators
         self.made = 0
 
     def add(self, dataset: Any, arguments: "tuple[Any, ...]", named: "dict[str, Any]") -> None:
         """Note *dataset*, which TensorFlow is making with these arguments, if it is of a kind that keeps elements."""
-        kind = _KINDS.get(name_and_module(type(dataset))[0])
+        name = name_and_module(type(dataset))[0]
+        if name == _GENERATOR:
+            self._generators += 1
+        kind = _KINDS.get(name)
         if kind is None:
             return
+        self.made += 1
         given = dict(zip(("input_dataset", "size"), arguments))
         given.update(named)
         if kind == "cache" and given.get("filename", given.get("size")):
@@ -89,7 +95,8 @@ class Datasets:
         alive = list(map(operator.is_not, map(_alive, references), repeat(None)))
         kept = [each for each, lives in zip(buffers, alive) if lives]
         kept.sort(key=lambda one: -((one.elements or 1) * (one.each or 0)))
-        return [f"[{encoded(one.kind)}, {encoded(one.elements)}, {encoded(one.each)}]" for one in kept[:SENT]]
+        rows = [f"[{encoded(one.kind)}, {encoded(one.elements)}, {encoded(one.each)}]" for one in kept[:SENT]]
+        return [*rows, f'["generator", {self._generators}, null]'] if self._generators else rows
 
 
 def _number(size: Any) -> Optional[int]:

@@ -8,7 +8,7 @@ from .devices import Reading
 from .loading import load
 from .trust import NotTrusted, PublicReader, SizeChange, Taken, agree
 
-VERSION = 2
+VERSION = 3
 HERTZ = 1000
 CELLS = 2048
 """The most cells of one map."""
@@ -136,6 +136,13 @@ class Native:
         """
         if self._library.tfmemtop_sampler_start(HERTZ) != _DONE:
             raise NotTrusted("no_thread")
+
+    def keep_log_lines(self, path: str) -> None:
+        """Have TensorFlow's lines about allocators that find no room appended to the file *path* from now on.
+
+        The line is there at once, even if Python's lock is held. Not every TensorFlow logs in a way that allows this.
+        """
+        self._library.tfmemtop_keep_log_lines(path.encode("utf-8", "surrogateescape"))
 
     def stop_sampler(self) -> None:
         """Stop the library's thread; wait a twentieth of a second at most."""

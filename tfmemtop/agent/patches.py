@@ -132,8 +132,9 @@ def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", 
 
 
 def patch_datasets(messenger: Messenger, dataset_ops: "ModuleType", datasets: Datasets) -> None:
-    """Notice each data set of tf.data that is made from another one."""
-    messenger.guarded("listen:data sets", _notice_making, messenger, datasets.add, dataset_ops.UnaryDataset)
+    """Notice each data set of tf.data as it is made."""
+    for owner in (dataset_ops.UnaryDataset, dataset_ops.DatasetSource):
+        messenger.guarded("listen:data sets", _notice_making, messenger, datasets.add, owner)
 
 
 def _notice_making(messenger: Messenger, add: Callable[..., None], owner: Any) -> None:

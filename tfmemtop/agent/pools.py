@@ -95,7 +95,7 @@ class Pools:
             return
         (path, checksum), self._handed = self._handed, None
         try:
-            self._native = _Reader(Native(path, checksum, self._collector.room))
+            self._native = _Reader(Native(path, checksum, self._collector.regain))
             self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(error)
@@ -155,6 +155,8 @@ class Pools:
             self._announced = True
             try:
                 self._native.way.start_sampler()
+                if self._copies.folder is not None:
+                    self._native.way.keep_log_lines(f"{self._copies.folder}/{self._messenger.pid}.lines")
             except NotTrusted as error:
                 self._refuse_native(error)
             else:
@@ -207,7 +209,7 @@ class Pools:
             try:
                 if found is None:
                     raise NotTrusted("tensorflow_unknown")
-                self._direct = _Reader(Direct(found.folder, found.version, self._collector.room))
+                self._direct = _Reader(Direct(found.folder, found.version, self._collector.regain))
             except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 

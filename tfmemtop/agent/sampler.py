@@ -198,7 +198,10 @@ class Sampler:
         elif message["do"] == "pace":
             self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "holders":
-            self._windows.ask(message.get("finding") is True)
+            finding = message.get("finding") is True
+            self._windows.ask(finding)
+            if finding:  # memory rises: who holds it shows in a look at the tensors
+                self._census.want(tensors=True)
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
         else:

@@ -20,7 +20,11 @@ from tfmemtop.cli.output import print_json, print_lines, say
 from tfmemtop.cli.parser import BaseArguments, Parser
 from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.findings.cause import shortened
+from tfmemtop.findings.judgement import judged
+from tfmemtop.findings.rules import findings
 from tfmemtop.reports.compare import table, to_json
+from tfmemtop.reports.comparison_text import name
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json
 from tfmemtop.state import State
@@ -62,7 +66,7 @@ def run(arguments: CompareArguments) -> int:
         Refusal: a file cannot be read, there is no second run to compare with, or there are too few ranks.
     """
     one, other = arguments.first, arguments.second
-    if ranks := _ranks([name for name in (one, other, *arguments.more) if name is not None]):
+    if ranks := _ranks([each for each in (one, other, *arguments.more) if each is not None]):
         if arguments.json:
             print_json(ranks_to_json(ranks))
         else:
@@ -74,9 +78,10 @@ def run(arguments: CompareArguments) -> int:
         first, second = _run_of(one), _run_of(other or one)
     holders = (first.holders, second.holders) if first.holders and second.holders else None
     if arguments.json:
-        print_json(to_json(first.figures, second.figures, holders))
+        print_json(to_json(first.figures, second.figures, holders) | {"verdicts": [first.verdict, second.verdict]})
     else:
-        print_lines(table(first.figures, second.figures, holders))
+        verdicts = [f"{name(one.figures)}: {one.verdict}" for one in (first, second)]
+        print_lines([*table(first.figures, second.figures, holders), "", *verdicts])
     return 0
 
 
@@ -139,9 +144,10 @@ def _newest(ranks: list[Rank]) -> list[Rank]:
 
 
 class _Run(NamedTuple):
-    """A run, and the holders of its memory at the peak of a step, by layer; ``None`` if no window was recorded."""
+    """A run, its verdict, and the holders of its memory at the peak of a step by layer, ``None`` without a window."""
 
     figures: RunFigures
+    verdict: str
     holders: Listed | None
 
 
@@ -150,10 +156,12 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
     state = fold_recording(path)
     if len(state.runs) > 1:
         before, last = state.runs[-2:]
-        held = _holders(state)
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
-        held_before = _holders(fold_recording(path, before.run)) if held else None
-        return _Run(_figures(before, state, path), held_before), _Run(_figures(last, state, path), held)
+        earlier = fold_recording(path, before.run)
+        return (
+            _Run(_figures(before, state, path), _verdict(earlier), _holders(earlier)),
+            _Run(_figures(last, state, path), _verdict(state), _holders(state)),
+        )
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
     if started_before:
@@ -167,12 +175,17 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
 def _run_of(name: str | None) -> _Run:
     path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(run, state, path, called), _holders(state))
+    return _Run(_figures(run, state, path, called), _verdict(state), _holders(state))
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
     going = state.session is not None and is_running(Path(path), state.session.id)
     return figures(run, state.now, name, alive=going)
+
+
+def _verdict(state: State) -> str:
+    cause, _ = judged(state, findings(state), going=state.run is not None and state.run.going)
+    return shortened(cause.text)
 
 
 def _holders(state: State) -> Listed | None:

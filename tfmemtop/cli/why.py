@@ -1,12 +1,13 @@
 """Explain a recorded run's memory: what happened, why, and what to do.
 
-usage: tfmemtop why [FILE] [--json]
+usage: tfmemtop why [FILE] [--long] [--json]
 example: tfmemtop why run.jsonl
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
 
-The report begins with a verdict of two lines. The reason and what to do follow, then the questions that the run
-raises, with answers. It is plain text that you can paste into an issue. --json prints the same as JSON.
+The report begins with the verdict. What it rests on and what to do follow, then a line for each of five questions.
+--long adds all findings and whole answers. It is plain text that you can paste into an issue. --json prints the same as
+JSON.
 """
 
 import sys
@@ -31,13 +32,19 @@ _COLUMNS = 600
 """The number of values in each curve for a notebook."""
 
 
+class WhyArguments(ReportArguments):
+    """The recording, and how much is printed of it."""
+
+    long: bool = False
+
+
 def declare(parser: Parser) -> None:
     """Declare the recording and the form of the report."""
-    parser.arguments = ReportArguments
-    add_report_options(parser)
+    parser.arguments = WhyArguments
+    add_report_options(parser).add_argument("--long", action="store_true", help="print all findings and whole answers")
 
 
-def run(arguments: ReportArguments) -> int:
+def run(arguments: WhyArguments) -> int:
     """Print the report on the recording's last run, or on run N for ``FILE:N``; return 0.
 
     Raises:
@@ -53,7 +60,7 @@ def run(arguments: ReportArguments) -> int:
     if arguments.json:
         print_json(to_json(seen))
     else:
-        print_lines(page(seen, path))
+        print_lines(page(seen, path, whole=arguments.long))
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

@@ -17,6 +17,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.finding_windows import FindingWindows
@@ -102,7 +103,8 @@ class Watch:
         self._outside = WhenAsked(stream, data, self._chunks.take, launch.interval_s, telling)
         sources: list[Source] = [
             *(self.hooks, self._probes, self.replays, self.maps, self._chunks, self._windows),
-            *(FindingWindows(stream, self.hooks), self._xla_reports, self.readings, self._outside),
+            *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks)),
+            *(self._xla_reports, self.readings, self._outside),
         ]
         if terminal is not None:
             sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))

@@ -270,10 +270,11 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DatasetBuffer(msgspec.Struct, frozen=True, array_like=True):
-    """A data set of the script's that keeps elements: its ``kind`` (``shuffle``, ``cache``, ``prefetch``, ``batch``).
+    """A data set of the script's that keeps elements: its ``kind`` (``shuffle``, ``cache``, ``prefetch``).
 
     ``elements`` is the most elements that it keeps, ``None`` if that is not known; ``each`` is the bytes of one
-    element, ``None`` if its shape is not known.
+    element, ``None`` if its shape is not known. With the kind ``generator``, ``elements`` is how many data sets were
+    made of Python generators so far.
     """
 
     kind: Name

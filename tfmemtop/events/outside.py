@@ -12,6 +12,7 @@ from tfmemtop.bounds import (
     Epoch,
     Few,
     Index,
+    Label,
     Many,
     Name,
     Number,
@@ -24,7 +25,7 @@ from tfmemtop.bounds import (
 )
 from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
-from tfmemtop.events.keep import Curve, Latest, Nothing, Tail
+from tfmemtop.events.keep import Curve, Latest, Newest, Nothing, Tail
 from tfmemtop.events.secrets import without_secrets
 from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
@@ -65,6 +66,7 @@ class Run(Event, tag="run", frozen=True):
     ``kernel`` is the connection file of a Jupyter kernel. Jupyter starts and ends the kernel. Its next start is a
     session of its own, with the next run number. ``notebook`` is the file of its notebook, if known. ``earlier`` are
     the sessions of its earlier starts, oldest first. ``traced``: all allocations are recorded from the start on.
+    ``variables`` are the environment variables that the script's text names.
     """
 
     keep = Latest("run", most=200)
@@ -80,6 +82,7 @@ class Run(Event, tag="run", frozen=True):
     notebook: Text | None = None
     earlier: Annotated[tuple[Name, ...], Few] = ()
     traced: bool = False
+    variables: Variables = msgspec.field(default_factory=dict)
 
     def recorded(self) -> "Run":
         if not self.settings.environment:
@@ -329,6 +332,24 @@ class Output(Event, tag="output", frozen=True):
     run: Number
     text: Text
     skipped: Size = 0
+
+
+class AllocatorLine(Event, tag="allocator_line", frozen=True):
+    """TensorFlow has logged that an allocator found no room for ``size`` bytes, ``at`` seconds into the session.
+
+    The probe keeps such lines. ``operation`` is ``None`` where TensorFlow names none. ``harmless``: the request was for
+    scratch memory, which TensorFlow can do without.
+    """
+
+    keep = Newest(50)
+    urgent = True
+
+    pid: Number
+    at: Change
+    allocator: Label
+    size: Size
+    operation: Text | None = None
+    harmless: bool = False
 
 
 class Terminal(Event, tag="terminal", frozen=True):

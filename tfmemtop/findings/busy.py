@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
 from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy
@@ -32,6 +33,8 @@ class FullButIdle(DeviceFinding):
     The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
     other processes cannot use the memory that this one does not need.
     """
+
+    key = Key.RESERVED
 
     answers = Question.FULL_NOT_USED
 
@@ -90,6 +93,8 @@ class ReservedUnused(DeviceFinding):
 
     The other figures are those of :class:`FullButIdle`.
     """
+
+    key = Key.RESERVED
 
     answers = Question.FULL_NOT_USED
     severity = Severity.INFO

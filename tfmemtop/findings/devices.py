@@ -6,10 +6,11 @@ from enum import Enum, auto
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.findings.causes import BESIDE_POOLS
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Finding, Question, Said, Severity
 from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
@@ -32,6 +33,8 @@ _REASONS = {NO_LIBRARIES: WhyNoGpu.LIBRARIES_MISSING, NO_CUDA: WhyNoGpu.CUDA_FAI
 @dataclass(frozen=True, slots=True)
 class GpusHidden(Finding):
     """TensorFlow in process ``pid`` computes on the CPU: the environment's ``value`` hides all of the ``gpus``."""
+
+    key = Key.SETTING
 
     answers = Question.EFFICIENTLY
     severity = Severity.INFO  # the user may have done it on purpose
@@ -59,6 +62,8 @@ class NoGpuSeen(Finding):
 
     ``libraries`` are those that it could not load, where it named them.
     """
+
+    key = Key.SETTING
 
     answers = Question.EFFICIENTLY
     remedies = Remedy(Action.CHOOSE_GPUS), Remedy(Action.SHOW_PROCESS)
@@ -128,6 +133,8 @@ def _hides_gpus(request: events.Requested) -> bool:
 @dataclass(frozen=True, slots=True)
 class LimitsBeyondCard(DeviceFinding):
     """The ``limits`` of one GPU's logical devices add up to more than the card's ``whole``; both in bytes."""
+
+    key = Key.SETTING
 
     answers = Question.EFFICIENTLY
 

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum, auto
 from typing import ClassVar
 
 from tfmemtop.failure import describe
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.places import Place
 from tfmemtop.findings.remedy import Remedy
 
@@ -58,12 +59,14 @@ class Said:
 class Finding:
     """The base of all kinds. Each kind has a severity and remedies, which may depend on its figures.
 
+    ``key`` is the cause that the kind stands for in a verdict; ``None`` if it is none.
     ``answers`` is the question that findings of the kind help to answer. ``aside`` is true for kinds that a report on a
     whole run leaves out, ``fatal`` for those that explain why a run failed.
     """
 
     __slots__ = ()
 
+    key: ClassVar[Key | None] = None
     answers: ClassVar[Question | None] = None
     aside: ClassVar[bool] = False
     fatal: ClassVar[bool] = False
@@ -76,6 +79,11 @@ class Finding:
     def remedies(self) -> tuple[Remedy, ...]:
         """What helps, best first."""
         return ()
+
+    @property
+    def holder(self) -> str:
+        """Who holds the memory that the finding is about; empty where nobody is known."""
+        return ""
 
     @property
     def said(self) -> Said:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
-from tfmemtop.findings.memory import crashed_when_full, out_of_memory
+from tfmemtop.findings.memory import failures
 from tfmemtop.findings.replayed import replayed_limits
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
@@ -55,12 +55,12 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
     if run is None or _asynchronous(run):
         return None
     newest = run is state.run
-    if newest and (leaks(state) or any(failure.collected for failure in out_of_memory(state))):
+    if newest and leaks(state):
         return None
     if run.out_of_memory:
         needs = _after_failure(state, run) if newest else []
-    elif newest and any(crashed_when_full(state)):
-        needs = []  # the limit was too small, even if the run was being ended; by how much is not known
+    elif newest and failures(state):
+        needs = []  # it crashed as its pool ran out: what it needs is not known
     elif not run.failed:
         needs = [_need(state, run, device, growth) for device in _limited(run)]
     else:

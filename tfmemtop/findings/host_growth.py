@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
-from tfmemtop.findings.leaks import MANY, steps_of
+from tfmemtop.findings.keepers import MANY
 from tfmemtop.findings.places import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
@@ -19,6 +20,9 @@ LEAST_S = 120.0
 LEAST_RETRACING_S = 30.0
 """Less is enough while a function is traced over and over: its graphs are known to stay in memory."""
 
+FAST = 1024 * MIB
+"""Bytes. So large a rise is told after :data:`LEAST_RETRACING_S` too, if it is most of what the process holds."""
+
 AT_LEAST = 32 * MIB
 SHARE = 0.02
 """The least rise, as a share of what the process held before."""
@@ -31,45 +35,58 @@ SOON_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HostGrowth(Finding):
-    """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call.
+    """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call
+    (``None`` where steps are few).
 
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
-    ``retraced`` is a function that was traced over and over meanwhile. ``pools`` if there are pools that were read.
+    ``retraced`` is a function that was traced over and over meanwhile. ``generators`` is how many data sets were made
+    of generators, 0 if few. ``pools`` if there are pools that were read.
     """
+
+    key = Key.HOST_GROWTH
 
     answers = Question.EFFICIENTLY
 
     pid: int
     rise: Rise
-    each: int
+    each: int | None
     unit: str
     left_s: float | None
     retraced: Retraced | None
     pools: bool
     ended: bool
+    generators: int = 0
 
     @property
     def severity(self) -> Severity:
         soon = self.left_s is not None and self.left_s < SOON_S
-        return Severity.WARNING if self.retraced or (soon and not self.ended) else Severity.INFO
+        serious = self.retraced or self.generators or self.rise.size >= FAST
+        return Severity.WARNING if serious or (soon and not self.ended) else Severity.INFO
+
+    @property
+    def holder(self) -> str:
+        return "Dataset.from_generator" if self.generators else ""
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
+        if self.generators:
+            return (Remedy(Action.ONE_DATASET),)
         return self.retraced.remedies if self.retraced else (Remedy(Action.SHOW_PROCESS),)
 
     @property
     def said(self) -> Said:
         rise, retraced = self.rise, self.retraced
         rises, fills = ("rose", "It would have filled") if self.ended else ("is rising", "At this pace it fills")
-        headline = (
-            f"Process {self.pid}: host memory {rises} by {format_bytes(int(rise.rate * 60))} a minute, "
-            f"{format_bytes(self.each)} a {self.unit.rstrip('s')}."
+        headline = f"Process {self.pid}: host memory {rises} by {format_bytes(int(rise.rate * 60))} a minute" + (
+            f", {format_bytes(self.each)} a {self.unit.rstrip('s')}." if self.each is not None else "."
         )
         if retraced is not None:
             times = counted(retraced.traces_so_far, "time")
             headline += (
                 f" {line_of(retraced.defined)}: {retraced.function} was traced {times}, and each graph stays in memory."
             )
+        if self.generators:
+            headline += f" Dataset.from_generator was called {self.generators} times; each keeps its generator's data."
         pools = " Its pools did not grow." if self.pools else ""
         figures = f"It rose steadily for {spoken(rise.span_s)}.{pools}"
         if self.left_s is not None:
@@ -92,20 +109,30 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
         rise = rise_until([hooked.host.windows])
         if rise is None or rise.span_s < LEAST_RETRACING_S or rise.size < max(AT_LEAST, rise.first * SHARE):
             continue
-        steps, unit = steps_of(hooked, rise)
+        steps, unit = hooked.steps.made(rise.start, rise.end)
         retraced = next((each for each in retracing(state) if each.pid == pid), None)
-        if steps < MANY or (retraced is None and rise.span_s < LEAST_S) or _pools_rose(hooked, rise):
+        fast = rise.size >= max(FAST, rise.first / 2)
+        early = retraced is None and rise.span_s < LEAST_S
+        if (steps < MANY and not fast) or (early and not fast) or _pools_rose(hooked, rise):
             continue
         yield HostGrowth(
             pid,
             rise,
-            each=int(rise.size / steps),
+            each=int(rise.size / steps) if steps >= MANY else None,
             unit=unit,
             left_s=_left_s(state, rise),
             retraced=retraced,
             pools=bool(hooked.trends),
             ended=hooked.ended,
+            generators=_generators(hooked),
         )
+
+
+def _generators(hooked: Hooked) -> int:
+    """Return how many data sets of generators the script has made, if these are many."""
+    told = hooked.census.buffers if hooked.census else []
+    made = sum(one.elements or 0 for one in told if one.kind == "generator")
+    return made if made >= MANY else 0
 
 
 def _may_have_risen(hooked: Hooked) -> bool:
@@ -114,7 +141,7 @@ def _may_have_risen(hooked: Hooked) -> bool:
     A rise that goes on has at least a third of its size in the later half of the time.
     """
     windows = hooked.host.windows
-    if hooked.steps.busiest is None or len(windows) < LEAST_WINDOWS:
+    if len(windows) < LEAST_WINDOWS:
         return False
     return windows[-1].low - windows[len(windows) // 2].low >= AT_LEAST / 3
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.events.device_names import DeviceKind, is_gpu
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
 from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
@@ -47,6 +48,8 @@ class TightLimit(DeviceFinding):
 @dataclass(frozen=True, slots=True)
 class LooseLimit(DeviceFinding):
     """Without growth all of the limit is held, and it lies far above the peak in use; bytes."""
+
+    key = Key.RESERVED
 
     answers = Question.EFFICIENTLY
     severity = Severity.INFO

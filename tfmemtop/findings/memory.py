@@ -6,46 +6,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from tfmemtop.events import Alike
-from tfmemtop.findings.causes import (
-    Cause,
-    Pending,
-    Scratch,
-    judge,
-    judge_pending,
-)
+from tfmemtop.findings.cause import LONGEST, Cause, Key
+from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.leaks import MANY, Leaked, holding, keep_less, keeping_less, leaked, leaked_until
 from tfmemtop.findings.places import named_spot
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.replayed import WouldPass, would_pass
 from tfmemtop.findings.requests import tensor_text
+from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.who_holds import held
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import RETRIED_S, Anatomy, Closeness, anatomies, closest_to_limit, trying
-from tfmemtop.state.holdings import alike_on
-from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
 
-_NEARLY = 0.9
-"""Share of the limit. A pool that reached it may be why the script crashed."""
-
-_WAITED_S, _HALF = 8.0, 0.5
-"""A full pool may also be why the script crashed if the memory in use did not change for so many seconds before, at
-that share of the limit."""
-
-
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT)
 """Signals of a crash when an allocation failed: TensorFlow writes to memory that it did not get, or one of its own
 checks finds that it did not get it."""
 
-_HOLDS_MOST = 0.5
-_HOLDS_MUCH = 0.25
-"""Shares of the memory in use. From the smaller one on, the finding names the tensors that hold it."""
+
+_NO_REQUEST = (Key.LIMIT_TOO_SMALL, Key.FRAGMENTATION, Key.UNKNOWN, Key.OTHERS, Key.SCRATCH, Key.GROWTH)
+"""The causes whose text does not name the request that failed."""
+
+
+_NOTABLY = 1.05
+"""Fragmentation is mentioned if more than so many times what was asked for at least was free in pieces."""
+
+_TOO_MUCH = "What is in use and the request together are more than there is."
+_LOOK = (Remedy(Action.SHOW_POOL),)
 
 
 class Old(Enum):
@@ -62,12 +55,17 @@ class Doubt:
     old: Old
     age_s: float
 
+    @property
+    def text(self) -> str:
+        if self.old is Old.ALL:
+            return f"These figures are {self.age_s:.0f} s older than the failure, so this may be wrong."
+        return f"The largest free chunk was read {self.age_s:.0f} s before the failure; it may have been another."
+
 
 @dataclass(frozen=True, slots=True)
 class AllocationFailed(Finding):
-    """TensorFlow raised an out-of-memory error.
+    """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
-    ``holder`` are the tensors, held alike, that held most, if that was much; ``None`` where the cause contains them.
     ``several`` if other processes of the run have pools too. ``would_pass`` is what an earlier run of the same command
     needed.
     """
@@ -78,74 +76,96 @@ class AllocationFailed(Finding):
     anatomy: Anatomy
     cause: Cause
     doubt: Doubt | None
-    holder: Alike | None = None
     several: bool = False
     would_pass: WouldPass | None = None
-
-    @property
-    def collected(self) -> bool:
-        """Whether one list or dict of the script holds most of what was in use, in many tensors."""
-        held, in_use = self.holder, self.anatomy.in_use
-        if held is None or in_use is None:
-            return False
-        return bool(held.holder) and held.count >= MANY and held.bytes >= in_use * _HOLDS_MOST
+    crashed: bool = False
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        others = self.cause.remedies
-        return (keeping_less(self.holder), *others) if self.collected else others
+        return self.cause.remedies
+
+    @property
+    def failed(self) -> str:
+        """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
+        a = self.anatomy
+        if self.crashed:
+            asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
+            sure = "" if a.asked is not None else " probably"  # the size is from TensorFlow's own line
+            return f"{asked[0].upper()}{asked[1:]}; TensorFlow{sure} crashed because there was no room."
+        if a.asked is None and a.operation is None and a.message:
+            return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
+        return f"Out of memory{_where(self)}: {asked_for(a)}."
+
+    @property
+    def whole_cause(self) -> Cause:
+        """The cause. Where its text names no request, what failed comes first."""
+        text = joined(self.failed, self.cause.text)
+        if self.cause.key is Key.UNKNOWN and len(text) > LONGEST:
+            return replace(self.cause, text=self.failed, evidence=(self.cause.text, *self.cause.evidence))
+        if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
+            return replace(self.cause, evidence=(*self.cause.evidence, self.failed))
+        return replace(self.cause, text=text)
 
     @property
     def said(self) -> Said:
-        a, cause = self.anatomy, self.cause.said
-        failed = f"Out of memory{_where(self)}: {_asked_for(a)}."
-        # Without size and operation, TensorFlow's own message is the only information.
-        if a.asked is None and a.operation is None and a.message:
-            failed = f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
-        holder = holding(self.holder) if self.holder else ""
-        enough = self.would_pass.text if self.would_pass else ""
-        waited = "The request then waited 10 s for room and failed." if isinstance(self.cause, Leaked) else ""
+        a, cause = self.anatomy, self.whole_cause
         figures = (
-            "" if self.collected else holder,
-            enough,
-            cause.figures,
-            waited,
+            *cause.evidence,
+            self.would_pass.text if self.would_pass else "",
             _tensor(a),
             _figures(a),
             held(a.held) if a.held else "",
-            _reservation(self.doubt),
+            self.doubt.text if self.doubt else "",
         )
-        code = cause.code or (keep_less(self.holder) if self.collected else ())
-        return Said(
-            joined(failed, holder if self.collected else "", cause.headline),
-            cause.explanation,
-            code,
-            joined(*figures),
-        )
+        return Said(cause.text, cause.explanation, cause.code, joined(*figures))
+
+
+@once_per_revision
+def failures(state: State) -> list[AllocationFailed]:
+    """Return the newest failure of each process of the run, with its anatomy and cause."""
+    found = [_failure(state, anatomy) for anatomy in anatomies(state)]
+    how = state.run.ending if state.run else None
+    if not found and how is not None and how.signal in _CRASHES:
+        found = [_failure(state, anatomy, crashed=True) for anatomy in crashes(state)]
+    return found
 
 
 def out_of_memory(state: State) -> Iterator[AllocationFailed]:
-    """Yield the newest out-of-memory error of each process of the run, with its anatomy and cause."""
-    for anatomy in anatomies(state):
-        cause = leaked(state, anatomy) or judge(anatomy)
-        holder = None if isinstance(cause, Leaked) else _holder(state, anatomy)
-        enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
-        yield AllocationFailed(anatomy, cause, _doubt(anatomy), holder, _several(state), enough)
+    """Yield the failed allocations of the run."""
+    yield from failures(state)
+
+
+def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> AllocationFailed:
+    t = failed_at(state, anatomy.pid)
+    cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
+    if not cause.keeps_growing and (passed := passed_before(state)):
+        cause = replace(cause, evidence=(*cause.evidence, passed))
+    enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
+    enough = None if cause.keeps_growing else enough
+    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), enough, crashed)
+
+
+def passed_before(state: State) -> str:
+    """Return with which arguments or variables an earlier run of the same program passed; empty if none did."""
+    run = state.run
+    for earlier in reversed(state.runs[:-1]):
+        if (
+            run is None
+            or earlier.ending is None
+            or not earlier.ending.good
+            or program(earlier.argv)[:1] != program(run.argv)[:1]
+        ):
+            continue
+        differ = [f"{name}={value}" for name, value in earlier.variables.items() if run.variables.get(name) != value]
+        if earlier.argv != run.argv:
+            differ.append(" ".join(program(earlier.argv)))
+        if differ:
+            return f"Run {earlier.run} passed, with {' '.join(differ)}."
+    return ""
 
 
 def _several(state: State) -> bool:
     return sum(1 for _, hooked in hooked_of_run(state) if hooked.allocators) > 1
-
-
-def _holder(state: State, a: Anatomy) -> Alike | None:
-    hooked = hooked_of(state, a.pid)
-    if hooked is None or hooked.failure is None or hooked.look is None or a.device is None or a.in_use is None:
-        return None
-    if hooked.look.t < hooked.failure.error.t - RETRIED_S:
-        return None
-    return next(
-        (one for one in alike_on(hooked, a.device) if one.count > 1 and one.bytes >= a.in_use * _HOLDS_MUCH), None
-    )
 
 
 def _doubt(a: Anatomy) -> Doubt | None:
@@ -161,12 +181,12 @@ class NoRoom(Finding):
     """TensorFlow finds no room, and perhaps waits for some. It raises an error after 10 s, or never."""
 
     anatomy: Anatomy
-    cause: Scratch | Pending | Leaked
+    cause: Cause
     several: bool = False
 
     @property
     def severity(self) -> Severity:
-        return Severity.INFO if isinstance(self.cause, Scratch) else Severity.WARNING
+        return Severity.INFO if self.cause.key is Key.SCRATCH else Severity.WARNING
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -174,98 +194,46 @@ class NoRoom(Finding):
 
     @property
     def said(self) -> Said:
-        a, cause = self.anatomy, self.cause.said
+        a, cause = self.anatomy, self.cause
+        waits = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
         return Said(
-            f"No room{_where(self)}: {_asked_for(a)}. {cause.headline}",
-            cause.explanation,
-            figures=joined(cause.figures, _tensor(a), _figures(a), _why_no_size(a), held(a.held) if a.held else ""),
+            f"No room{_where(self)}: {asked_for(a)}. {cause.text}",
+            cause.explanation if cause.key is not Key.UNKNOWN else "If an error follows, it names the size.",
+            figures=joined(
+                "" if cause.key is Key.SCRATCH else waits,
+                *cause.evidence,
+                _tensor(a),
+                _figures(a),
+                held(a.held) if a.held else "",
+            ),
         )
 
 
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
     for anatomy in trying(state):
-        yield NoRoom(anatomy, leaked(state, anatomy) or judge_pending(anatomy), _several(state))
+        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state))
 
 
-@dataclass(frozen=True, slots=True)
-class CrashedWhenFull(Finding):
-    """The script ended by SIGSEGV or SIGABRT with its CPU pool close to the limit.
-
-    ``waited`` if the memory in use did not change before the end, as while TensorFlow waits for room. ``leaked`` is the
-    leak that filled the pool, ``None`` if no leak filled it.
-    """
-
-    severity = Severity.ERROR
-    fatal = True
-
-    closest: Closeness
-    waited: bool
-    leaked: Leaked | None = None
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        if self.leaked is not None:
-            return self.leaked.remedies
-        return Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIND_LIMIT), Remedy(Action.RUN_AGAIN)
-
-    @property
-    def said(self) -> Said:
-        closest = self.closest
-        at = f" at {named_spot(closest.line)}" if closest.line else ""
-        full = f"At least {format_bytes(closest.highest)} were in use"
-        if closest.pool is not None:
-            full += f" in a pool of {format_bytes(closest.pool)}"
-        full = joined(f"{full}.", held(closest.held) if closest.held else "")
-        waited = ""
-        if self.waited:
-            waited = (
-                f"Its use had not changed for {closest.still_s:.0f} s, as happens while TensorFlow waits for room. "
-            )
-        headline = f"The script probably crashed{at} because TensorFlow's CPU pool ran out"
-        if self.leaked is not None:
-            leak = self.leaked.said
-            return Said(f"{headline}. {leak.headline}", leak.explanation, leak.code, f"{leak.figures} {full}")
-        return Said(
-            f"{headline}: its limit is {format_bytes(closest.limit)}.",
-            "TensorFlow's allocator returns nothing when its limit is reached, and some operations write there "
-            "without a check. This was seen with TensorFlow 2.21 in a convolution, without tfmemtop as well.",
-            figures=f"{full} {waited}Some operations of TensorFlow crash there instead of raising an error.",
-        )
-
-
-def crashed_when_full(state: State) -> Iterator[CrashedWhenFull]:
-    """Find a crash of the script with its CPU pool nearly full.
-
-    TensorFlow's own code may crash, instead of raising an error, when that pool runs out. Machines with a GPU are left
-    out.
-    """
-    how = state.run.ending if state.run else None
-    if how is None or state.devices or how.signal not in _CRASHES:
-        return
-    closest = closest_to_limit(state)
-    if closest is None:
-        return
-    # TensorFlow waits 10 s for room before the allocation fails. It allocates nothing meanwhile.
-    waited = closest.still_s >= _WAITED_S and closest.share >= _HALF
-    if closest.share >= _NEARLY or waited:
-        yield CrashedWhenFull(closest, waited, _leaked(state, closest))
-
-
-def _leaked(state: State, closest: Closeness) -> Leaked | None:
-    hooked = hooked_of(state, closest.pid)
-    trend = hooked.trends.get(closest.device) if hooked else None
-    if hooked is None or trend is None:
-        return None
-    leak = leaked_until(hooked, closest.device, trend, trend.end, closest.highest)
-    return leak and replace(leak, limit=closest.limit)
+def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
+    """Return the cause where the size of the request may not be known, but that there was no room for it."""
+    cause = explained(state, a, t)
+    least = None if a.asked is not None or a.more_than is None else a.more_than + 1
+    if least is None or cause.key is not Key.UNKNOWN:
+        return cause
+    larger = replace(a, asked=max(least, (a.cached or 0) + 1))  # than all that is free in the pool
+    full = held_back(larger) or held_by_others(larger)
+    if (a.cached or 0) <= _NOTABLY * least:
+        return full or replace(cause, text=_TOO_MUCH, remedies=_LOOK)
+    text = f"If it asked for less than {format_bytes(a.cached)}, the pool is fragmented. If not: "
+    return replace(cause, text=text + (full.text if full else _TOO_MUCH), remedies=full.remedies if full else _LOOK)
 
 
 def _where(found: AllocationFailed | NoRoom) -> str:
     return f" in process {found.anatomy.pid}" if found.several else ""
 
 
-def _asked_for(a: Anatomy) -> str:
+def asked_for(a: Anatomy) -> str:
     """Return what was requested: ``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
     who = _operation(a.operation) + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
@@ -273,16 +241,6 @@ def _asked_for(a: Anatomy) -> str:
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
-
-
-def _why_no_size(a: Anatomy) -> str:
-    """Return why only a lower bound of the size is given; empty if the size is known, or no bound is."""
-    if a.asked is not None or a.more_than is None:
-        return ""
-    what = (
-        "a tf.function runs many operations" if a.operation is None else f"{a.operation} may need more than its output"
-    )
-    return f"The exact size is known only when TensorFlow gives up: {what}."
 
 
 _GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
@@ -314,11 +272,3 @@ def _figures(a: Anatomy) -> str:
     place = f"{a.device}, process {a.pid}" if a.device else f"Process {a.pid}"
     times = f", {a.times} such errors" if a.times > 1 else ""
     return f"{place}{times}{': ' if sizes else ''}{sizes}."
-
-
-def _reservation(doubt: Doubt | None) -> str:
-    if doubt is None:
-        return ""
-    if doubt.old is Old.ALL:
-        return f"These figures are {doubt.age_s:.0f} s older than the failure, so this may be wrong."
-    return f"The largest free chunk was read {doubt.age_s:.0f} s before the failure; it may have been different then."

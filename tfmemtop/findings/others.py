@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop.findings.busy import FULL_SHARE
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Question, Said
 from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
@@ -34,6 +35,8 @@ class OthersHoldCard(DeviceFinding):
     ``limit`` is that of the pool, ``None`` where it is not known. It is at most ``free``, the bytes that were free at
     the start. ``largest`` is the process that holds most of the card now, of all that do not belong to the run.
     """
+
+    key = Key.OTHERS
 
     answers = Question.FULL_NOT_USED
     remedies = Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU)
@@ -99,6 +102,8 @@ class TwoReserveCard(DeviceFinding):
     ``script`` is the script's name, ``None`` if both processes are of this run. ``growth`` is that of the second
     process: off, or ``None`` if it is not known.
     """
+
+    key = Key.OTHERS
 
     answers = Question.ALL_TAKEN
     remedies = Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)

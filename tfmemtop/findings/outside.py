@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Question, Said
 from tfmemtop.findings.places import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
@@ -26,6 +27,8 @@ class OutsidePool(DeviceFinding):
     ``between_gpus`` if the process computes on several GPUs, for which it needs buffers. ``eager`` if CUDA loads all
     kernels at once.
     """
+
+    key = Key.OTHER_FRAMEWORK
 
     answers = Question.REPORTS_LESS
     remedies = (Remedy(Action.SHOW_PROCESS),)

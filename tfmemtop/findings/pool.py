@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
 from tfmemtop.findings.places import place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
@@ -39,6 +40,8 @@ class WholeCard(DeviceFinding):
 
     ``in_use`` and ``peak`` are ``None`` where they are not known; ``ended`` if these are the process's last figures.
     """
+
+    key = Key.RESERVED
 
     answers = Question.ALL_TAKEN
 
@@ -117,6 +120,8 @@ class CachedButIdle(DeviceFinding):
     At most ``recent`` bytes were in use in that time, ``peak`` in the whole run.
     """
 
+    key = Key.RESERVED
+
     answers = Question.FULL_NOT_USED
     severity = Severity.INFO
     remedies = (Remedy(Action.SEPARATE_PROCESS),)
@@ -190,6 +195,8 @@ class GrownBeyondNeed(DeviceFinding):
     ``step`` is the size of the region that explains the surplus, ``None`` where no single region is known to.
     """
 
+    key = Key.RESERVED
+
     answers = Question.GROWTH
     severity = Severity.INFO
     remedies = (Remedy(Action.FIND_LIMIT),)
@@ -250,6 +257,8 @@ class FragmentedPool(DeviceFinding):
     Another tensor of ``biggest`` bytes, as large as the largest in use, would not fit. ``fragmentation`` is the share
     of the free memory outside the largest free chunk. ``failed`` if an allocation of the process has failed.
     """
+
+    key = Key.FRAGMENTATION
 
     answers = Question.FULL_NOT_USED
 

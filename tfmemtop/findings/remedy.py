@@ -37,7 +37,21 @@ class Action(Enum):
     FEED_FASTER = auto()
     KEEP_NUMBERS = auto()  # the tensors that were kept are scalars
     KEEP_ARRAYS = auto()
+    SUM_UP = auto()  # gradients
+    DROP_MODELS = auto()
+    BOUND_CACHE = auto()
     SEPARATE_PROCESS = auto()
+    CLEAR_RESULTS = auto()  # a notebook's
+    TAPE_EACH_STEP = auto()
+    DEFINE_ONCE = auto()
+    SMALLER_BUFFER = auto()
+    CACHE_IN_FILE = auto()
+    PREFETCH_LESS = auto()
+    FEED_BATCHES = auto()
+    BOUND_REQUEST = auto()
+    CONCAT_ON_HOST = auto()
+    KEEP_SPARSE = auto()
+    ONE_DATASET = auto()
     FIX_SHAPES = auto()
     FIX_ARGUMENTS = auto()
     COMPILE_ONCE = auto()
@@ -130,7 +144,27 @@ _SAID = {
     Action.FEED_FASTER: SaidRemedy("use larger batches, or prefetch"),
     Action.KEEP_NUMBERS: SaidRemedy("store float(loss), not the tensor"),
     Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
-    Action.SEPARATE_PROCESS: SaidRemedy("run the memory-hungry part in its own process"),
+    Action.SUM_UP: SaidRemedy("add the gradients up as they come, in place of a list of them"),
+    Action.DROP_MODELS: SaidRemedy(
+        "keep the figures and drop the model before the next is made, or run each in a process of its own"
+    ),
+    Action.BOUND_CACHE: SaidRemedy(
+        "give the cache a bound (maxsize), or delete the old entry before a new one is made"
+    ),
+    Action.SEPARATE_PROCESS: SaidRemedy("run each model in a process of its own, whose end frees all of it"),
+    Action.CLEAR_RESULTS: SaidRemedy("end the line with ; and clear the results with %reset -f out"),
+    Action.TAPE_EACH_STEP: SaidRemedy("open a tape for each step, with tf.stop_gradient between long stretches"),
+    Action.DEFINE_ONCE: SaidRemedy("define the function once, and pass the array as an argument or a tf.Variable"),
+    Action.SMALLER_BUFFER: SaidRemedy("use a smaller buffer: shuffle indices or file names, and load after that"),
+    Action.CACHE_IN_FILE: SaidRemedy(
+        "cache in a file, cache(FILE), or before the elements are decoded; or do not cache"
+    ),
+    Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
+    Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
+    Action.BOUND_REQUEST: SaidRemedy("bound it: the batch, or the length, that worked before"),
+    Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),
+    Action.KEEP_SPARSE: SaidRemedy("keep the gradient as IndexedSlices: change only the rows that were used"),
+    Action.ONE_DATASET: SaidRemedy("make one Dataset before the loop, and pass it the data"),
     Action.FIX_SHAPES: SaidRemedy("use shapes and sizes that do not change"),
     Action.FIX_ARGUMENTS: SaidRemedy("pass tensors instead of Python values, or fix the input_signature"),
     Action.COMPILE_ONCE: SaidRemedy("make and compile a model once, and give it batches of one shape"),

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from tfmemtop.events import Changed
 from tfmemtop.findings.callsite import Callsite
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
 from tfmemtop.findings.places import line_of
 from tfmemtop.findings.remedy import Action, Remedy
@@ -36,6 +37,8 @@ class Retraced(Finding):
     tracing of a function that was made anew. ``changed`` are the arguments in which the newest other tracing differed
     from the one before.
     """
+
+    key = Key.RETRACING
 
     answers = Question.EFFICIENTLY
 

@@ -9,9 +9,10 @@ from tfmemtop.findings.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.findings.ending import how_it_ended
 from tfmemtop.findings.finding import Finding, RuleFailed
 from tfmemtop.findings.host_growth import host_growth
+from tfmemtop.findings.judgement import judged_at_the_end
 from tfmemtop.findings.leaks import leak
 from tfmemtop.findings.limits import limit_and_peak
-from tfmemtop.findings.memory import crashed_when_full, out_of_memory, running_out
+from tfmemtop.findings.memory import out_of_memory, running_out
 from tfmemtop.findings.notices import hook_absent, notices
 from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.findings.outside import outside_the_pool
@@ -34,7 +35,6 @@ Rule = Callable[[State], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     how_it_ended,
     out_of_memory,
-    crashed_when_full,
     running_out,
     growth_differs,
     no_gpu_seen,
@@ -72,7 +72,8 @@ FIGURES_ALONE: tuple[Rule, ...] = (leak, others_hold_the_card, whole_card_reserv
 @once_per_revision
 def findings(state: State) -> list[Finding]:
     """Return all findings that hold now, most serious first. Those of one severity are in the order of `RULES`."""
-    return _followed(RULES, state)
+    found = _followed(RULES, state)
+    return sorted([*judged_at_the_end(state, found), *found], key=lambda finding: finding.severity)
 
 
 @once_per_revision

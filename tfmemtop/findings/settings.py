@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.callsite import Callsite, callsite, devices_made_at
+from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Question, Said, Severity
 from tfmemtop.findings.places import line_of, line_with_code
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
@@ -32,6 +33,8 @@ TAKEN = ("true", "false")
 @dataclass(frozen=True, slots=True)
 class AskedTooLate(Finding):
     """A setting came after TensorFlow had made its devices, at ``made_at`` where that is known."""
+
+    key = Key.SETTING
 
     answers = Question.ALL_TAKEN
 
@@ -91,6 +94,8 @@ def _growths(hooked: Hooked) -> set[bool | None]:
 class GrowthDropped(Finding):
     """The script requested growth and then a limit, and TensorFlow dropped growth. ``limits`` are in bytes."""
 
+    key = Key.SETTING
+
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
@@ -134,6 +139,8 @@ def growth_dropped(state: State) -> Iterator[GrowthDropped]:
 class GrowthRefused(Finding):
     """TensorFlow refused growth, since a limit had been set before."""
 
+    key = Key.SETTING
+
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
@@ -154,6 +161,8 @@ class GrowthRefused(Finding):
 class GrowthOfNoDevice(Finding):
     """The script requested growth for something that is not a device."""
 
+    key = Key.SETTING
+
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
@@ -172,6 +181,8 @@ class GrowthOfNoDevice(Finding):
 @dataclass(frozen=True, slots=True)
 class CallRefused(Finding):
     """A call raised an error for a reason other than those above."""
+
+    key = Key.SETTING
 
     remedies = (Remedy(Action.SHOW_PROCESS),)
 
@@ -209,6 +220,8 @@ def _refusal(request: events.Requested, error: str) -> GrowthRefused | GrowthOfN
 @dataclass(frozen=True, slots=True)
 class GrowthDiffers(Finding):
     """TensorFlow could not make its devices at the line ``at``: growth was set only for the GPUs ``asked``."""
+
+    key = Key.SETTING
 
     answers = Question.ALL_TAKEN
     severity = Severity.ERROR
@@ -250,6 +263,8 @@ class GrowthOverridden(Finding):
     ``word`` is the value of the environment variable, ``None`` where it is not set or TensorFlow does not accept it.
     ``sure`` if it is known whether the variable is set.
     """
+
+    key = Key.SETTING
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.SET_GROWTH),)
@@ -299,6 +314,8 @@ def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
 @dataclass(frozen=True, slots=True)
 class GrowthWordIgnored(Finding):
     """``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept; ``None`` where it is not known."""
+
+    key = Key.SETTING
 
     answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.SET_GROWTH),)

@@ -1,55 +1,35 @@
-"""The verdict on a whole run: the most important of its findings, and how much memory it held. Pure."""
+"""The verdict on a whole run that was reviewed, and the findings in the order of their weight. Pure."""
 
-import signal
-import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
 
-from tfmemtop.ending import Ending
-from tfmemtop.findings.ending import ended
+from tfmemtop.findings.cause import Cause, shortened
 from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.host_growth import HostGrowth
+from tfmemtop.findings.judgement import judged
+from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
-from tfmemtop.findings.memory import AllocationFailed, CrashedWhenFull, NoRoom
+from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.questions import Peaks, peaks, pool_kind
-from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.run_review import HeldFinding, RunReview
-from tfmemtop.safe import safe
-from tfmemtop.state import State
-from tfmemtop.state.model import RunState
-from tfmemtop.units import format_bytes
 
+WIDTH = 96
+"""Columns of a report."""
 
-class Unread(Enum):
-    """Why nothing was read of TensorFlow's memory."""
-
-    NO_TENSORFLOW = auto()  # no process has imported it, as far as was seen
-    NO_CPU_POOL = auto()  # it used the CPU without a pool that can be read
-    UNKNOWN = auto()
+_RISES = Leak, HostGrowth
+"""What is no cause once it has ceased: memory that rose and then stayed as it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on run number ``run``.
-
-    ``first`` is the most important finding, ``None`` if nothing was found. ``how`` is how the run ended, ``None`` if
-    it is ``running`` or the end was not seen. ``unread`` is why nothing was read of TensorFlow's memory, ``None`` if
-    something was read.
-    """
+    """The verdict on run number ``run``: its ``cause``."""
 
     run: int
-    how: Ending | None
-    running: bool
-    left: bool  # tfmemtop had not started it, and left it before its end
-    peaks: Peaks
-    first: Finding | None
-    unread: Unread | None
+    cause: Cause
 
     @property
-    def explained(self) -> bool:
-        """Whether ``first`` explains why the run failed."""
-        return self.first is not None and self.first.fatal
+    def text(self) -> str:
+        """The cause in one sentence or two, at most :data:`~tfmemtop.findings.cause.LONGEST` characters."""
+        return shortened(self.cause.text)
 
 
 def verdict(seen: RunReview) -> Verdict | None:
@@ -57,19 +37,11 @@ def verdict(seen: RunReview) -> Verdict | None:
     run = seen.state.run
     if run is None:
         return None
-    found = weighed(seen)
-    first = found[0].finding if found else None
-    return Verdict(
-        run.run, run.ending, seen.running, run.left and run.going, peaks(run), first, _unread(seen.state, run)
+    found = (
+        held.finding for held in weighed(seen) if not (isinstance(held.finding, _RISES) and seen.ceased(held.last))
     )
-
-
-def _unread(state: State, run: RunState) -> Unread | None:
-    if run.peak_in_use is not None or run.peak_process_total:
-        return None
-    if not any(hooked_of_run(state)):
-        return Unread.NO_TENSORFLOW
-    return Unread.UNKNOWN if pool_kind(run).on_gpu else Unread.NO_CPU_POOL
+    cause, _ = judged(seen.state, found, going=seen.running)
+    return Verdict(run.run, cause)
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:
@@ -77,97 +49,19 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
 
     Of equally serious ones, those come first that held to the run's end: figures of others were no longer true then.
     """
-    failed = {
-        (held.finding.anatomy.pid, held.finding.anatomy.device)
-        for held in seen.held
-        if isinstance(held.finding, AllocationFailed)
-    }
-    crashed = any(isinstance(held.finding, CrashedWhenFull) for held in seen.held)
+    failed = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
-    def told(finding: Finding) -> bool:
-        """Return whether an error, or a crash, reports the same: that there was no room, or hardly any."""
+    def included(finding: Finding) -> bool:
+        """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
         if isinstance(finding, NoRoom):
-            return crashed or (finding.anatomy.pid, finding.anatomy.device) in failed
-        if not isinstance(finding, TightLimit):
-            return False
-        return crashed or finding.place.device in {device for _, device in failed}
+            return (finding.anatomy.pid, finding.anatomy.device) in pools
+        devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}
+        return isinstance(finding, TightLimit | Leak) and finding.place.device in devices
 
-    found = [held for held in seen.held if not _aside(held.finding) and not told(held.finding)]
+    found = [held for held in seen.held if not _aside(held.finding) and not included(held.finding)]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))
 
 
 def _aside(finding: Finding) -> bool:
     return finding.aside or (isinstance(finding, Noticed) and not finding.of_state)
-
-
-_STOPPED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The signals that end a run on purpose."""
-
-WIDTH = 96
-LINES = 2
-
-
-def say_verdict(verdict: Verdict) -> str:
-    """Return the fullest text of the verdict that fits into two lines of 96 characters."""
-    for text in (safe(" ".join(way.split())) for way in _ways(verdict)):
-        if _fits(text):
-            return text
-    while ". " in text:  # even the shortest is too long: its last sentences are left out
-        text = text[: text.rindex(". ") + 1]
-        if _fits(text):
-            return text
-    return textwrap.shorten(text, WIDTH * LINES - LINES, placeholder=" …")
-
-
-def _fits(text: str) -> bool:
-    return len(textwrap.wrap(text, WIDTH)) <= LINES
-
-
-def _ways(verdict: Verdict) -> Iterator[str]:
-    """Yield the possible texts of the verdict, the fullest first."""
-    first = verdict.first.said.headline if verdict.first is not None else _nothing(verdict)
-    if not verdict.explained:
-        how = ended(verdict.how, running=verdict.running, left=verdict.left)
-        run = f"Run {verdict.run}{'' if verdict.how else ':'} {how}"
-        yield f"{run}. {_held(verdict)} {first}"
-        if verdict.peaks.in_use is not None:
-            yield f"{run}. At most {format_bytes(verdict.peaks.in_use)} were in use{_on_one(verdict)}. {first}"
-        yield f"{run}. {first}"
-    yield first
-
-
-def _on_one(verdict: Verdict) -> str:
-    return " on a GPU" if verdict.peaks.several else ""
-
-
-_UNREAD = {
-    Unread.NO_TENSORFLOW: "tfmemtop saw no process use TensorFlow.",
-    Unread.NO_CPU_POOL: "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE.",
-    Unread.UNKNOWN: "No memory of TensorFlow was read.",
-}
-
-
-def _nothing(verdict: Verdict) -> str:
-    if verdict.unread is not None:
-        return ""
-    if verdict.how is not None and verdict.how.good:
-        return "Nothing needs to be changed."
-    if verdict.running:
-        return "So far no setting needs a change."
-    stopped = verdict.how is None or verdict.how.signal in _STOPPED
-    return "Up to then no setting needed a change." if stopped else "Its memory does not explain that."
-
-
-def _held(verdict: Verdict) -> str:
-    peaks = verdict.peaks
-    if verdict.unread is not None:
-        return _UNREAD[verdict.unread]
-    held = ""
-    if peaks.process_total:
-        held = f"It held up to {format_bytes(peaks.process_total)} {'on a GPU' if peaks.several else 'of the GPU'}"
-    if peaks.in_use is None:
-        return f"{held}."
-    use = f"at most {format_bytes(peaks.in_use)} were in use"
-    if peaks.pool is not None:
-        use += f" in a pool of {format_bytes(peaks.pool)}"
-    return f"{held}; {use}." if held else f"{use[0].upper()}{use[1:]}."

@@ -48,7 +48,12 @@ _PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDE
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _SAME = "same"
 """The line in the file of a refused library which means that a new build gave the same library."""
-_OF_WINDOWS = r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock"
+_LEFT_OUT = {
+    "TFMEMTOP_NO_GPU": "GPUProcessState|GpuIdManager",
+    "TFMEMTOP_NO_LOG_LINES": r"log_lines\.h:|LogSink",
+    "TFMEMTOP_NO_WINDOWS": r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock",
+}
+"""What can be left out of the probe, by the macro that does so: an expression for the compiler's messages about it."""
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -69,8 +74,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "calls.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h", "window.h"),
-    "window_calls.h",
+    *("probe.cc", "calls.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h"),
+    *("window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
@@ -215,10 +220,9 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
             return made
         if re.search("No space left on device|[Qq]uota exceeded", complaint):
             raise _no_room(draft.parent)
-        if "TFMEMTOP_NO_GPU" not in defines and re.search("GPUProcessState|GpuIdManager", complaint):
-            defines["TFMEMTOP_NO_GPU"] = "1"
-        elif "TFMEMTOP_NO_WINDOWS" not in defines and re.search(_OF_WINDOWS, complaint):
-            defines["TFMEMTOP_NO_WINDOWS"] = "1"
+        left_out = [macro for macro, about in _LEFT_OUT.items() if macro not in defines and re.search(about, complaint)]
+        if left_out:
+            defines |= dict.fromkeys(left_out, "1")
         elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
             line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
             raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])

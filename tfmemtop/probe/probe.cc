@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 
+#include "log_lines.h"
 #include "looking.h"
 #include "map.h"
 #include "pools.h"
@@ -26,7 +27,7 @@
 
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 struct Stats {
   uint64_t size;
@@ -220,6 +221,11 @@ TFMEMTOP_API int tfmemtop_sampler_stop() {
     Stop();
     return running.load() ? kNothing : kDone;
   });
+}
+
+// Appends to the file `path`, from now on, the lines that TensorFlow logs about an allocator that finds no room.
+TFMEMTOP_API int tfmemtop_keep_log_lines(const char* path) {
+  return Looking([=] { return path == nullptr ? kRefused : KeepLogLines(path); });
 }
 
 }  // extern "C"

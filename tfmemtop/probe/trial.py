@@ -67,6 +67,7 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) 
         allocated = _allocate(tensorflow, allocator)
         _record(native, folder, lambda: _allocate(tensorflow, allocator))
     native.start_sampler()
+    native.keep_log_lines(f"{folder}/trial.lines")
     taken, found = native.take(CPU, 0), native.map(CPU, 0, None)
     native.stop_sampler()
     in_use = 0 if taken is None else taken.reading.in_use or 0

@@ -7,8 +7,8 @@ from typing import ParamSpec
 from tfmemtop import events
 from tfmemtop.failure import describe
 from tfmemtop.findings.callsite import callsite
-from tfmemtop.findings.causes import BESIDE_POOLS
 from tfmemtop.findings.finding import Question
+from tfmemtop.findings.judgement import peaks_of_processes
 from tfmemtop.findings.limit_texts import code, kernel_installed, sentences, started
 from tfmemtop.findings.places import alike_gpus, gpus, line_of, line_with_code
 from tfmemtop.findings.questions import (
@@ -16,8 +16,6 @@ from tfmemtop.findings.questions import (
     Efficiently,
     FullNotUsed,
     GrowthEffect,
-    Peaks,
-    PoolKind,
     ReportsLess,
     TakenAndBusy,
     all_taken,
@@ -27,6 +25,8 @@ from tfmemtop.findings.questions import (
     reports_less,
 )
 from tfmemtop.findings.requests import call_text
+from tfmemtop.findings.room import BESIDE_POOLS
+from tfmemtop.findings.run_figures import Peaks, PoolKind
 from tfmemtop.findings.run_review import RunReview
 from tfmemtop.reports.account import counted_kinds, in_use, others_say, parts, why_they_differ
 from tfmemtop.units import counted, format_bytes, sentence, spoken
@@ -88,6 +88,77 @@ def answers(seen: RunReview) -> list[Answer]:
     ]
 
 
+def in_short(seen: RunReview) -> list[tuple[str, str]]:
+    """Return the five questions as short titles, each with its answer for this run in a line."""
+    state, run = seen.state, seen.state.run
+    if run is None:
+        return []
+    processes = len(peaks_of_processes(state))
+    said = (
+        ("All memory taken?", lambda: _taken_in_short(all_taken(state, run))),
+        ("Full, but idle?", lambda: _idle_in_short(full_not_used(seen, run), processes)),
+        ("How to set it?", lambda: _limit_in_short(efficiently(state, run), processes)),
+        ("What growth changes?", lambda: _growth_in_short(growth_effect(state, run))),
+        ("Less than nvidia-smi?", lambda: _less_in_short(reports_less(seen))),
+    )
+    return [(title, " ".join(_section(lambda say=say: [say()]))) for title, say in said]  # type: ignore[misc]
+
+
+def _taken_in_short(facts: AllTaken) -> str:
+    pool, card = format_bytes(facts.peaks.pool), format_bytes(facts.card)
+    if not facts.kind.on_gpu:
+        return "No: TensorFlow used no GPU, as far as was seen."
+    if facts.kind is PoolKind.RESERVED:
+        return f"Yes: growth was off, so TensorFlow took {pool} of {card} at once."
+    if facts.kind is PoolKind.GROWING:
+        return f"{'Yes' if facts.most_of_card else 'No'}: growth was on, and the pool came to {pool} of {card}."
+    return "Not known." if facts.kind is PoolKind.UNKNOWN else "No: CUDA's own pool takes what is needed."
+
+
+def _idle_in_short(facts: FullNotUsed, processes: int) -> str:
+    pool, used = facts.peaks.pool, facts.peaks.in_use
+    if processes > 1 and not facts.cards:
+        return f"Each of {processes} processes has a pool of its own."
+    busy = [card.busy for _, card in facts.cards if card.busy is not None]
+    how_busy = f"; the GPU was busy {sum(busy) / len(busy):.0f} % of the time" if busy else ""
+    if pool and used is not None:
+        return f"{format_bytes(used)} of the pool's {format_bytes(pool)} were in use at the peak{how_busy}."
+    return f"How full the pool was is not known{how_busy}."
+
+
+def _limit_in_short(facts: Efficiently, processes: int) -> str:
+    if facts.limit is not None:
+        return next(sentences(facts.limit)) + (" It holds for each process." if processes > 1 else "")
+    if facts.peak is None:
+        return "Nothing was read of TensorFlow's memory."
+    if facts.failed:
+        return "No limit can be named: a request failed, so what the run needs is not known."
+    return "No limit can be named: memory in use kept rising." if facts.leaks else "What the run needs is not known."
+
+
+def _growth_in_short(facts: GrowthEffect) -> str:
+    if facts.kind is PoolKind.RESERVED:
+        return f"With growth on the pool would begin small; at most {format_bytes(facts.peaks.in_use)} were in use."
+    times = counted(len(facts.steps), "time")
+    grew = (
+        f"the pool grew {times}, to {format_bytes(facts.peaks.pool)}"
+        if facts.steps
+        else "the pool's growth was not seen"
+    )
+    return f"{grew[0].upper()}{grew[1:]}{'.' if facts.kind.on_gpu else '; growth is a setting for GPUs.'}"
+
+
+def _less_in_short(facts: ReportsLess) -> str:
+    account = facts.account
+    if account is None or account.total is None:
+        return "No GPU memory of a TensorFlow process was read."
+    beside = account.total - sum(pool.in_use or 0 for pool in account.pools)
+    return (
+        f"Of {format_bytes(account.total)} by nvidia-smi, {format_bytes(beside)} are not tensors: cached memory, "
+        "CUDA's context, libraries."
+    )
+
+
 def _section(say: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwargs) -> tuple[str, ...]:
     """Return the paragraphs of a section; if it raises, one that reports the error, so that other sections remain."""
     try:
@@ -143,7 +214,7 @@ def _grown(facts: AllTaken) -> str:
     took = "still took most of" if facts.most_of_card else "did not take"
     return (
         f"Growth was on, and TensorFlow {took} the whole card: {came_to} of its {format_bytes(facts.card)}, with "
-        f"{format_bytes(peaks.in_use)} in use at the peak. HelperProcess the pool every process has a CUDA context and "
+        f"{format_bytes(peaks.in_use)} in use at the peak. Besides the pool every process has a CUDA context and "
         f"libraries: {BESIDE_POOLS}."
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tfmemtop.settings import Settings, masked
 from tfmemtop.state.effective_settings import EffectiveSettings
-from tfmemtop.units import format_bytes
+from tfmemtop.units import MIB, format_bytes
 
 SCRIPTS_OWN = "the script's own settings"
 """The text for a run of which the user chose no setting."""
@@ -28,6 +28,18 @@ def chosen(settings: Settings) -> list[str]:
     if settings.xla_report:
         words.append(XLA_REPORT)
     return words + [f"{name}={masked(name, value)}" for name, value in sorted(settings.environment.items())]
+
+
+def kept_options(settings: Settings, without: Sequence[str]) -> list[str]:
+    """Return the options that set *settings* for another run, but for those that are in *without*."""
+    values = {
+        "--growth": settings.growth,
+        "--memory-limit": settings.memory_limit and f"{settings.memory_limit // MIB}M",
+        "--allocator": settings.allocator,
+        "--gpus": settings.gpus and ",".join(map(str, settings.gpus)),
+        "--cpu-pool": settings.cpu_pool and f"{settings.cpu_pool // MIB}M",
+    }
+    return [word for name, value in values.items() if value and name not in without for word in (name, value)]
 
 
 def in_effect(effect: EffectiveSettings, *, usual: bool = True) -> list[str]:

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from tfmemtop.events import Event, NoticeKind
 from tfmemtop.findings.ending import UNSEEN, RunEnded, ended, ending
 from tfmemtop.findings.finding import Finding, Severity
-from tfmemtop.findings.memory import crashed_when_full, out_of_memory
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.remedy import said
 from tfmemtop.findings.rules import findings, follow_rule
+from tfmemtop.findings.run_review import review
 from tfmemtop.findings.settings import SETTINGS_RULES
+from tfmemtop.findings.verdict import verdict
 from tfmemtop.reports import settings
-from tfmemtop.state import State, apply
+from tfmemtop.state import State
 from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import program
@@ -63,20 +65,19 @@ def _until(state: State, run: RunState) -> float:
     return run.ended if run.ended is not None else state.now
 
 
-_WORTH_IT = (out_of_memory, crashed_when_full, *SETTINGS_RULES)
-"""The rules whose findings still matter once the run is over."""
-
-
 def summarise(events: Iterable[Event], readings: int) -> list[str]:
     """Return the summary of the newest run of a stream, one line for each fact.
 
     The first line is how long the run took and how it ended. *readings* is how many readings the session has.
     """
-    state = State()
-    for event in events:
-        apply(state, event)
-    found = [finding.said.text for rule in _WORTH_IT for finding in follow_rule(rule, state)]
-    return [*summary(state, readings), *found]
+    seen = review(events)
+    state, found = seen.state, verdict(seen)
+    settled = [finding.said.text for rule in SETTINGS_RULES for finding in follow_rule(rule, state)]
+    if found is None:
+        return [*summary(state, readings), *settled]
+    steps = [said(remedy).elsewhere for remedy in found.cause.remedies if not said(remedy).screen_only]
+    helps = [f"What helps: {'; '.join(steps)}."] if steps else []
+    return [*summary(state, readings), found.text, *helps, *(text for text in settled if found.text not in text)]
 
 
 def closing(state: State) -> list[str]:

@@ -7,53 +7,99 @@ from typing import Any
 
 from tfmemtop.findings import who_holds
 from tfmemtop.findings.fitting import suggested_limit
-from tfmemtop.findings.grouping import say_group
 from tfmemtop.findings.holder_texts import windowless_text
 from tfmemtop.findings.questions import arising
+from tfmemtop.findings.remedy import SaidRemedy
 from tfmemtop.findings.run_review import RunReview
-from tfmemtop.findings.verdict import WIDTH, say_verdict, verdict, weighed
+from tfmemtop.findings.verdict import WIDTH, Verdict, verdict, weighed
 from tfmemtop.reports import why_text as why
-from tfmemtop.reports.answers import answers
+from tfmemtop.reports.answers import answers, in_short
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.holders import top_rows
+from tfmemtop.reports.settings import kept_options
 from tfmemtop.reports.why_text import pasted
 from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
+from tfmemtop.state.model import RunState
+from tfmemtop.suggested import SuggestedLimit
 
 ROWS = 3
 """How many rows of the table of holders are shown."""
 
+EVIDENCE_LINES, REMEDIES = 3, 2
 
-def page(seen: RunReview, path: str) -> list[str]:
-    """Return the report on a run of the recording *path*, as lines of text.
+_TITLES = 24  # columns
 
-    Commands and code are not indented, so that they can be pasted.
+
+def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
+    """Return the report on a run of the recording *path*, as lines of text: the verdict, its evidence, what to do.
+
+    The five questions have a line each; with *whole* all findings follow, and whole answers. Commands and code are not
+    indented, so that they can be pasted.
     """
     found = verdict(seen)
     assert found is not None
-    parts: list[list[str]] = [_wrap(say_verdict(found)), [*_about(seen, path)]]
-    told = why.told(seen)
-    if told:
-        parts += _first(seen, told[0])
-    if others := told[1:]:
-        parts.append([why.ALSO_FOUND, *(line for one in others for line in _wrap(one.text, "  * "))])
+    parts: list[list[str]] = [_wrap(found.text), [*_about(seen, path)]]
+    if told := _evidence(found):
+        parts.append(told)
+    parts += _to_do(seen, found)
+    parts.append([line for title, text in in_short(seen) for line in _wrap(text, f"{title:<{_TITLES}}")])
+    if whole:
+        parts += _whole(seen, found)
+    else:
+        parts.append([f"More: tfmemtop why --long {pasted([path], WIDTH)[0]}"])
+    return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
+
+
+def _evidence(found: Verdict) -> list[str]:
+    """Return the sentences that the verdict rests on, in at most three lines."""
+    text = " ".join(each for each in found.cause.evidence if each)
+    return _wrap(text)[:EVIDENCE_LINES] if text else []
+
+
+def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
+    """Yield the part about what to do: the remedies in words, then the command or the code of the first."""
+    run, suggested = seen.state.run, suggested_limit(seen.state)
+    steps = why.sized(found.cause.remedies, suggested)
+    if steps:
+        yield [why.TO_DO, *(line for step in steps[:REMEDIES] for line in _wrap(step.elsewhere, "  * "))]
+    if found.cause.code:
+        yield [*found.cause.code]
+        return
+    step = next((step for step in steps if step.complete), None)
+    if step is not None and run is not None:
+        yield _command(step, run)
+
+
+def _command(step: SaidRemedy, run: RunState) -> list[str]:
+    name = [step.name] if step.name else []
+    if run.kernel is not None:  # only Jupyter starts a kernel; a named command runs the script itself
+        return pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH) if not step.name else []
+    named = [f"{name}={value}" for name, value in run.variables.items()]
+    replaced = ("--memory-limit", "--cpu-pool") if step.name else step.options  # fit finds the limit itself
+    options = [*kept_options(run.settings, replaced), *step.options]
+    return pasted([*(["env", *named] if named else []), "tfmemtop", *name, *options, "--", *run.argv], WIDTH)
+
+
+def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
+    """Yield all findings, the holders, and the answers to the questions that the run raises."""
+    if found.cause.explanation:
+        yield [why.WHY, *_paragraphs([found.cause.explanation])]
+    if told := why.told(seen):
+        yield [why.FOUND, *(line for one in told for line in _wrap(one.text, "  * "))]
     if holders := chosen(seen.state):
-        parts.append(_who_holds(holders[0]))
+        yield _who_holds(holders[0])
     elif told and told[0].group.first.fatal:
-        parts.append(
-            [who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(windowless_text(missing(seen.state)))])]
-        )
+        yield [who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(windowless_text(missing(seen.state)))])]
     asked = arising(seen)
     for answer in answers(seen):
-        if answer.question not in asked:
-            continue
-        parts.append([*_wrap(answer.title), *_paragraphs(answer.paragraphs)])
-        if answer.command:
-            parts.append(pasted(answer.command, WIDTH))
-        if answer.code:
-            parts.append([*answer.code])
-    return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
+        if answer.question in asked:
+            yield [*_wrap(answer.title), *_paragraphs(answer.paragraphs)]
+            if answer.command:
+                yield pasted(answer.command, WIDTH)
+            if answer.code:
+                yield [*answer.code]
 
 
 def _about(seen: RunReview, path: str) -> Iterator[str]:
@@ -74,25 +120,6 @@ def _who_holds(one: Chosen) -> list[str]:
     return [who_holds.WHO_HOLDS, *_paragraphs([who_holds.in_short(one, found)]), *top_rows(one, ROWS, "  ")]
 
 
-def _first(seen: RunReview, told: why.Told) -> Iterator[list[str]]:
-    """Yield the parts about the most serious finding: why it is so, and what to do."""
-    if reasons := list(why.reasons(told)):
-        yield [why.WHY, *_paragraphs(reasons)]
-    steps, code = why.steps(told.group, suggested_limit(seen.state)), say_group(told.group).code
-    run = seen.state.run
-    if steps or code:
-        yield [why.TO_DO, *(line for step in steps for line in _wrap(step.elsewhere, "  * "))]
-    for step in steps:
-        if step.complete and run is not None and run.kernel is not None:
-            if not step.name:  # a named command runs the script itself, but only Jupyter starts a kernel
-                yield pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH)
-        elif step.complete and run is not None:
-            name = [step.name] if step.name else []
-            yield pasted(["tfmemtop", *name, *step.options, "--", *run.argv], WIDTH)
-    if code:
-        yield [*code]
-
-
 def _paragraphs(texts: Iterable[str]) -> list[str]:
     return [line for text in texts for line in _wrap(text, "  ")]
 
@@ -107,12 +134,19 @@ def _wrap(text: str, first: str = "") -> list[str]:
 
 def to_json(seen: RunReview) -> dict[str, Any]:
     """Return the report as keys and values: run, verdict, every finding, the suggested limit, the holders."""
-    found = verdict(seen)
+    found, suggested = verdict(seen), suggested_limit(seen.state)
     assert found is not None
     return {
         "run": found.run,
         "placement": seen.state.session.placement if seen.state.session else None,
-        "verdict": say_verdict(found),
+        "verdict": {
+            "cause": found.cause.key.value,
+            "holder": found.cause.holder or None,
+            "bytes": found.cause.bytes,
+            "count": found.cause.count,
+            "remedy": "; ".join(step.elsewhere for step in why.sized(found.cause.remedies, suggested)) or None,
+            "text": found.text,
+        },
         "findings": [
             {
                 "key": key(type(held.finding).__name__),
@@ -121,13 +155,12 @@ def to_json(seen: RunReview) -> dict[str, Any]:
             }
             for held in weighed(seen)
         ],
-        "limit": _limit(seen),
+        "limit": _limit(suggested),
         "holders": to_json_holders(holders[0], By.LAYER) if (holders := chosen(seen.state)) else None,
     }
 
 
-def _limit(seen: RunReview) -> dict[str, Any] | None:
-    suggested = suggested_limit(seen.state)
+def _limit(suggested: SuggestedLimit | None) -> dict[str, Any] | None:
     if suggested is None:
         return None
     return {"bytes": suggested.size, "growth": suggested.growth, "basis": suggested.basis.value}

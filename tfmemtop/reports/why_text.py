@@ -1,16 +1,16 @@
 """The text of a run's report apart from the verdict and the questions: the run, what was found, what to do. Pure."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tfmemtop.filenames import where
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.grouping import Group, alike, group_text, say_group
+from tfmemtop.findings.grouping import Group, alike, group_text
 from tfmemtop.findings.limit_texts import amount, options
 from tfmemtop.findings.outside_text import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.findings.places import alike_gpus, gpus
-from tfmemtop.findings.remedy import Action, SaidRemedy, said
+from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
 from tfmemtop.findings.run_review import HeldFinding, RunReview
 from tfmemtop.findings.verdict import weighed
 from tfmemtop.placement import Placement
@@ -56,7 +56,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-WHY, TO_DO, ALSO_FOUND = "Why", "What to do", "Also found"
+WHY, TO_DO, FOUND = "Why", "What to do", "Found"
 """Titles of the report's parts."""
 
 _COMMAND = 60  # characters of a command line that are enough to recognise it
@@ -74,6 +74,7 @@ def heading(seen: RunReview) -> str:
         for (name, total), numbers in alike_gpus(kinds.items())
     )
     how = ended(run.ending, running=seen.running, left=run.left)
+    named = " ".join(f"{name}={value}" for name, value in run.variables.items())
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
         since = (
@@ -83,7 +84,7 @@ def heading(seen: RunReview) -> str:
         unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
         read = f"read from outside for {spoken(took)}{inside}"
         return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"
-    return f"Run {run.run}, {_short(title(run))}: {spoken(took)}, {how}; {where}."
+    return f"Run {run.run}, {_short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
 
 
 def _short(title: str) -> str:
@@ -136,12 +137,17 @@ def _told(times: Sequence[HeldFinding], seen: RunReview) -> Told:
     return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
 
 
-def steps(group: Group, suggested: SuggestedLimit | None = None) -> list[SaidRemedy]:
-    """Return what can be done about *group* without the screen, best first.
+def steps(group: Group) -> list[SaidRemedy]:
+    """Return what can be done about *group* without the screen, best first."""
+    return sized(group.remedies, None)
 
-    Remedies about a limit contain the limit *suggested* for the run, if there is one that fits.
+
+def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[SaidRemedy]:
+    """Return *remedies* as they can be done without the screen, best first.
+
+    Those about a limit contain the limit *suggested* for the run, if there is one that fits.
     """
-    return [_sized(said(remedy), remedy.action, suggested) for remedy in group.remedies if not said(remedy).screen_only]
+    return [_sized(said(remedy), remedy.action, suggested) for remedy in remedies if not said(remedy).screen_only]
 
 
 def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) -> SaidRemedy:
@@ -153,15 +159,6 @@ def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) 
     if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
         return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
     return words
-
-
-def reasons(told: Told) -> Iterator[str]:
-    """Yield the paragraphs after a finding's headline."""
-    words = say_group(told.group)
-    if words.figures:
-        yield f"{told.when}: {words.figures}"
-    if words.explanation:
-        yield words.explanation
 
 
 NO_FINDINGS = "No findings right now."

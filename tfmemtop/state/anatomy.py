@@ -8,7 +8,7 @@ from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import Complaint, Hooked, State, Surroundings
+from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
@@ -113,7 +113,7 @@ def trying(state: State) -> Iterator[Anatomy]:
         for device in {**hooked.pools, **hooked.allocators}:
             at = _no_room_at(state, hooked, device)
             if at is not None and at > failed + _LATER_S and state.now - at < RETRIED_S:
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device)
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device, scratch=True)
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
@@ -137,10 +137,11 @@ def _anatomy(
     failed: float,
     error: events.OutOfMemory | None,
     device: str | None = None,
+    *,
+    scratch: bool = False,
 ) -> Anatomy:
-    run = state.run
-    near = [c for c in reversed(run.complaints) if _belongs(c.t, failed)] if run else []
-    complaint = next((c for c in near if not (error and c.harmless) and _may_be_of(hooked, device, c)), None)
+    """Return the anatomy of what failed at *failed*; with *scratch*, it may be a request for scratch memory."""
+    complaint = _request(state, pid, hooked, device, failed, scratch)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
         device = named or _only(hooked, failed)
@@ -221,8 +222,18 @@ def _belongs(t: float, failed: float) -> bool:
     return failed - RETRIED_S <= t <= failed + _LATER_S
 
 
-def _may_be_of(hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
-    """Return whether *complaint* may be about *device*: its allocator, or *device*, may not be known."""
+def _request(
+    state: State, pid: int, hooked: Hooked, device: str | None, failed: float, scratch: bool = False
+) -> Complaint | None:
+    """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request."""
+    near = [c for c in reversed(state.run.complaints) if _belongs(c.t, failed)] if state.run else []
+    return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
+
+
+def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
+    """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
+    if complaint.pid not in (pid, None):
+        return False
     return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
 
 
@@ -261,55 +272,53 @@ def _card(
     return card.info.total, reading.free, sum(used for used in shares if used is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Closeness:
-    """How close the CPU pool of a process came to its limit. Sizes are bytes.
+_FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0
+"""A crash is put down to a pool that was full to the first share of its limit; or to the second, if the memory in use
+had not changed for so many seconds, as while TensorFlow waits for room."""
 
-    ``still_s`` is the seconds at the end in which its use did not change. ``line`` is where the script stood when it
-    waited for room at the end; ``None`` if it is not known that it waited. ``held`` has the largest holders then.
+
+def crashes(state: State) -> Iterator[Anatomy]:
+    """Yield the allocations that failed as the newest run crashed: TensorFlow may crash in place of an error.
+
+    There is evidence for one: TensorFlow's own line that a pool ran out, or a pool that was nearly full, or in which an
+    allocation waited.
     """
-
-    pid: int
-    device: str
-    limit: int
-    pool: int | None
-    highest: int
-    still_s: float
-    line: str | None
-    held: HoldersAtFailure | None = None
-
-    @property
-    def share(self) -> float:
-        """The highest use or the pool, whichever is more, as a share of the limit."""
-        return max(self.pool or 0, self.highest) / self.limit
+    run = state.run
+    if run is None or run.ended is None:
+        return
+    for pid, process in state.processes.items():
+        hooked = process.hooked
+        if hooked is None or not of_run(state, pid):
+            continue
+        for device, reading in hooked.allocators.items():
+            if not is_pinned(device) and (_ran_out(run, hooked, device) or _was_full(hooked, device, reading)):
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), run.ended, None, device)
 
 
-def closest_to_limit(state: State) -> Closeness | None:
-    """Return the CPU pool of the newest run that came closest to its limit; ``None`` if none has a limit."""
-    if state.run is None:
-        return None
-    end = state.now if state.run.ended is None else state.run.ended
-    found = [
-        Closeness(
-            pid=pid,
-            device=device,
-            limit=reading.limit,
-            pool=None if reading.pool is None else max(reading.pool, reading.peak_pool or 0),
-            highest=max(reading.peak or 0, reading.in_use or 0, reading.high or 0),
-            still_s=_still(process.hooked.trends.get(device)),
-            line=_stood_at(process.hooked, end),
-            held=_held(process.hooked, device, end),
-        )
-        for pid, process in state.processes.items()
-        if process.hooked and of_run(state, pid)
-        for device, reading in process.hooked.allocators.items()
-        if is_cpu(device) and reading.limit
+def failed_at(state: State, pid: int) -> float:
+    """Return the time of the newest failure in process *pid*: of an error, else of the run's end."""
+    process, run = state.processes.get(pid), state.run
+    if process and process.hooked and process.hooked.failure:
+        return process.hooked.failure.error.t
+    return run.ended if run is not None and run.ended is not None else state.now
+
+
+def _ran_out(run: RunState, hooked: Hooked, device: str) -> bool:
+    end = run.ended or 0.0
+    near = [
+        one
+        for one in run.complaints
+        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.t, end)
     ]
-    return max(found, key=lambda each: each.share, default=None)
+    return any(_of_allocator(hooked, one.allocator) == device for one in near)
 
 
-def _stood_at(hooked: Hooked, end: float) -> str | None:
-    return _line(waited(hooked, end))
+def _was_full(hooked: Hooked, device: str, reading: events.Allocator) -> bool:
+    if not is_cpu(device) or not reading.limit:
+        return False
+    highest = max(reading.pool or 0, reading.peak_pool or 0, reading.peak or 0, reading.in_use or 0, reading.high or 0)
+    share = highest / reading.limit
+    return share >= _FULL or (share >= _HALF and _still(hooked.trends.get(device)) >= _WAITED_S)
 
 
 def _line(waiting: events.Waiting | None) -> str | None:

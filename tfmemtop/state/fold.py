@@ -84,6 +84,7 @@ def _run(state: State, event: events.Run) -> None:
             notebook=event.notebook,
             earlier=event.earlier,
             traced=event.traced,
+            variables=event.variables,
         )
     )
 
@@ -347,7 +348,7 @@ def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.out_of_memory.append(event)
         trends = {device: trend.copy() for device, trend in hooked.trends.items()}
-        hooked.failure = Failure(event, surroundings(state, hooked), trends)
+        hooked.failure = Failure(event, surroundings(state, hooked), trends, hooked.look)
     if state.run and state.run.going:
         state.run.out_of_memory += 1
         state.run.ran_out.append(RanOut(event.t, _place(state, event)))
@@ -376,12 +377,29 @@ def _script_error(state: State, event: events.ScriptError) -> None:
 def _output(state: State, event: events.Output) -> None:
     if run := _run_of(state, event.run):
         before = state.output[-1].text if state.output else ""
-        run.complaints += [Complaint(event.t, *found) for found in lines_of_exhaustion(before, event.text)]
+        for found in lines_of_exhaustion(before, event.text):
+            _complain(run, Complaint(event.t, *found))
     state.output.append(OutputChunk(state.output_count, event.run, event.text, event.skipped))
     state.output_count += 1
     state.output_characters += len(event.text)
     while state.output_characters > OUTPUT_CHARACTERS and len(state.output) > 1:
         state.output_characters -= len(state.output.popleft().text)
+
+
+@folds(events.AllocatorLine)
+def _allocator_line(state: State, event: events.AllocatorLine) -> None:
+    if state.run and of_run(state, event.pid):
+        line = Complaint(event.at, event.allocator, event.size, event.operation, event.harmless, event.pid)
+        _complain(state.run, line)
+
+
+def _complain(run: RunState, complaint: Complaint) -> None:
+    for index, known in enumerate(run.complaints):
+        if known.repeats(complaint):
+            if complaint.pid is not None:
+                run.complaints[index] = complaint
+            return
+    run.complaints.append(complaint)
 
 
 @folds(events.Terminal)

@@ -18,6 +18,8 @@ REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 16
+_ONE_LINE_S = 3.0
+"""A line that comes through the terminal and through the probe's file arrives twice within this time."""
 FAILURES_KEPT = 16
 WINDOWS_KEPT = 4
 TRACE_PARTS_KEPT = 64
@@ -84,11 +86,15 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The newest allocation that failed for good; ``trends`` are those up to that time, by logical device."""
+    """The newest allocation that failed for good.
+
+    ``trends`` are those up to that time, by logical device; ``look`` is the newest look at the tensors up to then.
+    """
 
     error: events.OutOfMemory
     around: Surroundings
     trends: dict[str, Trend]
+    look: events.Census | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ class RanOut:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """TensorFlow's own line about an allocator that ran out, in the script's output.
+    """TensorFlow's own line about an allocator that ran out: in the script's output, or kept by the probe of *pid*.
 
     ``harmless`` if the request was for scratch memory, which TensorFlow can do without; then the line does not name the
     operation.
@@ -115,6 +121,14 @@ class Complaint:
     size: int
     operation: str | None = None
     harmless: bool = False
+    pid: int | None = None
+
+    def repeats(self, other: "Complaint") -> bool:
+        """Return whether *other* may be the same line, seen in the other of the two places."""
+        alike = all(getattr(self, name) == getattr(other, name) for name in ("allocator", "size", "operation"))
+        return (
+            alike and abs(self.t - other.t) < _ONE_LINE_S and (None in (self.pid, other.pid) or self.pid == other.pid)
+        )
 
 
 @dataclass(slots=True)
@@ -217,6 +231,7 @@ class RunState:
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
     traced: bool = False  # all its allocations are recorded, from the start on
+    variables: dict[str, str] = field(default_factory=dict)  # of the environment, that the script's text names
     left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None
     exit_code: int | None = None

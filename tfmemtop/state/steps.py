@@ -115,6 +115,18 @@ class Steps:
         """The function that was called most often: one call of it is taken for a step."""
         return max(self.courses.values(), key=lambda course: course.last.calls, default=None)
 
+    def made(self, start: float, end: float) -> tuple[float, str]:
+        """Return how many steps the process made between two times in seconds, and their unit.
+
+        The unit is ``calls`` where it is not known how many steps one call takes.
+        """
+        course = self.busiest
+        if course is None:
+            return 0.0, "steps"
+        calls = course.calls_at(end) - course.calls_at(start)
+        each = course.function.steps
+        return (calls, "calls") if each is None else (calls * each, "steps")
+
     @property
     def calls(self) -> int:
         """Calls of the busiest function."""

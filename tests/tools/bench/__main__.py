@@ -12,20 +12,8 @@ NAMES = (
     "start",
     "frame",
     "watching",
-    "outside",
-    "memory",
-    "flood",
-    "keys",
-    "panels",
-    "output",
-    "map",
-    "fanout",
     "recording",
-    "hooks",
-    "windows",
-    "exporting",
     "peers",
-    "cluster",
 )
 
 

@@ -87,11 +87,6 @@ def _start_s(code: str) -> float:
     return time.perf_counter() - begun
 
 
-def python_s() -> float:
-    """Return the seconds of ``python -c pass``."""
-    return statistics.median(_start_s("pass") for _ in range(_STARTS))
-
-
 def textual_s() -> float:
     """Return the seconds of ``python -c 'import textual.app'``."""
     return statistics.median(_start_s("import textual.app") for _ in range(_STARTS))

@@ -16,6 +16,7 @@ from pathlib import Path
 from tfmemtop import limits
 from tfmemtop.engine.process.environment import Refused, with_hook, with_report, xla_folder
 from tfmemtop.engine.process.launch import Launch, readable
+from tfmemtop.engine.process.named_variables import named_variables
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
@@ -162,6 +163,7 @@ class Runs:
                 notebook=readable(kernel.notebook) if kernel and kernel.notebook else None,
                 earlier=kernel.earlier if kernel else (),
                 traced=run.traced,
+                variables=named_variables(run.shown, self._launch.cwd, environment),
             )
         )
 

@@ -1,0 +1,281 @@
+"""Who keeps the memory that fills a pool, and why one request was too large: each rule where it just applies, and not.
+
+The pool has a limit of 1 GiB, of which 1000 MiB are in use. 64 MiB more are asked for.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests import streams as s
+from tests import windows as w
+from tests.findings.situations import begin, effective, reading
+from tests.findings.test_exhausted import error, told
+from tests.streams import GIB, MIB
+from tfmemtop import events
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.keepers import MANY, Need, Scene, keeper, tensors_without_path
+from tfmemtop.findings.outliers import Request, outlier
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.room import no_room
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
+from tfmemtop.state.inventory import Inventory
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.model import Hooked
+
+IN_USE = 1000 * MIB
+FULL = Need(asked=64 * MIB, whole=GIB, failed=True, rose=900 * MIB)
+
+
+def look(*alike: events.Alike, variables: list[events.Variable] | None = None, **rest: Any) -> events.Census:
+    largest = variables or []
+    kinds = {"GPU:0": {"variables": sum(one.bytes for one in largest)}}
+    return events.Census(t=30.0, pid=100, kinds=kinds, largest=largest, tensors=9, alike=list(alike), **rest)
+
+
+def hooked(*parts: events.Event) -> Hooked:
+    process = hooked_of(s.fold([*begin(), *parts]), 100)
+    assert process is not None
+    return process
+
+
+def stock(census: events.Census | None = None, *parts: Part, device: str = "GPU:0", names: str = "") -> Inventory:
+    return Inventory(device, IN_USE, census, census, parts, frozenset(names.split()))
+
+
+def kept(census: events.Census, *parts: Part, need: Need = FULL, device: str = "GPU:0", made: int = 0) -> Cause | None:
+    """Return who keeps the memory; *made* is how often the script has made one function anew."""
+    traced = events.Traced("step", 99, 9, "/a/train.py", 12, anew=made)
+    process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
+    return keeper(Scene(stock(census, *parts, device=device), need, process))
+
+
+def part(operation: str, size: int, count: int = 1, kind: Kind = Kind.ACTIVATIONS, shape: Any = (256, 1024)) -> Part:
+    return Part(operation, shape, "float32", "output", size, size, count, None, "", kind, "", kept=False)
+
+
+def group(
+    holder: str, count: int, size: int, kind: str = "tensors", items: int = 0, shape: Any = (256, 1024)
+) -> events.Alike:
+    return events.Alike(holder, count, None if shape is None else list(shape), "float32", "GPU:0", size, kind, items)
+
+
+def actions(cause: Cause | None) -> list[Action]:
+    return [remedy.action for remedy in cause.remedies] if cause else []
+
+
+def test_a_collection_of_tensors() -> None:
+    cause = kept(look(group("losses", MANY, 300 * MIB)))
+    assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
+    assert (cause.bytes, cause.count, actions(cause)) == (300 * MIB, MANY, [Action.KEEP_ARRAYS])
+    assert kept(look(group("losses", MANY - 1, 300 * MIB))) is None, "so few may be needed"
+    assert kept(look(group("losses", MANY - 1, 500 * MIB))) is not None, "but not half of the memory"
+    assert kept(look(group("losses", 900, 249 * MIB))) is None, "less than a quarter does not matter"
+    assert kept(look(group("losses", 900, 1100 * MIB))) is None, "views of other memory: more than is in use"
+    # Without them, there would have been no room either.
+    assert kept(look(group("losses", 900, 300 * MIB)), need=replace(FULL, asked=400 * MIB)) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "action", "line"),
+    [
+        ([256, 1024], Action.KEEP_ARRAYS, "tensor.numpy()"),
+        (None, Action.KEEP_ARRAYS, "tensor.numpy()"),
+        ([], Action.KEEP_NUMBERS, "losses.append(float(loss))"),
+    ],
+)
+def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, action: Action, line: str) -> None:
+    cause = kept(look(group("losses", 900, 600 * MIB, shape=shape)))
+    assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
+
+
+def test_memory_that_rises_without_a_failure_must_have_risen_by_half_of_what_is_kept() -> None:
+    rising = Need(0, None, failed=False, rose=150 * MIB)
+    assert kept(look(group("losses", 900, 300 * MIB)), need=rising) is not None
+    assert kept(look(group("losses", 900, 300 * MIB)), need=replace(rising, rose=149 * MIB)) is None
+
+
+def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
+    def cause(count: int, tapes: int = 0) -> Cause | None:
+        census = look(group("", count, 600 * MIB), tapes=tapes)
+        return tensors_without_path(Scene(stock(census), FULL, hooked()))
+
+    many = cause(64)
+    assert many is not None and (many.key, many.holder, many.count) == (Key.TENSORS_KEPT, "", 64)
+    assert cause(63) is None and cause(64, tapes=1) is None
+
+
+def test_models_in_a_list_are_counted_by_their_items() -> None:
+    variables = group("models[*]", 56, 300 * MIB, "variables", items=14)
+    cause = kept(look(variables, group("models[*]", 56, 300 * MIB, "optimizer", items=14)))
+    assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
+    assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
+    assert actions(cause) == [Action.DROP_MODELS, Action.SEPARATE_PROCESS]
+    plain = kept(look(variables))
+    assert plain is not None and actions(plain)[0] is Action.BOUND_CACHE
+    assert kept(look(group("model", 56, 300 * MIB, "variables", items=1))) is None, "one model is needed"
+
+
+def named(*names: str, kind: str = "variables") -> list[events.Variable]:
+    return [events.Variable(name, kind, [1024, 25600], "float32", "GPU:0", 100 * MIB) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("variables", "number"),
+    [
+        (named("sequential/dense/kernel", "sequential_1/dense_1/kernel", "sequential_2/dense_2/kernel"), 3),
+        (named("average", "average", "average"), 3),
+        (named("adam/dense_kernel", "adam_1/dense_kernel", "adam_2/dense_kernel", kind="optimizer"), 3),
+        (named("sequential/dense/kernel", "sequential_1/dense_1/kernel"), 0),  # as in a GAN
+        (named("sequential/dense/kernel", "sequential/dense_1/kernel", "sequential/dense_2/kernel"), 0),
+        (named("dense/kernel", "dense_1/kernel", "dense_2/kernel"), 0),
+        (named("Variable", "Variable", "Variable"), 0),
+        (named("adam/dense_kernel", "adam/dense_1_kernel", "adam/dense_2_kernel", kind="optimizer"), 0),
+    ],
+)
+def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list[events.Variable], number: int) -> None:
+    cause = kept(look(variables=variables))
+    assert ((cause is not None and cause.key is Key.VARIABLES_KEPT and cause.count) or 0) == number
+    assert kept(look(variables=variables), need=replace(FULL, rose=149 * MIB)) is None, "made at once"
+
+
+def test_variables_that_python_has_dropped() -> None:
+    cause = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]))
+    assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.RUNTIME_KEEPS, 40, 300 * MIB)
+    assert actions(cause) == [Action.SEPARATE_PROCESS]
+    assert kept(look(gone=[events.Gone("GPU:1", 40, 300 * MIB)])) is None
+    # What a window has of the time before it bounds what TensorFlow can still hold.
+    assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None
+
+
+def test_a_tape_that_is_open() -> None:
+    results = part("while/MatMul", 600 * MIB, 300)
+    cause = kept(look(tapes=1), results)
+    assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
+    assert "MatMul" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
+    assert kept(look(tapes=0), results) is None
+    assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
+
+
+def test_constants_of_a_function_that_is_made_again_and_again() -> None:
+    constants = part("step/Const_3", 400 * MIB, 4, Kind.UNKNOWN)
+    cause = kept(look(), constants, made=3)
+    assert cause is not None and (cause.key, cause.holder, cause.count) == (Key.CONSTANTS_CAPTURED, "step", 4)
+    assert "train.py:12" in cause.text and actions(cause) == [Action.DEFINE_ONCE]
+    assert kept(look(), constants, made=2) is None
+    assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None
+
+
+def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
+    def cause(kind: str, elements: int, device: str = "CPU:0") -> Cause | None:
+        return kept(look(buffers=[events.DatasetBuffer(kind, elements, MIB)]), device=device)
+
+    shuffled = cause("shuffle", 600)
+    assert shuffled is not None and (shuffled.key, shuffled.bytes) == (Key.DATASET_BUFFER, 600 * MIB)
+    assert shuffled.holder == "tf.data shuffle"
+    assert cause("shuffle", 600, device="GPU:0") is None
+    assert cause("shuffle", 200) is None, "less than a quarter does not matter"
+    assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
+
+
+def test_results_of_a_notebooks_cells() -> None:
+    results = [group("Out[3]", 1, 200 * MIB), group("_", 1, 200 * MIB)]
+    cause = kept(look(*results))
+    assert cause is not None and (cause.key, cause.bytes) == (Key.NOTEBOOK_HISTORY, 400 * MIB)
+    assert actions(cause) == [Action.CLEAR_RESULTS]
+    assert kept(look(results[0])) is None and kept(look(group("Output[3]", 1, 400 * MIB))) is None
+
+
+def test_of_several_the_one_that_keeps_most_is_told() -> None:
+    census = look(group("losses", 900, 300 * MIB), gone=[events.Gone("GPU:0", 40, 301 * MIB)])
+    cause = kept(census)
+    assert cause is not None and cause.key is Key.RUNTIME_KEEPS
+
+
+# Why one request was too large.
+
+
+def request(
+    census: events.Census, *windows: events.Event, operation: str | None = "MatMul", names: str = "", **asked: Any
+) -> Cause | None:
+    wanted = {"asked": 64 * MIB, "shape": None, "operation": operation, "limit": GIB, "message": "", **asked}
+    anatomy = replace(told([*begin(), effective(True), reading(29.9, GIB, pool=GIB)], error()).anatomy, **wanted)
+    return outlier(Request(anatomy, stock(census, names=names), hooked(*windows), 30.0))
+
+
+def test_an_array_that_is_copied_as_a_whole() -> None:
+    census = look(arrays=[events.HostArray("x", [2048, 8192], "float32", 64 * MIB)])
+    cause = request(census)
+    assert cause is not None and (cause.key, cause.holder, cause.bytes) == (Key.INPUT_ON_DEVICE, "x", 64 * MIB)
+    assert actions(cause) == [Action.FEED_BATCHES]
+    assert request(census, asked=32 * MIB) is not None, "in half of its precision"
+    assert request(census, asked=63 * MIB) is None
+    small = look(arrays=[events.HostArray("x", [1024], "float32", 4096)])
+    assert request(small, asked=4096) is None
+
+
+def test_a_copy_of_which_the_array_is_not_known() -> None:
+    cause = request(look(), operation=None, asked=512 * MIB)
+    assert cause is not None and cause.key is Key.INPUT_ON_DEVICE
+    assert request(look(), operation=None, asked=511 * MIB) is None
+    assert request(look(), asked=512 * MIB) is None, "an operation asks"
+    assert request(look(), operation=None, asked=512 * MIB, message="OOM when allocating tensor") is None
+
+
+def test_a_tensor_that_grows_by_copying() -> None:
+    def cause(rows: int, operation: str = "ConcatV2") -> Cause | None:
+        old = events.Variable("history", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        return request(look(variables=[old]), operation=operation, asked=64 * MIB, shape=[16384, 1024])
+
+    grown = cause(8192)
+    assert grown is not None and (grown.key, grown.holder) == (Key.GROWN_BY_COPYING, "history")
+    assert grown.keeps_growing and actions(grown) == [Action.CONCAT_ON_HOST]
+    assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
+
+
+def test_the_gradient_of_a_table_that_is_made_dense() -> None:
+    def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum") -> Cause | None:
+        table = events.Variable("embeddings", "variables", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        return request(look(variables=[table]), names=names, asked=rows * 4096, shape=[rows, 1024])
+
+    dense = cause()
+    assert dense is not None and (dense.key, dense.holder) == (Key.DENSE_GRADIENT, "embeddings")
+    assert actions(dense) == [Action.KEEP_SPARSE]
+    assert cause(rows=8191) is None, "no table"
+    assert cause(names="embedding/Gather") is None and cause(names="UnsortedSegmentSum") is None
+
+
+def test_a_step_that_asks_for_more_than_those_before() -> None:
+    steps = w.step(rows=2048).done(t=20.0)  # 8 MiB for each activation
+
+    def cause(rows: int, census: events.Census | None = None, shape: bool = True) -> Cause | None:
+        wanted = [rows, 1024] if shape else None
+        return request(census or look(), steps, operation="Relu", asked=rows * 4096, shape=wanted)
+
+    larger = cause(3072)
+    assert larger is not None and (larger.key, larger.bytes) == (Key.STEP_LARGER, 12 * MIB)
+    assert "8.0 MiB" in larger.text and actions(larger) == [Action.BOUND_REQUEST]
+    assert cause(3071) is None
+    own = events.Variable("kernel", "variables", [3072, 1024], "float32", "GPU:0", 12 * MIB)
+    assert cause(3072, look(variables=[own])) is None, "the request is for a variable or its gradient"
+    assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
+
+
+def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:
+    anatomy = told([*begin(), effective(True), reading(29.9, GIB, pool=GIB, limit=GIB)], error()).anatomy
+    assert no_room(anatomy).key is Key.LIMIT_TOO_SMALL
+    unknown = no_room(replace(anatomy, limit=None, card_total=None, card_free=None))
+    assert unknown.key is Key.UNKNOWN and "limit" in unknown.text
+    on_cpu = no_room(replace(anatomy, device="CPU:0", asked=None))
+    assert actions(on_cpu) == [Action.ENLARGE_CPU_POOL]
+
+
+def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:
+    """The look belongs to the failure only if it was made near it."""
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    assert told(full, look(group("losses", 900, 300 * MIB)), error()).cause.holder == "losses"
+    old = msgspec.structs.replace(look(group("losses", 900, 300 * MIB)), t=9.0)
+    assert not told(full, old, error()).cause.holder

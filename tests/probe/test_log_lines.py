@@ -1,0 +1,138 @@
+"""TensorFlow's lines about an allocator that finds no room are known, whether or not anyone reads its output."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.engines import Engines
+from tests.patience import PATIENCE_S
+from tests.starting import tfmemtop
+from tests.streams import fold
+from tfmemtop.events import AllocatorLine, Input, OutOfMemory, Probe, ProbeState, RunEnd
+from tfmemtop.events.recording import read
+from tfmemtop.probe.cache import checksum_of
+from tfmemtop.state.anatomy import anatomies, crashes
+
+Script = Callable[[str], str]
+
+POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "0"}
+MIB = 1 << 20
+
+SCRATCH = """
+import ctypes, os, sys
+import tensorflow as tf
+from tfmemtop.agent.native import Native
+library, checksum, kept = sys.argv[1:]
+tf.zeros([1 << 20])
+native = Native(library, int(checksum))
+if kept:
+    native.keep_log_lines(kept)
+
+class Attributes(ctypes.Structure):
+    _fields_ = [("waits", ctypes.c_bool), ("logged", ctypes.c_bool), ("freed_by", ctypes.c_void_p)]
+
+framework = ctypes.CDLL(os.path.dirname(tf.__file__) + "/libtensorflow_framework.so.2", use_errno=True)
+def function(name, *arguments):
+    found = getattr(framework, name)
+    found.restype, found.argtypes = ctypes.c_void_p, list(arguments)
+    return found
+state = function("_ZN10tensorflow12ProcessState9singletonEv")()
+pool = function("_ZN10tensorflow12ProcessState15GetCPUAllocatorEi", ctypes.c_void_p, ctypes.c_int)(state, 0)
+allocate = function(
+    "_ZN3tsl12BFCAllocator11AllocateRawEmmRKNS_20AllocationAttributesE",
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(Attributes),
+)
+def request(mebibytes):
+    ctypes.set_errno(77)
+    assert not allocate(pool, 64, mebibytes << 20, Attributes(False, False, None))
+    assert ctypes.get_errno() == 77
+
+request(512)
+os.closerange(3, 256)
+with open("own", "w") as own:
+    request(640)
+if os.fork() == 0:
+    request(768)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_scratch_lines_are_kept_and_tensorflows_own_output_stays(script: Script, library: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "7.lines"
+    command = [sys.executable, script(SCRATCH), str(library), str(checksum_of(library.read_bytes()))]
+    outputs = []
+    for path in ("", str(kept)):
+        done = subprocess.run(
+            [*command, path], cwd=tmp_path, env=os.environ | POOL, capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.append(re.sub(r"0x[0-9a-f]+|\d+", "N", done.stderr))
+    assert outputs[0] == outputs[1] and outputs[0].count("this is not a failure") == 3
+    lines = kept.read_text().splitlines()
+    assert [line.partition(" with")[0].rpartition(" ")[2] for line in lines] == ["512.00MiB", "640.00MiB"]
+    assert (tmp_path / "own").read_bytes() == b""
+
+
+FAILING = """
+import glob
+import tensorflow as tf
+tf.zeros([1])
+
+def loaded():
+    return any(open(name).read() == "tfmemtop\\n" for name in glob.glob("/proc/self/task/*/comm"))
+
+while not loaded():
+    pass
+try:
+    tf.zeros([40 << 20]) + 1.0
+except tf.errors.ResourceExhaustedError:
+    pass
+"""
+
+
+def test_the_size_of_a_request_that_failed_is_recorded(script: Script, library: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    done = tfmemtop("record", "-o", str(path), "--", sys.executable, script(FAILING), variables=POOL)
+    assert done.returncode == 0 and done.stderr.count("requested by op AddV2") == 1
+    events = list(read(path).events())
+    (line,) = (event for event in events if isinstance(event, AllocatorLine))
+    (error,) = (event for event in events if isinstance(event, OutOfMemory))
+    assert (line.size, line.operation, line.harmless) == (160 * MIB, "AddV2", False)
+    assert abs(line.at - error.t) < 5
+    (anatomy,) = anatomies(fold(events))
+    assert (anatomy.asked, anatomy.operation) == (160 * MIB, "AddV2")
+
+
+CRASHING = """
+import numpy as np
+import tensorflow as tf
+tf.zeros([1])
+array = np.ones([80 << 20], "float32")
+print("made", flush=True)
+input()
+tf.constant(array)
+"""
+
+
+async def test_a_crash_for_want_of_room_has_its_size_and_its_time(
+    engines: Engines, script: Script, library: Path
+) -> None:
+    screen = await engines.run(sys.executable, script(CRASHING), environment={**os.environ, **POOL})
+    await screen.until_shown("made")
+    await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
+    await screen.client.send(Input(text="\n"))
+    end = await screen.until(RunEnd)
+    assert end.signal == signal.SIGSEGV
+    (line,) = screen.all(AllocatorLine)
+    assert (line.size, line.operation) == (320 * MIB, None) and end.t - 5 < line.at < line.t < end.t
+    assert "requested by op" in screen.shown
+    state = fold(screen.events)
+    (anatomy,) = crashes(state)
+    assert anatomy.asked == 320 * MIB
+    # The line was in the terminal, too.
+    assert state.run is not None and len(state.run.complaints) == 1

@@ -1,0 +1,90 @@
+"""The cause of what a run's memory did: its key, who holds the memory, and what helps.
+
+There is one :class:`Cause` for each run or failure. ``why --json`` has its key, holder and figures.
+"""
+
+import textwrap
+from dataclasses import dataclass
+from enum import Enum
+
+from tfmemtop.findings.remedy import Remedy
+from tfmemtop.safe import safe
+
+LONGEST = 160
+"""Characters of the text of a verdict."""
+
+
+class Key(str, Enum):
+    """The kinds of causes. The values are those of ``why --json``."""
+
+    NONE = "none"  # memory was no trouble
+    NOT_MEMORY = "not_memory"  # the run failed for another reason
+    UNKNOWN = "unknown"  # an allocation failed, and what is known does not show why
+    LIMIT_TOO_SMALL = "limit_too_small"  # what the script steadily needs is more than the limit or the card
+    STEP_LARGER = "step_larger_than_before"
+    TENSORS_KEPT = "tensors_kept"
+    VARIABLES_KEPT = "variables_kept"
+    NOTEBOOK_HISTORY = "notebook_history"
+    RUNTIME_KEEPS = "runtime_keeps"  # memory that no Python object holds
+    TAPE_OPEN = "tape_open"
+    CONSTANTS_CAPTURED = "constants_captured"
+    DATASET_BUFFER = "dataset_buffer"
+    INPUT_ON_DEVICE = "input_on_device"
+    GROWN_BY_COPYING = "grown_by_copying"
+    DENSE_GRADIENT = "dense_gradient"
+    REPLICAS = "replicas"
+    GROWTH = "growth"  # memory in use keeps rising, and who holds it is not known
+    FRAGMENTATION = "fragmentation"
+    SCRATCH = "scratch"
+    XLA_BUFFER = "xla_buffer"
+    OTHERS = "others_hold_the_card"
+    RESERVED = "reserved_not_used"
+    SETTING = "setting_without_effect"
+    RETRACING = "retracing"
+    HOST_GROWTH = "host_growth"
+    OTHER_FRAMEWORK = "other_framework"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause. ``text`` states it in one sentence, ``evidence`` are further sentences, the most important first.
+
+    ``holder`` is who holds the memory, as Python's path to it or TensorFlow's name; empty where nobody is known or the
+    cause is no holder. ``bytes`` and ``count`` are how much it holds and in how many pieces, ``None`` where that is not
+    known. ``code`` are lines for the script.
+    """
+
+    key: Key
+    text: str
+    holder: str = ""
+    bytes: int | None = None
+    count: int | None = None
+    remedies: tuple[Remedy, ...] = ()
+    code: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    explanation: str = ""
+
+    @property
+    def keeps_growing(self) -> bool:
+        """Whether more and more memory would be needed, so that no limit is enough for long."""
+        return self.key in _GROWS
+
+
+def shortened(text: str) -> str:
+    """Return *text* in at most :data:`LONGEST` characters: last sentences are left out first, then words."""
+    text = safe(" ".join(text.split()))
+    while len(text) > LONGEST and ". " in text:
+        text = text[: text.rindex(". ") + 1]
+    return text if len(text) <= LONGEST else textwrap.shorten(text, LONGEST, placeholder=" …")
+
+
+_GROWS = {
+    Key.TENSORS_KEPT,
+    Key.VARIABLES_KEPT,
+    Key.NOTEBOOK_HISTORY,
+    Key.RUNTIME_KEEPS,
+    Key.TAPE_OPEN,
+    Key.CONSTANTS_CAPTURED,
+    Key.GROWN_BY_COPYING,
+    Key.GROWTH,
+}

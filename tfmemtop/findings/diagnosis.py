@@ -1,0 +1,145 @@
+"""The diagnosis: which cause explains an allocation that failed, or memory that rises. Pure.
+
+The order is: who keeps the memory, or why the request was so large; only if neither is shown, the limit, the card and
+fragmentation.
+"""
+
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
+from tfmemtop.findings.outliers import Request, outlier
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rising import merged, retained, rise_until
+from tfmemtop.findings.room import fragmented, no_room
+from tfmemtop.state import State
+from tfmemtop.state.anatomy import Anatomy, waited
+from tfmemtop.state.inventory import inventory
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.trend import Trend
+from tfmemtop.units import MIB, format_bytes
+
+_OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
+_WARM_UP = 4
+"""A quarter of the time. A model is made at the beginning, so memory rises there in any case."""
+
+_RISES_AT_LEAST = 32 * MIB
+_SHARE = 0.1
+
+_FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
+"""The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
+
+_FULLER = 0.75  # share of the peak
+
+_EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
+_WAITED_S = 10.0
+"""Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
+
+
+def explained(state: State, a: Anatomy, t: float) -> Cause:
+    """Return the cause of allocation *a*, which failed, or found no room, at *t* seconds of the session."""
+    hooked = hooked_of(state, a.pid)
+    if hooked is None or a.device is None or a.in_use is None or a.scratch:
+        return no_room(a)
+    stock = inventory(hooked, a.device, a.in_use, t)
+    failure = hooked.failure if hooked.failure and hooked.failure.error.t == t else None
+    trend = (failure.trends if failure else hooked.trends).get(a.device)
+    whole = a.limit if a.limit is not None else a.card_total
+    asked = a.asked if a.asked is not None else a.more_than or 0
+    rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
+    large = outlier(Request(a, stock, hooked, t))
+    if large is not None and large.key in _OF_THE_REQUEST:
+        return large
+    if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
+        return cut
+    kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
+    if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
+        return large
+    return kept or _grown(hooked, trend, a, t) or no_room(a)
+
+
+def _was_fuller(a: Anatomy, trend: Trend) -> bool:
+    """Return whether the pool held much more before: then what it keeps now is not why there is no room."""
+    return a.in_use is not None and a.in_use <= _FULLER * trend.peak
+
+
+def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause | None:
+    """Return that memory rose until the pool was full, where without that rise there would have been room."""
+    if trend is None or a.in_use is None:
+        return None
+    histories = trend.whole.windows, trend.long, trend.short, *(merged(trend.whole.windows, times) for times in _EPOCHS)
+    rise = rise_until(histories, _stood_still(hooked, t))
+    if rise is None or rise.size < max(_FILLED_AT_LEAST, a.in_use * _FILLED_SHARE):
+        return None
+    whole = a.limit if a.limit is not None else a.card_total
+    if a.asked is not None and whole is not None and a.in_use - rise.size + a.asked > whole:
+        return None
+    steps, unit = hooked.steps.made(rise.start, rise.end)
+    if steps < MANY or not _in_pieces(hooked, a.device, rise.size):
+        return None  # as if a model were being made, or a few tensors replaced by ever larger ones
+    each = f", by {format_bytes(int(rise.size / steps))} a {unit.rstrip('s')}"
+    return Cause(
+        Key.GROWTH,
+        f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
+        "filled the pool.",
+        bytes=rise.size,
+        remedies=(Remedy(Action.SHOW_PROCESS),),
+        evidence=("Who holds it is not known.",),
+    )
+
+
+def _in_pieces(hooked: Hooked, device: str | None, size: int) -> bool:
+    """Return whether half of *size* bytes may consist of many chunks of like size, by the map of the full pool.
+
+    True also if there is no map of that moment.
+    """
+    pool = hooked.pools.get(device) if device else None
+    sizes = pool.exhausted.sizes if pool and pool.exhausted else []
+    return not sizes or sum(count << power + 1 for power, count in enumerate(sizes) if count >= MANY) >= size / 2
+
+
+def _stood_still(hooked: Hooked, failed: float) -> float:
+    """Return when the allocation that failed at the time *failed* began to wait for room."""
+    waiting = waited(hooked, failed)
+    return waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
+
+
+@once_per_revision
+def rising(state: State) -> dict[tuple[int, str], Cause]:
+    """Return, by process and device, who keeps memory that has been rising and has not yet filled its pool."""
+    found: dict[tuple[int, str], Cause] = {}
+    run = state.run
+    for pid, process in state.processes.items():
+        hooked = process.hooked
+        if hooked is None or run is None or process.seen.run != run.run:
+            continue
+        for device, trend in hooked.trends.items():
+            cause = None if hooked.failure else _of_rise(hooked, device, trend)
+            if cause is not None:
+                found[pid, device] = cause
+    return found
+
+
+def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
+    rose, each, unit = _rise(hooked, trend, float("inf"))
+    look = hooked.look
+    if look is None or look.tensors is None or rose < _RISES_AT_LEAST or not trend.whole.windows:
+        return None
+    # The memory in use at the time of the look.
+    near = min(trend.whole.windows, key=lambda window: abs(window.start - look.t))
+    if rose < _SHARE * near.high:
+        return None
+    return keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
+
+
+def _rise(hooked: Hooked, trend: Trend, until: float) -> tuple[int, int | None, str]:
+    """Return by how much memory in use rose for good, and how much of that came with each step or call.
+
+    The second is ``None`` where steps are not counted, or are few.
+    """
+    windows = [window for window in trend.whole.windows if window.start < until] or trend.whole.windows
+    first = len(windows) // _WARM_UP
+    lows = retained(window.low for window in windows)
+    rose = max(0, lows[-1] - lows[first])
+    steps, unit = hooked.steps.made(windows[first].start, windows[-1].start)
+    return rose, int(rose / steps) if rose and steps >= MANY else None, unit.rstrip("s")

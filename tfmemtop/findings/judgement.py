@@ -1,0 +1,171 @@
+"""The one cause that a run is judged by: of what was found, or that nothing is wrong. Pure.
+
+The order is: a failed allocation; another end; memory that rises; what else was found; nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tfmemtop.ending import Way
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.diagnosis import rising
+from tfmemtop.findings.ending import ended
+from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.leaks import Leak
+from tfmemtop.findings.memory import AllocationFailed
+from tfmemtop.findings.places import spot
+from tfmemtop.findings.remedy import Remedy
+from tfmemtop.findings.run_devices import hooked_of_run
+from tfmemtop.findings.run_figures import pool_kind
+from tfmemtop.state import State
+from tfmemtop.state.model import Hooked, RunState
+from tfmemtop.units import format_bytes, spoken
+
+_SILENT_S = 8.0
+"""Seconds. A crash after so long without a reading may be a request that waited with Python's lock held."""
+
+_STEADY = 0.98
+"""Share of the highest use. From the time when it is reached, the use counts as steady."""
+
+_OUTPUT = 16  # chunks of the script's output, among which its last line is
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Finding):
+    """The cause that a run which has ended is judged by, where it comes from no other finding."""
+
+    aside = True
+
+    cause: Cause
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.INFO if self.cause.key is Key.NONE else Severity.WARNING
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return self.cause.remedies
+
+    @property
+    def said(self) -> Said:
+        return Said(
+            self.cause.text, self.cause.explanation, self.cause.code, " ".join(filter(None, self.cause.evidence))
+        )
+
+
+def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Cause, Finding | None]:
+    """Return the cause, and the finding that it comes from: the most serious of *found*, or ``None``."""
+    run, found = state.run, list(found)
+    assert run is not None
+    for finding in found:
+        if isinstance(finding, AllocationFailed):
+            return finding.whole_cause, finding
+    if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
+        text = "The kernel killed the run: the host's memory was full. TensorFlow's pools were not the reason."
+        return Cause(Key.HOST_GROWTH, text), None
+    if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
+        return _not_memory(state, run), None
+    for cause in rising(state).values():
+        return cause, next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
+    for finding in found:
+        if isinstance(finding, Leak):
+            return finding.cause, finding
+    for finding in found:
+        if finding.key is not None and finding.severity < Severity.INFO:
+            said = finding.said
+            evidence = (said.figures,) if said.figures else ()
+            remedies, holder = finding.remedies, finding.holder
+            return Cause(finding.key, said.headline, holder, None, None, remedies, said.code, evidence), finding
+    return _healthy(state, run, going=going), None
+
+
+def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:
+    """Return the judgement of a run that has ended, where none of the findings *found* states it."""
+    run = state.run
+    if run is None or run.going:
+        return []
+    cause, finding = judged(state, found, going=False)
+    return [] if finding is not None else [Judged(cause)]
+
+
+def _not_memory(state: State, run: RunState) -> Cause:
+    """Return that the run failed for another reason, with the error that ended it, as far as it is known."""
+    hooked = _main(state)
+    how = ended(run.ending, running=False, left=False)
+    if hooked is not None and hooked.error is not None:
+        error = hooked.error
+        at = f" ({spot(error.file, error.line)})" if error.file else ""
+        what = f"{error.kind}: {error.message}" if error.message else error.kind
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
+    crashed = run.ending is not None and run.ending.signal is not None
+    if run.peak_in_use is None or (crashed and _silent(hooked, run)):
+        return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")
+    if last := _last_line(state):
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause. The run {how}; its last line is: {last}")
+    return Cause(
+        Key.NOT_MEMORY,
+        f"Memory was not the cause: the run {how}. At most {format_bytes(run.peak_in_use)} were in use.",
+    )
+
+
+def _main(state: State) -> Hooked | None:
+    """Return the hook's data of the run's process that ended with an error, else of its first process."""
+    found = [hooked for _, hooked in hooked_of_run(state)]
+    return next((one for one in found if one.error is not None), found[0] if found else None)
+
+
+def _last_line(state: State) -> str:
+    """Return the last line that the script printed; empty if its output was not seen."""
+    text = "".join(chunk.text for chunk in list(state.output)[-_OUTPUT:])
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _silent(hooked: Hooked | None, run: RunState) -> bool:
+    newest = max((reading.t for reading in hooked.allocators.values()), default=None) if hooked else None
+    return newest is None or (run.ended is not None and run.ended - newest > _SILENT_S)
+
+
+def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
+    if run.peak_in_use is None and not run.peak_process_total:
+        return Cause(Key.NONE, _unread(state, run))
+    took = spoken((run.ended if run.ended is not None else state.now) - run.started)
+    found = f"found so far, after {took}" if going else f"found in this run of {took}"
+    own = peaks_of_processes(state)
+    if len(own) > 1:
+        sizes = f"from {format_bytes(min(own))} to {format_bytes(max(own))}"
+        text = f"No memory problem {found}: each of {len(own)} processes has its own pool; their peaks are {sizes}."
+        return Cause(Key.NONE, text, bytes=max(own))
+    pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
+    held = f"at most {format_bytes(run.peak_in_use)} in use{_steady(state)}{pool}"
+    if run.peak_in_use is None:
+        held = f"the process held at most {format_bytes(run.peak_process_total)} of a GPU"
+    return Cause(Key.NONE, f"No memory problem {found}: {held}.", bytes=run.peak_in_use)
+
+
+def peaks_of_processes(state: State) -> list[int]:
+    """Return the peak in use of each process of the run that has a pool, in bytes, on the device with most."""
+    peaks = (max((trend.peak for trend in one.trends.values()), default=0) for _, one in hooked_of_run(state))
+    return [size for size in peaks if size]
+
+
+def _unread(state: State, run: RunState) -> str:
+    """Return why nothing was read of TensorFlow's memory."""
+    if not any(hooked_of_run(state)):
+        return "tfmemtop saw no process use TensorFlow."
+    if pool_kind(run).on_gpu:
+        return "No memory of TensorFlow was read."
+    return "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE."
+
+
+def _steady(state: State) -> str:
+    """Return since when the use has been steady: ``, steady since step 40``; empty if it is not."""
+    for _, hooked in hooked_of_run(state):
+        for trend in hooked.trends.values():
+            windows = trend.whole.windows
+            highest = max((window.high for window in windows), default=0)
+            reached = next((window for window in windows if window.high >= _STEADY * highest), None)
+            if reached is None or not highest or windows.index(reached) * 4 > len(windows) * 3:
+                continue
+            made, unit = hooked.steps.made(0.0, reached.start)
+            return f", steady since {unit.rstrip('s')} {max(1, int(made))}" if hooked.steps.calls else ", steady"
+    return ""

@@ -1,0 +1,359 @@
+"""Who keeps the memory that fills a pool: the causes in which more and more of it is held. Pure.
+
+Each rule answers for one cause. It needs a holder that is there at the moment, and whose memory matters: without it
+there would have been room.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.requests import tensor_text
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
+from tfmemtop.state.inventory import Inventory, Kept
+from tfmemtop.state.model import Hooked
+from tfmemtop.units import MIB, counted, format_bytes
+
+MANY = 8
+"""The least number of tensors that counts as a collection that grows."""
+
+_LOOSE = 64
+"""The least number of tensors without a path. Fewer may be the results of one eager step, which it still needs."""
+
+_MUCH, _MOST = 0.25, 0.5
+"""Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
+
+_LEAST = 8 * MIB
+
+_COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
+"""Operations that copy a value. What else has the shape of a variable is most often its gradient."""
+
+_BUFFERS = {"shuffle": Action.SMALLER_BUFFER, "cache": Action.CACHE_IN_FILE, "prefetch": Action.PREFETCH_LESS}
+"""The kinds of data sets that keep elements, with what helps."""
+
+_MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
+"""The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
+
+_HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
+"""The variables in which IPython keeps the results of a notebook's cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
+
+    ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
+    use rose over the time before; ``each`` is how much of that came with each step, ``None`` where that is not known.
+    """
+
+    asked: int
+    whole: int | None
+    failed: bool
+    rose: int
+    each: int | None = None
+    unit: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process."""
+
+    stock: Inventory
+    need: Need
+    hooked: Hooked
+
+    def matters(self, size: int, *, least: float = _MUCH) -> bool:
+        """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
+        in_use = self.stock.in_use
+        if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
+            return False
+        if not self.need.failed:
+            return self.need.rose >= size / 2
+        if self.need.whole is None or not self.need.asked:
+            return size >= _MOST * in_use
+        return in_use - size + self.need.asked <= self.need.whole
+
+    @property
+    def of_all(self) -> str:
+        """The memory in use as the whole of a part: ``of 501.9 MiB in use``."""
+        return f"of {format_bytes(self.stock.in_use)} in use"
+
+    @property
+    def each(self) -> str:
+        """By how much memory rises; empty where that is not known."""
+        if self.need.each is None:
+            return ""
+        return f"Memory in use rose by {format_bytes(self.need.each)} a {self.need.unit}."
+
+
+Rule = Callable[[Scene], Cause | None]
+
+
+def keeper(scene: Scene) -> Cause | None:
+    """Return who keeps the memory; ``None`` if what is known shows nobody."""
+    found = [cause for rule in RULES if (cause := rule(scene)) is not None]
+    return max(found, key=lambda cause: cause.bytes or 0, default=None) or tensors_without_path(scene)
+
+
+def notebook_history(scene: Scene) -> Cause | None:
+    """IPython keeps the results of a notebook's cells."""
+    kept = [one for one in scene.stock.kept if _root(one.holder) in _HISTORY]
+    size = sum(one.bytes for one in kept)
+    if not kept or not scene.matters(min(size, scene.stock.in_use)):
+        return None
+    count = sum(one.count for one in kept)
+    names = ", ".join(one.holder for one in kept[:4])
+    return Cause(
+        Key.NOTEBOOK_HISTORY,
+        f"The notebook keeps the results of its cells: {names} hold {_sized(size, scene)}.",
+        names,
+        size,
+        count,
+        (Remedy(Action.CLEAR_RESULTS),),
+        ("result = compute();  # no result is kept of a line that ends with ;", "%reset -f out"),
+    )
+
+
+def tensors_kept(scene: Scene) -> Cause | None:
+    """A list, a dict or another object of the script's keeps tensors."""
+    kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
+    for one in kept:
+        several = one.count >= MANY or one.bytes >= _MOST * scene.stock.in_use
+        if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
+            scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
+            remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
+            if scalars:
+                code = f"{_plain(one.holder)}.append(float(loss))"
+            elif _are_gradients(one, scene):
+                remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
+            return Cause(
+                Key.TENSORS_KEPT,
+                f"{one.holder} keeps {_tensors(one)}: {_sized(one.bytes, scene)}.",
+                one.holder,
+                one.bytes,
+                one.count,
+                (Remedy(remedy),),
+                (code,),
+                tuple(filter(None, (scene.each,))),
+            )
+    return None
+
+
+def _are_gradients(one: Kept, scene: Scene) -> bool:
+    """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
+    look = scene.stock.look
+    shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
+    made_by = {operation.rpartition("/")[2] for operation in scene.stock.made_by(one.holder)}
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not made_by <= _COPIES
+
+
+def tensors_without_path(scene: Scene) -> Cause | None:
+    """Python keeps tensors in a way that shows no path: in a frame, a generator, a queue, or an object of a library."""
+    look = scene.stock.look
+    if look is None or look.tapes or not scene.stock.loose:
+        return None
+    most = scene.stock.loose[0]
+    if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
+        return None
+    shape = tensor_text(list(most.shape or []), most.dtype)
+    return Cause(
+        Key.TENSORS_KEPT,
+        f"Python keeps {counted(most.count, 'tensor')} of {shape}, by no variable of the script: "
+        f"{_sized(min(most.bytes, scene.stock.rest), scene)}.",
+        "",
+        most.bytes,
+        most.count,
+        (Remedy(Action.KEEP_ARRAYS),),
+        evidence=("Exceptions that are kept, generators, queues and threads hold objects in that way.",),
+    )
+
+
+def variables_kept(scene: Scene) -> Cause | None:
+    """Python keeps the variables of several models."""
+    kept = [one for one in scene.stock.kept if one.variables and one.items > 1]
+    for one in kept:
+        if scene.matters(one.bytes):
+            each = one.count / one.items
+            what = "models with their optimizers" if one.optimizer else "sets of variables" if each > 1 else "variables"
+            return _variables_kept(
+                scene, f"{one.holder} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
+            )
+    name, number, size = scene.stock.copies
+    size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
+    # A model may have many layers of one kind. They are all made at once; copies are made one after another.
+    if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
+        return _variables_kept(
+            scene, f"{number} variables named {name} are alive, with others made as often", "", size, number, False
+        )
+    return None
+
+
+def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int, models: bool) -> Cause:
+    return Cause(
+        Key.VARIABLES_KEPT,
+        f"{text}: {_sized(size, scene)}.",
+        holder,
+        size,
+        number,
+        (Remedy(Action.DROP_MODELS if models else Action.BOUND_CACHE), Remedy(Action.SEPARATE_PROCESS)),
+        evidence=tuple(filter(None, (scene.each,))),
+    )
+
+
+def runtime_keeps(scene: Scene) -> Cause | None:
+    """TensorFlow itself holds memory of variables that no Python object holds any more."""
+    count, gone = scene.stock.gone
+    old = sum(part.bytes for part in scene.stock.parts if part.kind is Kind.BEFORE)
+    size = min(gone, scene.stock.rest, old or scene.stock.rest)
+    if not scene.matters(size):
+        return None
+    return Cause(
+        Key.RUNTIME_KEEPS,
+        f"TensorFlow still holds ~{_sized(size, scene)}, of {counted(count, 'variable')} that Python has dropped.",
+        "TensorFlow",
+        size,
+        count,
+        (Remedy(Action.SEPARATE_PROCESS),),
+        evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", scene.each))),
+    )
+
+
+def tape_open(scene: Scene) -> Cause | None:
+    """A gradient tape that is open keeps the result of each operation since it was opened."""
+    look = scene.stock.look
+    if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
+        return None
+    parts = [part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)]
+    most = max((part for part in parts if part.count >= MANY), key=lambda part: part.bytes, default=None)
+    if most is None:
+        return None
+    return Cause(
+        Key.TAPE_OPEN,
+        f"An open GradientTape keeps the results of all operations, {most.count:,} of {_operation(most)} among them: "
+        f"{_sized(size, scene)}.",
+        "tf.GradientTape",
+        size,
+        most.count,
+        (Remedy(Action.TAPE_EACH_STEP),),
+        ("for batch in batches:", "    with tf.GradientTape() as tape:  # a new tape for each step"),
+    )
+
+
+def constants_captured(scene: Scene) -> Cause | None:
+    """A ``tf.function`` that is made again and again keeps a copy of its constants each time."""
+    made = max((one.function for one in scene.hooked.steps.courses.values()), key=lambda one: one.anew, default=None)
+    if made is None or made.anew < 3:
+        return None
+    constants = [part for part in scene.stock.parts if _is_constant(part)]
+    size = sum(part.bytes for part in constants)
+    if not constants or not scene.matters(size):
+        return None
+    each = max(constants, key=lambda part: part.bytes)
+    where = f"{made.file.rpartition('/')[2]}:{made.line}"
+    return Cause(
+        Key.CONSTANTS_CAPTURED,
+        f"tf.function {made.name} ({where}) was made {made.anew} times; each keeps its own copy of a constant: "
+        f"{_sized(size, scene)}.",
+        made.name,
+        size,
+        sum(part.count for part in constants),
+        (Remedy(Action.DEFINE_ONCE),),
+        ("@tf.function  # once, before the loop", f"def {made.name}(table): ..."),
+        (f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",),
+    )
+
+
+def dataset_buffer(scene: Scene) -> Cause | None:
+    """A data set keeps elements: to shuffle them, or to have them again.
+
+    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    """
+    kind = _buffering(scene)
+    if kind is None or not is_cpu(scene.stock.device):
+        return None
+    look = scene.stock.look or scene.stock.census
+    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
+    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
+    each, count, size = _elements(scene)
+    if largest is not None and size < room:
+        each, size = largest.each or 0, min(room, scene.stock.rest)
+    if not each or not scene.matters(size):
+        return None
+    of = f"up to {largest.elements:,} " if largest else ""
+    return Cause(
+        Key.DATASET_BUFFER,
+        f"The {kind} buffer of a data set keeps {of}elements of {format_bytes(each)}: ~{_sized(size, scene)}.",
+        f"tf.data {kind}",
+        size,
+        count or size // each,
+        (Remedy(_BUFFERS[kind]),),
+    )
+
+
+def _elements(scene: Scene) -> tuple[int, int, int]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
+    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
+    parts = [part for part in alike if part.count >= MANY]
+    if not parts:
+        return 0, 0, 0
+    most = max(parts, key=lambda part: part.bytes)
+    each = most.requested // most.count
+    same = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
+
+
+def _buffering(scene: Scene) -> str | None:
+    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    look = scene.stock.look or scene.stock.census
+    told = look.buffers if look else []
+    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
+    known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
+    return next((kind for kind in _BUFFERS if kind in known), None)
+
+
+RULES: tuple[Rule, ...] = (
+    notebook_history,
+    tensors_kept,
+    variables_kept,
+    runtime_keeps,
+    tape_open,
+    constants_captured,
+    dataset_buffer,
+)
+
+
+def _sized(size: int, scene: Scene) -> str:
+    return f"{format_bytes(size)} {scene.of_all}"
+
+
+def _root(holder: str) -> str:
+    return holder.partition("[")[0].partition(".")[0]
+
+
+def _plain(holder: str) -> str:
+    return holder if all(part.isidentifier() for part in holder.split(".")) else "losses"
+
+
+def _tensors(one: Kept) -> str:
+    if one.shape is None:
+        return counted(one.count, "tensor")
+    return f"{counted(one.count, 'tensor')} of {tensor_text(list(one.shape), one.dtype)}"
+
+
+def _of_steps(scene: Scene) -> int:
+    """Return the bytes of results of operations that Python does not hold by a path."""
+    kinds = (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)
+    return min(scene.stock.rest, sum(part.bytes for part in scene.stock.parts if part.kind in kinds))
+
+
+def _operation(part: Part) -> str:
+    return part.operation.rpartition("/")[2] or "copies"
+
+
+def _is_constant(part: Part) -> bool:
+    return part.operation.rpartition("/")[2].partition("_")[0] == "Const"

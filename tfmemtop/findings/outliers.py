@@ -1,0 +1,180 @@
+"""Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.places import named_spot
+from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.requests import tensor_text
+from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.inventory import Inventory
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
+from tfmemtop.state.past_requests import largest_before
+from tfmemtop.units import MIB, format_bytes
+
+_JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorListStack", "TensorScatterUpdate"}
+"""Operations that make a larger tensor of smaller ones."""
+
+_DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
+_LARGER = 1.5  # times the largest before
+_LEAST = 8 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for which there was no room, in a pool with that ``stock``; ``asked`` is ``None`` if not known."""
+
+    anatomy: Anatomy
+    stock: Inventory
+    hooked: Hooked
+    t: float
+
+    @property
+    def asked(self) -> int | None:
+        return self.anatomy.asked
+
+    @property
+    def who(self) -> str:
+        """The operation and the line that asked: ``ConcatV2 at train.py:9``."""
+        a = self.anatomy
+        name = _operation(a.operation)
+        return name + (f" at {named_spot(a.line)}" if a.line else "")
+
+
+Rule = Callable[[Request], Cause | None]
+
+
+def outlier(request: Request) -> Cause | None:
+    """Return why the request was so large; ``None`` if nothing shows that it was larger than others."""
+    return next((cause for rule in RULES if (cause := rule(request)) is not None), None)
+
+
+def input_on_device(request: Request) -> Cause | None:
+    """A whole NumPy array is copied to the device."""
+    look = request.stock.look
+    asked = request.asked or request.anatomy.more_than
+    if asked is None or look is None or not look.arrays:
+        return None
+    array = request.stock.array_of(request.asked) if request.asked else None
+    if array is None and request.asked is None and request.anatomy.operation is None:
+        array = max((one for one in look.arrays if one.bytes > asked), key=lambda one: one.bytes, default=None)
+    if array is None or array.bytes < _LEAST:
+        return None
+    return _input(array.name, array.shape, array.dtype, array.bytes, request.anatomy)
+
+
+def copied_whole(request: Request) -> Cause | None:
+    """A request without an operation is a copy from the host: no operation of a step asks for it."""
+    a = request.anatomy
+    if a.asked is None or a.asked < _LEAST or a.operation or a.limit is None or a.asked * 2 < a.limit:
+        return None
+    if a.message and "Dst tensor" not in a.message:
+        return None
+    return _input("An array of the host", [], "", a.asked, a)
+
+
+def _input(name: str, shape: list[int], dtype: str, size: int, a: Anatomy) -> Cause:
+    what = f" ({tensor_text(shape, dtype)}, {format_bytes(size)})" if shape else f" of {format_bytes(size)}"
+    whole = f": the limit is {format_bytes(a.limit)}" if a.limit is not None else ""
+    line = f" at {named_spot(a.line)}" if a.line else ""
+    return Cause(
+        Key.INPUT_ON_DEVICE,
+        f"{name}{what} is copied to the device as a whole{line}{whole}.",
+        name,
+        size,
+        1,
+        (Remedy(Action.FEED_BATCHES),),
+        ("ds = tf.data.Dataset.from_generator(batches, output_signature=...)  # not from_tensor_slices(x)",),
+    )
+
+
+def grown_by_copying(request: Request) -> Cause | None:
+    """A tensor is made anew by a join, larger each time; the old one is still there."""
+    a = request.anatomy
+    if a.asked is None or a.shape is None or _operation(a.operation) not in _JOINS:
+        return None
+    for one in request.stock.singles:
+        if len(one.shape) != len(a.shape):
+            continue
+        differ = [at for at, sides in enumerate(zip(one.shape, a.shape, strict=True)) if sides[0] != sides[1]]
+        if len(differ) == 1 and one.bytes * 2 >= a.asked > one.bytes:
+            return Cause(
+                Key.GROWN_BY_COPYING,
+                f"{one.name} is made anew by {request.who}, larger each time: {format_bytes(a.asked)} are asked for "
+                f"while the old {format_bytes(one.bytes)} stand.",
+                one.name,
+                one.bytes + a.asked,
+                2,
+                (Remedy(Action.CONCAT_ON_HOST),),
+                (f"parts.append(part.numpy())  # in place of {one.name} = tf.concat(...)", "np.concatenate(parts)"),
+                ("No limit is enough for long: each step needs a little more than the one before.",),
+            )
+    return None
+
+
+def dense_gradient(request: Request) -> Cause | None:
+    """The gradient of an embedding is made dense: as large as the whole table."""
+    a = request.anatomy
+    shape = tuple(a.shape or ())
+    tables = [one for one in request.stock.tables if one[1] == shape]
+    dense = [part for part in request.stock.parts if part.shape == shape and not part.python_name]
+    looked_up = any("embedding" in name or "Gather" in name for name in request.stock.operations)
+    made = any(named(name).base in _DENSE for name in request.stock.operations)
+    if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not (looked_up and made):
+        return None
+    size = a.asked or 4 * prod(shape)
+    return Cause(
+        Key.DENSE_GRADIENT,
+        f"The gradient of {tables[0][0]} is made dense: {request.who} asks for the whole table, "
+        f"{tensor_text(list(shape), None)}, {format_bytes(size)}.",
+        tables[0][0],
+        size,
+        1 + len(dense),
+        (Remedy(Action.KEEP_SPARSE),),
+        ("tf.IndexedSlices(change(g.values), g.indices, g.dense_shape)  # not tf.convert_to_tensor(g)",),
+    )
+
+
+def step_larger(request: Request) -> Cause | None:
+    """A batch, a length or an evaluation asks for more than those before."""
+    a = request.anatomy
+    if a.asked is None or a.asked < _LEAST or (a.shape and tuple(a.shape) in request.stock.shapes):
+        return None  # the size of a variable or of its gradient is not changed by a batch
+    past = largest_before(request.hooked, request.stock.device, a.operation, a.shape, request.t)
+    if past is None or a.asked < _LARGER * past.bytes:
+        return None
+    shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
+    before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
+    return Cause(
+        Key.STEP_LARGER,
+        f"{request.who} asks for {format_bytes(a.asked)}{shape}; before it was at most {before}"
+        f"{format_bytes(past.bytes)}.",
+        request.who,
+        a.asked,
+        1,
+        (Remedy(Action.BOUND_REQUEST),),
+        evidence=tuple(filter(None, (f"That is {a.asked / past.bytes:.0f} times as much.", _changed(request)))),
+    )
+
+
+def _changed(request: Request) -> str:
+    """Return which argument of a function had another shape in its newest tracing."""
+    for course in request.hooked.steps.courses.values():
+        for one in course.function.changed:
+            if one.before != one.after and "[" in one.after:
+                return f"Argument {one.argument} of {course.function.name} was {one.before} before, then {one.after}."
+    return ""
+
+
+def _operation(name: str | None) -> str:
+    if name is None:
+        return "The script"
+    if name.startswith("__"):
+        return "tf.function " + name.strip("_").partition("_")[2].rpartition("_")[0]
+    return named(name).operation
+
+
+RULES: tuple[Rule, ...] = (input_on_device, grown_by_copying, dense_gradient, step_larger, copied_whole)

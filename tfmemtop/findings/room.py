@@ -1,0 +1,181 @@
+"""Why there was no room for a usual request: the limit, the card, other processes, fragmentation. Pure."""
+
+from collections.abc import Callable
+
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
+from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.lookup import LimitBy
+from tfmemtop.units import format_bytes
+
+BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
+"""The memory that CUDA's context and libraries take in a process, as text."""
+
+Rule = Callable[[Anatomy], Cause | None]
+
+
+def no_room(a: Anatomy) -> Cause:
+    """Return why there was no room, as far as the figures show."""
+    return next((cause for rule in RULES if (cause := rule(a)) is not None), None) or unexplained(a)
+
+
+def scratch(a: Anatomy) -> Cause | None:
+    """The request was for scratch memory: TensorFlow itself writes that it can do without it."""
+    if not a.scratch:
+        return None
+    return Cause(
+        Key.SCRATCH,
+        "This is harmless: it was scratch memory, which TensorFlow can do without.",
+        remedies=(Remedy(Action.SHOW_POOL),),
+        evidence=("With more room it may be faster.",),
+        explanation="Convolutions try several algorithms, each with its own scratch memory. TensorFlow leaves out "
+        "those that do not fit.",
+    )
+
+
+def fragmented(a: Anatomy) -> Cause | None:
+    """Enough was free in the pool, but in pieces that were each too small."""
+    if a.asked is None or a.cached is None or a.largest_free is None or not a.cached >= a.asked > a.largest_free:
+        return None
+    of_gpu = (
+        ""
+        if a.on_cpu
+        else "cuda_malloc_async, which can join free pages; a pool that is one region from the start (growth off); "
+    )
+    pool = (Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIX_SHAPES))
+    return Cause(
+        Key.FRAGMENTATION,
+        f"The pool is fragmented: {format_bytes(a.cached)} of it were free, but no free chunk was larger than "
+        f"{format_bytes(a.largest_free)}.",
+        bytes=a.cached,
+        remedies=pool if a.on_cpu else (Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)),
+        evidence=("In one chunk it would have fitted.",),
+        explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. Tensors that live long keep the "
+        f"free chunks between them apart. What helps: {of_gpu}shapes that do not change, because a new tensor then "
+        "fits where an old one was.",
+    )
+
+
+def held_back(a: Anatomy) -> Cause | None:
+    """A limit that was set, by anything but TensorFlow itself, was too low, and there was room without it."""
+    more = lacking(a)
+    if a.limit_by is LimitBy.TENSORFLOW or a.limit is None or a.asked is None or more is None:
+        return None
+    if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
+        return None
+    where = "machine" if a.on_cpu else "card"
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"Stopped by the limit of {format_bytes(a.limit)} {_LIMIT_OF[a.limit_by]}.",
+        bytes=a.asked,
+        remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.REDUCE_BATCH), Remedy(Action.FIND_LIMIT)),
+        evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
+        explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
+    )
+
+
+def held_by_others(a: Anatomy) -> Cause | None:
+    """Other processes hold as many bytes of the card as were lacking."""
+    more = lacking(a)
+    if more is None or not a.others or a.on_cpu:
+        return None
+    # TensorFlow computes its own limit from what is free at its start, so other processes lower that limit too.
+    beyond = _beyond_limit(a, more)
+    if beyond and a.limit_by is not LimitBy.TENSORFLOW:
+        return None
+    short = max(beyond, more - (a.card_free or 0) if a.card_free is not None else 0)
+    if not 0 < short <= a.others:
+        return None
+    return Cause(
+        Key.OTHERS,
+        f"Other processes hold {format_bytes(a.others)} of the card.",
+        "other processes",
+        a.others,
+        remedies=(Remedy(Action.USE_OTHER_GPU),),
+        evidence=(f"{format_bytes(short)} of that were lacking here.",),
+        explanation="TensorFlow's own limit is what was free on the card when TensorFlow started, less a reserve. It "
+        "cannot get what other processes hold. The process table shows who they are.",
+    )
+
+
+def truly_full(a: Anatomy) -> Cause | None:
+    """What is in use and what was asked for are together more than the limit or the card."""
+    known = [size for size in (a.limit, a.card_total) if size is not None]
+    if a.asked is None or a.in_use is None or not known or (needed := a.in_use + a.asked) <= min(known):
+        return None
+    whole = min(known)
+    text = "The pool is full: its limit is" if a.limit == whole else "The card is full: it has"
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"{text} {format_bytes(whole)}, and {format_bytes(needed - whole)} more were needed.",
+        bytes=needed,
+        remedies=(Remedy(Action.REDUCE_BATCH),),
+        evidence=(f"{format_bytes(a.in_use)} were in use.",),
+        explanation="The memory in use holds tensors that are still needed: weights, the optimizer's copies, and the "
+        "activations of one step, which grow with the batch.",
+    )
+
+
+def card_full(a: Anatomy) -> Cause | None:
+    """The limit left room and the card did not: the process has more there than this pool."""
+    more = lacking(a)
+    if more is None or a.on_cpu or a.card_free is None or more <= a.card_free or _beyond_limit(a, more):
+        return None
+    others = "" if a.others == 0 else ", or other processes" if a.others is None else ", and other processes"
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"The card is full: {format_bytes(more)} more were needed, and {format_bytes(a.card_free)} were free.",
+        bytes=more,
+        remedies=(Remedy(Action.LEAVE_ROOM),),
+        evidence=(f"The process's other pools, its CUDA context and libraries hold the rest{others}.",),
+        explanation="Each logical device has a pool of its own, and TensorFlow does not compare their limits with the "
+        f"card. CUDA's context and libraries take more besides: {BESIDE_POOLS}.",
+    )
+
+
+def unexplained(a: Anatomy) -> Cause:
+    """Say which figure is missing, or that the figures explain nothing."""
+    figures = (("requested size", a.asked), ("size of the pool", a.pool), ("pool's limit", a.limit))
+    missing = [f"the {name}" for name, value in figures if value is None]
+    remedy = Remedy(Action.ENLARGE_CPU_POOL if a.on_cpu else Action.SET_LIMIT)
+    evidence = ""
+    if a.device is None:
+        reason = "TensorFlow did not say which of the process's pools ran out"
+    elif a.asynchronous:
+        reason = "CUDA's own pool does not show its chunks"
+    elif missing:
+        reason = f"tfmemtop does not know {' and '.join(missing)}"
+    elif a.cached is not None and a.asked is not None and a.cached >= a.asked and a.largest_free is None:
+        reason = "as much was free in the pool, and there is no map that shows whether it was fragmented"
+        remedy = remedy if a.on_cpu else Remedy(Action.USE_CUDA_ALLOCATOR)
+    else:
+        reason, evidence = "by these figures it should have fitted", "The figures may be of another moment."
+    return Cause(
+        Key.UNKNOWN,
+        f"The cause is unknown: {reason}.",
+        remedies=(remedy,),
+        evidence=(evidence,) if evidence else (),
+        explanation="The probe, which reads the pool from inside, and TensorFlow's own lines in the output tell more.",
+    )
+
+
+def lacking(a: Anatomy) -> int | None:
+    """Return the least number of bytes by which the pool would have had to grow; ``None`` if a figure is not known."""
+    if a.asked is None or a.pool is None or a.in_use is None:
+        return None
+    return max(0, a.in_use + a.asked - a.pool)
+
+
+def _beyond_limit(a: Anatomy, more: int) -> int:
+    """Return the bytes by which the limit is too low for a pool of *more* bytes more; 0 if it is high enough."""
+    return 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
+
+
+_LIMIT_OF = {
+    LimitBy.TFMEMTOP: "that you set",
+    LimitBy.SCRIPT: "that the script set",
+    LimitBy.ENVIRONMENT: "that the environment set",
+}
+
+RULES: tuple[Rule, ...] = (scratch, fragmented, held_back, held_by_others, truly_full, card_full)

@@ -1,0 +1,235 @@
+"""The inventory of a pool: what is in use at one moment, and who keeps it. Pure.
+
+What Python holds comes from the look at the script's objects, what TensorFlow allocated from the recorded window. The
+window has each allocation once. The look may count memory twice: two tensors may be views of one variable.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from tfmemtop import events
+from tfmemtop.events.courses import unpack_names
+from tfmemtop.events.damage import Damaged
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.holders import By, Part, standing
+from tfmemtop.state.holdings import OPTIMIZER, TENSORS
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.step_course import unpacked
+
+_NUMBER = re.compile(r"_\d+(?=[/_]|$)")
+_UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
+_FRESH_S = 20.0
+"""Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Tensors or variables that Python holds by one ``holder``: its path, such as ``search.done[*][1]``.
+
+    There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
+    ``None`` if they have several. ``optimizer`` if slots of optimizers are among them.
+    """
+
+    holder: str
+    count: int
+    items: int
+    bytes: int
+    variables: bool
+    optimizer: bool = False
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What is in use in the pool of ``device`` at a moment, ``in_use`` bytes by TensorFlow's allocator.
+
+    ``census`` has the variables, ``look`` the tensors that Python held; ``None`` if there was no look at that moment.
+    ``parts`` are the recorded allocations that were in use, the largest first; empty if nothing was recorded.
+    ``operations`` are the names of all operations that were recorded in the pool.
+    """
+
+    device: str
+    in_use: int
+    census: events.Census | None
+    look: events.Census | None
+    parts: tuple[Part, ...]
+    operations: frozenset[str] = frozenset()
+
+    @cached_property
+    def kept(self) -> list[Kept]:
+        """What Python holds by a path, the largest first: lists, dicts, models, single tensors."""
+        found: dict[tuple[str, bool], Kept] = {}
+        for group in self.look.alike if self.look else ():
+            if group.holder and lies_in(group.device, self.device):
+                one = _kept(group)
+                before = found.get((one.holder, one.variables))
+                found[one.holder, one.variables] = _both(before, one) if before else one
+        grouped = {one.holder for one in found.values()}
+        for tensor in self.singles:
+            if not any(tensor.name.startswith(holder) for holder in grouped):
+                shape = tuple(tensor.shape)
+                found.setdefault(
+                    (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
+                )
+        return sorted(found.values(), key=lambda one: -one.bytes)
+
+    @property
+    def singles(self) -> list[events.Variable]:
+        """The largest tensors that Python holds by a path, one by one."""
+        told = self.look.largest if self.look else []
+        return [one for one in told if one.kind == TENSORS and one.name and self._lies_here(one.device)]
+
+    @cached_property
+    def loose(self) -> list[events.Alike]:
+        """Groups of tensors of one shape to which no path in Python was found, the largest first."""
+        told = [one for one in (self.look.alike if self.look else ()) if not one.holder and one.kind == TENSORS]
+        # A tensor with the shape of a variable may be a view of it, which has no memory of its own.
+        own = [one for one in told if self._lies_here(one.device) and tuple(one.shape or ()) not in self.shapes]
+        return sorted(own, key=lambda one: -one.bytes)
+
+    @cached_property
+    def variables(self) -> int:
+        """Bytes of all variables that Python holds, with the optimizers' slots."""
+        kinds = [
+            kinds for device, kinds in (self.census.kinds if self.census else {}).items() if self._lies_here(device)
+        ]
+        return sum(size for of_device in kinds for kind, size in of_device.items() if kind != TENSORS)
+
+    @cached_property
+    def tensors(self) -> int:
+        """Bytes of the tensors that Python holds by a path."""
+        return sum(one.bytes for one in self.kept if not one.variables)
+
+    @property
+    def rest(self) -> int:
+        """Bytes in use that Python does not hold by a path: steps, tapes, buffers, constants, TensorFlow itself."""
+        return max(0, self.in_use - self.variables - self.tensors)
+
+    @cached_property
+    def gone(self) -> tuple[int, int]:
+        """Number and bytes of the variables that the script made and that Python no longer holds."""
+        found = [one for one in (self.census.gone if self.census else ()) if self._lies_here(one.device)]
+        return sum(one.count for one in found), sum(one.bytes for one in found)
+
+    @cached_property
+    def copies(self) -> tuple[str, int, int]:
+        """The variables that are there most often, as if of so many models: a name, their number, bytes of all alike.
+
+        Copies have one name, or belong to as many models or optimizers: ``sequential_3/dense_10/kernel``. Layers of
+        one model are no copies, though their names differ in numbers alone.
+        """
+        owners: dict[tuple[str, tuple[int, ...]], set[str]] = {}
+        names: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
+        sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        for one in self._named_variables():
+            if one.name in _UNNAMED:
+                continue
+            root = _NUMBER.sub("", one.name), tuple(one.shape)
+            names.setdefault(root, Counter())[one.name] += 1
+            sizes[root] += one.bytes
+            owner, *parts = one.name.split("/")
+            if len(parts) > 1 or one.kind == OPTIMIZER:
+                owners.setdefault(root, set()).add(owner)
+        if not names:
+            return "", 0, 0
+        numbers = {root: max(len(owners.get(root, ())), *found.values()) for root, found in names.items()}
+        most = max(sizes, key=lambda root: (sizes[root], root))
+        number = numbers[most]
+        return most[0], number, sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
+
+    @cached_property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of the variables that Python holds."""
+        return {tuple(one.shape) for one in self._named_variables()}
+
+    def made_by(self, holder: str) -> set[str]:
+        """Return the operations that made what Python holds by a path that begins with *holder*."""
+        return {part.operation for part in self.parts if part.python_name.startswith(holder.partition("[")[0])}
+
+    @property
+    def tables(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of the model's variables with two dimensions, such as embeddings."""
+        named = self._named_variables()
+        return [(one.name, tuple(one.shape)) for one in named if len(one.shape) == 2 and one.kind != OPTIMIZER]
+
+    def _named_variables(self) -> list[events.Variable]:
+        census = self.census
+        told = (*census.largest, *census.others) if census else ()
+        return [one for one in told if one.kind != TENSORS and self._lies_here(one.device)]
+
+    def array_of(self, size: int) -> events.HostArray | None:
+        """Return the NumPy array whose copy has *size* bytes, in its own precision or in half of it."""
+        arrays = self.look.arrays if self.look else []
+        wanted = (one for one in arrays if size in (one.bytes, one.bytes // 2) and one.bytes)
+        return next(wanted, None)
+
+    def _lies_here(self, device: str) -> bool:
+        return lies_in(device, self.device)
+
+
+def lies_in(device: str, pool: str) -> bool:
+    """Return whether memory on *device* lies in the pool of *pool*: all logical CPUs of TensorFlow share one pool."""
+    return device == pool or (is_cpu(device) and is_cpu(pool))
+
+
+def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
+    """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use."""
+    looks = [look for look in (hooked.look, hooked.failure.look if hooked.failure else None) if look is not None]
+    near = [look for look in looks if look.tensors is not None and abs(look.t - t) <= _FRESH_S]
+    look = min(near, key=lambda look: abs(look.t - t), default=None)
+    return Inventory(
+        device, in_use, look or hooked.census, look, _parts(hooked, device, t), _operations(hooked, device)
+    )
+
+
+def _operations(hooked: Hooked, device: str) -> frozenset[str]:
+    windows = hooked.windows.get(device)
+    if windows is None:
+        return frozenset()
+    found = {name for window in recorded(windows) for name in unpacked(window).names}
+    try:
+        found.update(name for part in windows.trace for name in unpack_names(part.names))
+    except Damaged:
+        pass  # the recording was cut or changed; what the windows say still holds
+    return frozenset(found)
+
+
+def _parts(hooked: Hooked, device: str, t: float) -> tuple[Part, ...]:
+    """Return the allocations in use at *t* seconds, by the window that ended last before."""
+    windows = hooked.windows.get(device)
+    known = [one for one in recorded(windows) if one.began <= t + _FRESH_S] if windows else []
+    if not known:
+        return ()
+    window = known[-1]
+    found = standing(window, hooked, By.OPERATION, unpacked(window).events - 1)
+    parts = [part for row in found.holders for part in row.parts] + list(found.nameless)
+    return tuple(sorted(parts, key=lambda part: -part.bytes))
+
+
+def _kept(group: events.Alike) -> Kept:
+    return Kept(
+        holder=group.holder,
+        count=group.count,
+        items=group.items,
+        bytes=group.bytes,
+        variables=group.kind != TENSORS,
+        optimizer=group.kind == OPTIMIZER,
+        shape=None if group.shape is None else tuple(group.shape),
+        dtype=group.dtype,
+    )
+
+
+def _both(first: Kept, second: Kept) -> Kept:
+    """Return two groups of one holder as one: a model's variables and its optimizer's slots."""
+    return Kept(
+        holder=first.holder,
+        count=first.count + second.count,
+        items=max(first.items, second.items),
+        bytes=first.bytes + second.bytes,
+        variables=first.variables,
+        optimizer=first.optimizer or second.optimizer,
+    )
