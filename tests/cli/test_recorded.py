@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tests.agent.test_making import DIFFERENT
 from tests.cli.real_runs import MISTAKES, OURS, line_of, recorded
 from tests.patience import PATIENCE_S
 from tfmemtop.events import recording
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers
+from tfmemtop.findings.settings import AskedTooLate
 
 
 def looked_back_on(folder: Path) -> tuple[RunReview, str, str]:
@@ -33,15 +32,6 @@ def test_a_call_that_came_too_late_names_what_came_before(shared: Path) -> None:
     assert f"{call}: set_visible_devices([], CPU) came too late" in late.headline
     assert f"{maker} (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.figures
     assert late.headline in page and late.figures in page and late.text in summary
-
-
-@pytest.mark.tensorflow
-def test_growth_that_differs_is_found_though_the_script_catches_the_error(shared: Path) -> None:
-    seen, page, summary = looked_back_on(recorded(shared, "growth", DIFFERENT.replace("print(error)", "pass")))
-    (differs,) = [held.finding.said.text for held in seen.held if isinstance(held.finding, GrowthDiffers)]
-    line = DIFFERENT.splitlines().index("        tf.ones(3)") + 1
-    assert f"at train.py:{line}, since memory growth differs" in differs and "GPU:0 only" in differs
-    assert differs in page and differs in summary
 
 
 HEALTHY_TRAINING = """

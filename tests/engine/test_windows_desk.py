@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import random
-import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from tests import streams
 from tests.engine.window_files import told
-from tests.engine.windows_read import Unpacked, a_window, large
+from tests.engine.windows_read import Unpacked, a_window
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
@@ -231,16 +230,3 @@ async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     finally:
         tracemalloc.stop()
     assert held[2] < held[1] + 50_000
-
-
-@pytest.mark.quiet
-async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> None:
-    desk.put(large(25_000, 2000))
-    latest: list[float] = []
-    began = time.thread_time()
-    while not desk.arrived.is_set():
-        before = time.monotonic()
-        await asyncio.sleep(0.001)  # as often as a reading could come
-        latest.append(time.monotonic() - before)
-    assert len(latest) > 20 and sorted(latest)[len(latest) * 3 // 4] < 0.25
-    assert time.thread_time() - began < 1.0, "the work is not in this thread"

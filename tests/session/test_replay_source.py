@@ -13,7 +13,6 @@ from tfmemtop import events as ev
 from tfmemtop.cli.main import main
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
 from tfmemtop.events.recording import writer as writing
-from tfmemtop.experiments.session import replay
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, LiveSource
 from tfmemtop.state import State, apply
@@ -293,26 +292,3 @@ async def test_a_compressed_recording_is_not_folded_from_its_beginning(chunked: 
         player.source.seek(t)
         assert seen(await player.settle()) == seen(expected(t, LONG))
         assert player.source._count < 2500, "events, of 8000"
-
-
-async def test_steps_back_go_on_before_the_place_that_was_begun_from(
-    chunked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replay, "_LEAD_S", 0.0)
-    player = Player(chunked)
-    player.source.toggle_pause()
-    await player.settle()
-    start = player.source.recording.start_before(3000)
-    assert start is not None
-    player.source.seek(start.t + 2)
-    now = (await player.settle()).now
-    for _ in range(10):
-        player.source.step(-1)
-        now -= 0.5
-        assert (await player.settle()).now == now
-    assert now < start.t
-    player.source.seek(12.2)
-    await player.settle()
-    for t in (12.0, 11.5, 11.0):
-        player.source.step(-1)
-        assert (await player.settle()).now == t

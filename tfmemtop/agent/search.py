@@ -150,6 +150,11 @@ class Search:
         write(found, self._nodes, self._paths, self._kind, self._owner)
         return found
 
+    def arrays_of_globals(self) -> "list[str]":
+        """Return the large arrays among the global variables of the script, as they are sent."""
+        self._attempt(self._look_into_module, "__main__")
+        return self._arrays.rows()
+
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
         done = self._may_end and not (self._wanted or self._variables)

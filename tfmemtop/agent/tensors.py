@@ -121,6 +121,11 @@ class Tensors:
                 look.sizes.append(_size(extents, dtype.size))
         return look
 
+    def global_arrays(self) -> "list[str]":
+        """Return the large NumPy arrays that are global variables of the script, as they are sent."""
+        search = Search(set(), self._class, {}, self._owner, self._collector, 1.0, None, self._shape)
+        return search.arrays_of_globals()
+
     def _columns(self, until: float) -> "Optional[list[list[Any]]]":
         """Return identity, device, whether packed, and type of all tensors, a column each; and if each tape records.
 

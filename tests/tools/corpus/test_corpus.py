@@ -13,17 +13,10 @@ from tests.tools.corpus.tables import SCRIPTS
 _LIVE = (
     "signals-killed-kill",
     "stdio-utf8",
-    "process-prints-later",
-    "env-whole",
-    "site-prints-unbuffered",
-    "path-psutil-of-another",
 )
 _PLACES = (
     "live-run-full",
-    "live-state-fills",
-    "live-tmp-full",
     "record-tmp-full",
-    "other-commands",
     "other-reads-recording",
 )
 
@@ -72,9 +65,7 @@ def test_no_kill_of_ours_costs_a_training(cache: Path) -> None:
     assert wrong == [], done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("hook", 200), ("flood", 5_000), ("commands", 800), ("recording", 800), ("terminal", 5_000)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("hook", 100), ("recording", 200), ("terminal", 1_000)])
 def test_what_nobody_expects_breaks_nothing(kind: str, count: int) -> None:
     done = _corpus("fuzz", "--count", str(count), kind)
     assert f"{count} messages" in done.stdout, done.stdout + done.stderr
