@@ -167,7 +167,7 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
 
 @pytest.mark.prometheus
 def test_the_manuals_file_for_prometheus_is_valid(tmp_path: Path) -> None:
-    page = topic("many-machines").partition("## The cluster on the screen")[2]
+    page = topic("cluster")
     (tmp_path / "prometheus.yml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     checked = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
     done = subprocess.run(checked, capture_output=True, text=True, check=False)

@@ -214,7 +214,7 @@ def _count(count: int, what: str) -> str:
 
 ASKING = "Prometheus is being asked …"
 NOTHING_THERE = "Prometheus has no figures of tfmemtop"
-SEE = "its targets must be programs started with --metrics; see tfmemtop help many-machines"
+SEE = "its targets must be programs started with --metrics; see tfmemtop help cluster"
 
 
 def nothing_of(job: str | None) -> str:
