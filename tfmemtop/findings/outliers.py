@@ -75,7 +75,7 @@ def copied_whole(request: Request) -> Cause | None:
     if a.limit is None or (a.message and "Dst tensor" not in a.message):
         return None
     if a.asked is None:
-        # A GPU's error names no size. What finds no room in a pool that is hardly used is larger than half of the limit.
+        # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
         hardly = a.in_use is not None and a.in_use * 2 < a.limit
         return _input("An array of the host", [], "", 0, request) if hardly and _CONSTANT in a.message else None
     if a.asked < _LEAST or a.operation or a.asked * 2 < a.limit:

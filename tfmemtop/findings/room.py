@@ -44,8 +44,8 @@ def library(a: Anatomy) -> Cause | None:
         f"A CUDA library found no memory beside TensorFlow's pool{free}.",
         remedies=(Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)),
         evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
-        explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole card, "
-        "or other processes, may leave too little. A limit for the pool leaves some.",
+        explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
+        "card, or other processes, may leave too little. A limit for the pool leaves some.",
     )
 
 
