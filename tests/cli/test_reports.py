@@ -114,7 +114,7 @@ def test_the_summary_tells_how_it_went() -> None:
         ev.RunEnd(t=64, run=1, exit_code=1, signal=None),
         ev.Notice(t=99, key="late", level=ev.Level.INFO, kind=None),
     ]
-    figures, found = summarise(events, 4)[:-1], summarise(events, 4)[-1:]
+    figures, found = summarise(events, 4)[:5], summarise(events, 4)[5:]
     assert figures == [
         "00:01:03, ended with exit code 1",
         "GPU:0: peak in use 300.0 MiB",
@@ -122,7 +122,7 @@ def test_the_summary_tells_how_it_went() -> None:
         "1 out-of-memory error",
         "4 readings, 3 dropped",
     ]
-    assert [line[:13] for line in found] == ["Out of memory"]
+    assert found[0].startswith("Out of memory") and found[1].startswith("What helps")
 
 
 def test_a_recording_cut_short_has_no_end_to_tell() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.window_files import ZERO_NS, Allocator, told, training_step
-from tests.engine.windows_read import Unpacked, a_window, holders, large, made
+from tests.engine.windows_read import Unpacked, holders, large, made
 from tfmemtop.engine.sources.holders_event import holders_of
 from tfmemtop.engine.sources.pool_replay import PoolCourse
 from tfmemtop.engine.sources.window_events import Known
@@ -334,8 +334,3 @@ def test_times_that_no_clock_gave_are_rounded_until_there_is_room() -> None:
     assert len(found.times) <= 2**17
     times = list(accumulate(numbers(found.times)))
     assert len(times) == 50_000 and 0.999 < times[-1] * 1000 / 2**62 < 1
-
-
-def test_a_step_of_two_thousand_allocations_is_small(tmp_path: Path) -> None:
-    found = holders(tmp_path, a_window(2000))
-    assert len(found.holdings) > 1500 and len(encode(found.event)) <= 60_000

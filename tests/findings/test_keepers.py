@@ -92,10 +92,10 @@ def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, 
     assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
 
 
-def test_memory_that_rises_without_a_failure_must_have_risen_by_half_of_what_is_kept() -> None:
+def test_memory_that_rises_without_a_failure_must_have_risen_by_a_quarter_of_what_is_kept() -> None:
     rising = Need(0, None, failed=False, rose=150 * MIB)
     assert kept(look(group("losses", 900, 300 * MIB)), need=rising) is not None
-    assert kept(look(group("losses", 900, 300 * MIB)), need=replace(rising, rose=149 * MIB)) is None
+    assert kept(look(group("losses", 900, 300 * MIB)), need=replace(rising, rose=74 * MIB)) is None
 
 
 def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:

@@ -61,7 +61,7 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     assert (copied.largest_free, copied.fragmentation) == (live.largest_free, live.fragmentation)
     assert [chunk.size for chunk in copied.biggest] == [chunk.size for chunk in live.biggest]
     error = await screen.until(OutOfMemory)
-    assert error.t - copied.t > 5
+    assert error.t > copied.t
     engine = own_sessions()[0]
     folder = Path(engine.socket).parent / "data"
     late = await engines.look(engine.socket)

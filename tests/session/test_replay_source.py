@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli.main import main
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import Writer
 from tfmemtop.events.recording import writer as writing
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, LiveSource
@@ -219,24 +219,6 @@ async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged
         player.source.seek(position)
         await player.settle()
     assert player.source.damaged == 2
-
-
-async def test_closing_ends_the_iteration(player: Player) -> None:
-    batches = player.source.batches()
-    player.source.toggle_pause()
-    await anext(batches)
-    waiting = asyncio.ensure_future(anext(batches))
-    await asyncio.sleep(0)
-    await player.source.close()
-    with pytest.raises(StopAsyncIteration):
-        await waiting
-
-
-def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("hello\n")
-    with pytest.raises(RecordingError) as refused:
-        ReplaySource(tmp_path / "x")
-    assert refused.value.trouble is Trouble.NO_RECORDING
 
 
 async def test_a_live_source_passes_events_on_and_commands_back() -> None:

@@ -11,7 +11,7 @@ from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import FAILED, UNICODE
-from tfmemtop.ui.draw.scale import HALVINGS_MOST, Scale, Top, fitting
+from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.draw.window import SPANS, Window, newest, whole
 
 GIB = 1 << 30
@@ -63,21 +63,6 @@ def test_what_reaches_beyond_a_pinned_scale_is_told() -> None:
     assert pinned[0].startswith("  2.0G ┤") and pinned[0].endswith("▲ up to 100.0G")
     assert "scale (pinned): 1/64 of 128.0G" in pinned[-1]
     assert "scale: all 128.0G" in rows(draw(graph, shown, 249.0, scale=Scale.AUTO))[-1]
-
-
-@given(
-    st.lists(st.integers(0, 200 * GIB), min_size=1, max_size=30), st.sampled_from([None, 1, 24 * GIB, 140 * GIB + 9])
-)
-def test_a_scale_holds_what_is_drawn_and_does_not_flap(highest: list[int], capacity: int | None) -> None:
-    top: Top | None = None
-    for size in highest:
-        before, top = top, fitting(size, capacity, top)
-        assert 4 * size <= 3 * top.size or top.halvings == 0
-        if before is not None and before.size // 4 <= size <= before.size // 2:
-            assert top == before
-        assert fitting(size, capacity, top) == top
-        if capacity:
-            assert top.size == max(1, capacity >> top.halvings) and top.halvings <= HALVINGS_MOST
 
 
 def test_a_spike_between_two_frames_reaches_its_height() -> None:

@@ -64,7 +64,6 @@ class Datasets:
         size = given.get("size", given.get("buffer_size", given.get("batch_size")))
         elements = _number(size) if kind != "cache" else None
         self._buffers[identity(dataset)] = _Buffer(ref(dataset), kind, elements, self._each(given["input_dataset"]))
-        self.made += 1
         if len(self._buffers) >= self._prune_at:
             alive = [(item, each) for item, each in self._buffers.items() if each.reference() is not None]
             self._buffers = dict(alive)

@@ -46,7 +46,8 @@ class Need:
     """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
 
     ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
-    use rose over the time before; ``each`` is how much of that came with each step, ``None`` where that is not known.
+    use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
+    came with each step, ``None`` where that is not known.
     """
 
     asked: int
@@ -71,7 +72,7 @@ class Scene:
         if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
             return False
         if not self.need.failed:
-            return self.need.rose >= size / 2
+            return self.need.rose >= size / 4
         if self.need.whole is None or not self.need.asked:
             return size >= _MOST * in_use
         return in_use - size + self.need.asked <= self.need.whole
@@ -173,15 +174,16 @@ def tensors_without_path(scene: Scene) -> Cause | None:
 
 def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
-    kept = [one for one in scene.stock.kept if one.variables and one.items > 1]
-    for one in kept:
-        if scene.matters(one.bytes):
+    name, number, size = scene.stock.copies
+    for one in scene.stock.kept:
+        # The layers of one model may lie in a list, too. Models are copies, or are made one after another.
+        copies = number * 2 >= one.items or (one.items >= MANY and scene.need.rose >= one.bytes / 2)
+        if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
             each = one.count / one.items
             what = "models with their optimizers" if one.optimizer else "sets of variables" if each > 1 else "variables"
             return _variables_kept(
                 scene, f"{one.holder} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
             )
-    name, number, size = scene.stock.copies
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
