@@ -15,6 +15,8 @@ _NAMES = (
     "findings",
     "holders",
     "out-of-memory",
+    "leak",
+    "batch",
     "fit",
     "limits",
     "whatif",
@@ -33,6 +35,7 @@ _NAMES = (
     "trust",
     "costs",
     "claims",
+    "evidence",
     "exit-codes",
 )
 
