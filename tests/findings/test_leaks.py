@@ -247,7 +247,8 @@ def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
     No window is requested of a process that has none of its start, because it cannot record any.
     """
     rise = [reading(3.0 + i, GIB + i * MIB, pool=2 * GIB) for i in range(240)]
-    base = [*begin(), effective(True), *rise]
+    looked = events.Census(t=241.0, pid=100, kinds={}, largest=[], tensors=0)
+    base = [*begin(), effective(True), *rise, looked]
     start = [w.step(1).done(t=4.0, opened=events.Opened.START)]
 
     def asked(*windows: events.Holders) -> list[int]:
@@ -260,6 +261,9 @@ def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
 
     assert asked(*start) == [100]
     assert asked() == []
+    base.remove(looked)
+    assert asked(*leaking_windows(4)) == [100], "who holds what grows is not known"
+    base.append(looked)
     assert asked(*leaking_windows(4)) == []
     assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"
 
