@@ -34,25 +34,6 @@ def test_a_call_that_came_too_late_names_what_came_before(shared: Path) -> None:
     assert late.headline in page and late.figures in page and late.headline in summary
 
 
-HEALTHY_TRAINING = """
-import tensorflow as tf
-import keras
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-model.compile("adam", "mse")
-data = tf.data.Dataset.from_tensor_slices((tf.ones((130, 4)), tf.ones((130, 1)))).batch(4)  # the last is smaller
-model.fit(data, epochs=3, validation_data=data, verbose=0)
-model.predict(data, verbose=0)
-
-@tf.function
-def step(x):
-    return tf.reduce_sum(x)
-
-for size in (8, 16, 32):
-    for _ in range(100):
-        step(tf.ones(size))
-"""
-
-
 def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
     """Return the findings about retracing in the run recorded in *folder*, and the number of calls of its function."""
     state = s.fold(recording.read(folder / "run.jsonl").events())
@@ -67,8 +48,3 @@ def test_a_real_function_that_is_traced_anew(shared: Path) -> None:
         finding.said.text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
         and calls == 12
     )
-
-
-@pytest.mark.tensorflow
-def test_a_real_training_that_is_not(shared: Path) -> None:
-    assert of_retracing(recorded(shared, "healthy", HEALTHY_TRAINING)) == ([], 300)

@@ -44,7 +44,6 @@ from .views import (
     CACHE,
     CELL,
     CLASS_ATTRIBUTES,
-    CONTAINERS,
     FRAME_LOCALS,
     FUNCTION,
     GLOBALS,
@@ -327,7 +326,7 @@ class Search:
         if item in self._seen or self._nodes.depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
         self._seen.add(item)
-        inherits = kind in _CODE or issubclass(kind, CONTAINERS)
+        inherits = kind in _CODE or self._classes.is_container(kind)
         library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
         late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._nodes.kinds[parent], type))
         node = self._nodes.add(parent, view, position, item, kind, text, mark | (LIBRARY if library else 0))

@@ -319,7 +319,7 @@ class Census(Event, tag="census", frozen=True):
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
     could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
     of these objects, and ``alike`` has the largest groups of tensors and variables. Such a look also finds ``tapes``,
-    the number of gradient tapes that are recording.
+    the number of gradient tapes that are recording or persistent.
 
     ``buffers`` are the data sets that keep elements, the largest 20. ``arrays`` are large NumPy arrays: those that the
     script holds, or, without a look, its global variables. ``gone`` are all variables that Python no longer holds.

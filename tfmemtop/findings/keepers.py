@@ -126,7 +126,9 @@ def tensors_kept(scene: Scene) -> Cause | None:
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            if scalars:
+            if one.holder.endswith(".queue"):
+                remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
+            elif scalars:
                 code = f"{_plain(one.holder)}.append(float(loss))"
             elif _are_gradients(one, scene):
                 remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
@@ -177,7 +179,8 @@ def variables_kept(scene: Scene) -> Cause | None:
     name, number, size = scene.stock.copies
     for one in scene.stock.kept:
         # The layers of one model may lie in a list, too. Models are copies, or are made one after another.
-        copies = number * 2 >= one.items or (one.items >= MANY and scene.need.rose >= one.bytes / 2)
+        one_by_one = one.items >= MANY and one.shape is not None and scene.need.rose >= one.bytes / 2
+        copies = number * 2 >= one.items or one_by_one
         if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
             each = one.count / one.items
             what = "models with their optimizers" if one.optimizer else "sets of variables" if each > 1 else "variables"
@@ -224,7 +227,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
 
 
 def tape_open(scene: Scene) -> Cause | None:
-    """A gradient tape that is open keeps the result of each operation since it was opened."""
+    """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
     look = scene.stock.look
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
@@ -232,11 +235,12 @@ def tape_open(scene: Scene) -> Cause | None:
     most = max((part for part in parts if part.count >= MANY), key=lambda part: part.bytes, default=None)
     if most is None:
         return None
+    tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"An open GradientTape keeps the results of all operations, {most.count:,} of {_operation(most)} among them: "
-        f"{_sized(size, scene)}.",
-        "tf.GradientTape",
+        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} the results of operations, {most.count:,} of "
+        f"{_operation(most)} among them: {_sized(size, scene)}.",
+        tapes,
         size,
         most.count,
         (Remedy(Action.TAPE_EACH_STEP),),

@@ -126,9 +126,10 @@ class AllocationFailed(Finding):
 def failures(state: State) -> list[AllocationFailed]:
     """Return the newest failure of each process of the run, with its anatomy and cause."""
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
-    how = state.run.ending if state.run else None
-    if not found and how is not None and how.signal in _CRASHES:
-        found = [_failure(state, anatomy, crashed=True) for anatomy in crashes(state)]
+    how = state.run.ending if state.run and state.run.failed else None
+    if not found and how is not None:
+        crashed = how.signal in _CRASHES
+        found = [_failure(state, anatomy, crashed=crashed) for anatomy in crashes(state, crashed=crashed)]
     return found
 
 
