@@ -28,6 +28,8 @@ _MUCH, _MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+_TRACED = 3  # graphs of one function, from which on their constants may be many
+
 _COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
 """Operations that copy a value. What else has the shape of a variable is most often its gradient."""
 
@@ -249,26 +251,31 @@ def tape_open(scene: Scene) -> Cause | None:
 
 
 def constants_captured(scene: Scene) -> Cause | None:
-    """A ``tf.function`` that is made again and again keeps a copy of its constants each time."""
-    made = max((one.function for one in scene.hooked.steps.courses.values()), key=lambda one: one.anew, default=None)
-    if made is None or made.anew < 3:
+    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time."""
+    functions = (one.function for one in scene.hooked.steps.courses.values())
+    made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
+    if made is None or max(made.anew, made.traces) < _TRACED:
         return None
     constants = [part for part in scene.stock.parts if _is_constant(part)]
     size = sum(part.bytes for part in constants)
     if not constants or not scene.matters(size):
         return None
     each = max(constants, key=lambda part: part.bytes)
-    where = f"{made.file.rpartition('/')[2]}:{made.line}"
+    anew = made.anew >= _TRACED
+    what = f"was made {made.anew} times" if anew else f"was traced {made.traces} times"
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        f"tf.function {made.name} ({where}) was made {made.anew} times; each keeps its own copy of a constant: "
-        f"{_sized(size, scene)}.",
+        f"tf.function {made.name} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its own copy "
+        f"of a constant: {_sized(size, scene)}.",
         made.name,
         size,
         sum(part.count for part in constants),
-        (Remedy(Action.DEFINE_ONCE),),
-        ("@tf.function  # once, before the loop", f"def {made.name}(table): ..."),
-        (f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",),
+        (Remedy(Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS),),
+        ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
+        (
+            f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
+            *(f"Argument {one.argument} was {one.before}, then {one.after}." for one in made.changed[:1] if not anew),
+        ),
     )
 
 
@@ -362,4 +369,6 @@ def _operation(part: Part) -> str:
 
 
 def _is_constant(part: Part) -> bool:
-    return part.operation.rpartition("/")[2].partition("_")[0] == "Const"
+    """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
+    base = part.operation.rpartition("/")[2].partition("_")[0]
+    return base == "Const" or bool(part.operation and part.shape is None and not part.region)
