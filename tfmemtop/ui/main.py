@@ -59,13 +59,9 @@ async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interv
     from tfmemtop.ui.cluster_app import ClusterApp
 
     _forget_size()
-    watch = ClusterWatch(asking, interval_s)
-    app = ClusterApp(watch, options, job=job)
-    try:
-        with signals_end(app):
-            outcome = await app.run_async()
-    finally:
-        watch.close()
+    app = ClusterApp(ClusterWatch(asking, interval_s), options, job=job)
+    with signals_end(app):
+        outcome = await app.run_async()
     return outcome or ScreenOutcome(app.return_code or 0, trouble=app.trouble)
 
 
