@@ -13,7 +13,7 @@ import pytest
 
 from tfmemtop.agent import native
 from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
-from tfmemtop.engine.sources import memory_maps
+from tfmemtop.engine.sources import chunk_maps
 from tfmemtop.events import (
     Fault,
     HookEnding,
@@ -115,4 +115,4 @@ def test_the_states_of_a_build_are_states_of_the_probe() -> None:
 
 
 def test_a_map_has_as_many_cells_from_the_agent_as_from_the_engine() -> None:
-    assert native.CELLS == memory_maps.CELLS
+    assert native.CELLS == chunk_maps.CELLS
