@@ -92,8 +92,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_by_hand(item: pytest.Item, asked: str) -> bool:
-    marked = any(item.get_closest_marker(name) and name not in asked for name in ("whole", "quiet"))
-    return marked or (kinds.for_gpus(item) and "gpu" not in asked)
+    marked = item.get_closest_marker("whole") and "whole" not in asked
+    return bool(marked) or (kinds.for_gpus(item) and "gpu" not in asked)
 
 
 def pytest_collection_finish() -> None:

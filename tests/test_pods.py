@@ -24,7 +24,7 @@ from tfmemtop.help import topic
 
 def file(kind: str) -> dict[str, Any]:
     """Return the file of the page that describes a *kind* of object, or that has this key."""
-    page = topic("many-machines").partition("\n## Kubernetes\n")[2].partition("\n## ")[0]
+    page = topic("kubernetes")
     found = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
     (one,) = [each for each in found if each.get("kind") == kind or kind in each]
     return one if isinstance(one, dict) else {}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.engine.process.environment import FLAGS, FOLDER, Refused, with_report
+from tfmemtop.engine.process.environment import FLAGS, Refused, with_report
 from tfmemtop.events import XlaMissing
 from tfmemtop.findings.starting import unusable
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
@@ -15,11 +15,6 @@ from tfmemtop.settings import NoSuchGpu, Settings, carry, launch_environment
 from tfmemtop.units import MIB
 
 GPUS = ["GPU-aa", "GPU-bb"]
-
-
-def test_nothing_chosen_leaves_the_script_alone() -> None:
-    assert set(carry(Settings(), GPUS)) == {"TFMEMTOP_SETTINGS"}
-    assert set(carry(Settings(), [])) == {"TFMEMTOP_SETTINGS"}
 
 
 @pytest.mark.parametrize(("growth", "word"), [("on", "true"), ("off", "false")])
@@ -129,11 +124,6 @@ def test_settings_that_do_not_fit_are_refused_in_one_sentence(settings: Settings
     assert unusable(caught.value).startswith(said)
 
 
-def test_settings_that_fit_pass() -> None:
-    check(Settings(memory_limit=80 * GIB, gpus=(0,), cpu_pool=GIB), TWO_GPUS)
-    check(Settings(memory_limit=80 * GIB, gpus=(1,)), ONE_UNKNOWN)  # the size of GPU 1 is not known
-
-
 def test_the_driver_is_asked_only_for_what_needs_gpus() -> None:
     assert not needs_gpus(Settings(growth="on", cpu_pool=GIB, environment={"A": "b"}))
     assert all(map(needs_gpus, (Settings(gpus=()), Settings(memory_limit=GIB), Settings(allocator="bfc"))))
@@ -144,12 +134,6 @@ def test_the_driver_is_asked_only_for_what_needs_gpus() -> None:
 
 PLACE = Path("/run/user/1/tfmemtop/abcde/xla")
 OURS = f"--xla_dump_to={PLACE}/0 --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=1000"
-
-
-def test_without_flags_of_the_users_there_are_ours() -> None:
-    assert with_report({"A": "b"}, PLACE) == {"A": "b", FLAGS: OURS, FOLDER: str(PLACE)}
-    blank = with_report({FLAGS: " "}, PLACE)
-    assert isinstance(blank, dict) and blank[FLAGS] == OURS
 
 
 @pytest.mark.parametrize("users", ["--xla_gpu_autotune_level=2", " --a='b c'\t--d=e ", "--a='never closed"])

@@ -64,17 +64,18 @@ class Saves:
         saved.append(threading.get_ident() == threading.main_thread().ident)
 
 gc.collect()
-Saves()
 kept = []
 while gc.get_count()[0] < gc.get_threshold()[0] - 8:
     kept.append([])
+wait()  # the system may have interrupted a reading, for which there was room before
+Saves()
 wait()
 gc.collect()
 print(saved)
 """
     process = forks.start(monitor, script(source))
     assert process.stdin is not None and process.stdout is not None
-    for _ in range(2):  # while the script waits, its pools are read again and again
+    for _ in range(3):  # while the script waits, its pools are read again and again
         assert process.stdout.readline() == "up\n"
         told = len(monitor.of("allocator"))
         monitor.wait_for(lambda event, least=told + 20: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
@@ -83,26 +84,6 @@ print(saved)
     done = outcome(process)
     assert done[:2] == (0, "[True]\n") and "Traceback" not in done.err
     assert not monitor.of("hook_error")
-
-
-def test_a_child_forked_meanwhile_has_its_collector_on(monitor: Monitor, script: Script, forks: Forks) -> None:
-    source = """
-import gc, os
-import tensorflow as tf
-kept = [tf.Variable(tf.zeros([4])) for _ in range(300)]
-gc.set_threshold(70)  # so that a reading nearly always finds it due, and turns it off
-off = 0
-for _ in range(200):
-    kept.append(tf.zeros([4]))
-    child = os.fork()
-    if child == 0:
-        os._exit(not gc.isenabled())
-    off += os.waitpid(child, 0)[1] != 0
-while not gc.isenabled():  # off for a moment, while a reading is under way; not for longer
-    os.sched_yield()
-print(off)
-"""
-    assert forks.run(monitor, script(source))[:2] == (0, "0\n")
 
 
 def test_the_collector_stays_as_the_script_sets_it(monitor: Monitor, script: Script, forks: Forks) -> None:
@@ -194,7 +175,7 @@ print(made)
     for _ in range(4):
         assert line(process) == "up"
         told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda event, least=told + 150: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        monitor.wait_for(lambda event, least=told + 80: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
         typed(process)
     assert int(outcome(process).out) <= 40  # far less than one for each reading
     assert not monitor.of("hook_error")

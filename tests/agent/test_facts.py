@@ -7,13 +7,10 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import pytest
 
-from tfmemtop.agent import native
 from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
-from tfmemtop.engine.sources import chunk_maps
 from tfmemtop.events import (
     Fault,
     HookEnding,
@@ -27,7 +24,6 @@ from tfmemtop.events import (
     Unseen,
     Windowless,
 )
-from tfmemtop.probe.built import Built
 
 PACKAGE = Path(__file__).parents[2] / "tfmemtop"
 
@@ -108,11 +104,3 @@ def test_the_states_that_the_agent_sends_are_values_of_their_enums() -> None:
                         found.add(kind(constant(keyword.value)))
     assert {type(one) for one in found} == set(STATES.values())
     assert {LIVE, OUT_OF_MEMORY} == {one.value for one in MapMoment}
-
-
-def test_the_states_of_a_build_are_states_of_the_probe() -> None:
-    assert set(get_args(get_type_hints(Built)["state"])) < {one.value for one in ProbeState}
-
-
-def test_a_map_has_as_many_cells_from_the_agent_as_from_the_engine() -> None:
-    assert native.CELLS == chunk_maps.CELLS

@@ -100,6 +100,9 @@ sys.stdin.readline()
 def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(ARRAYS))
     assert line(process) == "up"
+    monitor.say(process.pid, {"do": "census"})  # without a look
+    monitor.wait_for(lambda event: event["type"] == "census" and event["arrays"] != [])
+    assert [row[0] for row in monitor.of("census")[-1]["arrays"]] == ["view", "flags"]
     assert ask(monitor, process)["arrays"] == [
         ["data.images", [9 << 20, 3], "uint8", 27 << 20],
         ["pair['train'][0]", [5 << 20], "float32", 20 << 20],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests import sparing
 from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import Forks, Monitor, outcome
+from tests.hooked import VERSION, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 
@@ -177,7 +177,7 @@ def test_functions_that_run_or_are_held(monitor: Monitor, script: Script, forks:
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
 
-LOCALS = sys.version_info >= (3, 13)
+LOCALS = VERSION >= (3, 13)
 """Whether the locals of running functions are looked at."""
 
 MANY = """

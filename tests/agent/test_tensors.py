@@ -1,11 +1,10 @@
 """Live tensors are found wherever the script keeps them, exact to the byte, and no reference to them is kept."""
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.hooked import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
+from tests.hooked import OPERATIONS_ELSEWHERE, VERSION, Event, Forks, Monitor, Process, outcome
 from tfmemtop.help import topic
 
 Script = Callable[[str], str]
@@ -88,7 +87,7 @@ def test_tensors_wherever_they_are_held(monitor: Monitor, script: Script, forks:
     assert found[1003] == ["plain", "tensors", [1000, 1003], "float32", "CPU:0", 4_012_000]
     assert found[1005][0] == "by_name['images']" and found[1005][3:] == ["float16", "CPU:0", 2_010_000]
     names = ["held.<locals>.local", "held.<locals>.captured", "listed[1]", "holder.kept"]
-    if sys.version_info < (3, 13):
+    if VERSION < (3, 13):
         names[:2] = "", ""  # the locals of running functions are not looked at
     assert [found[extent][0] for extent in (1001, 1002, 1004, 1006)] == names
     assert census["kinds"]["CPU:0"]["variables"] == 4_000_000
@@ -226,7 +225,7 @@ run()
     of_look = set(json.loads(line(process))) - set(unasked)
     # The locals of running functions are looked at from Python 3.13 on.
     assert of_look == {"gc.get_objects", "sys._current_frames"} - (
-        set() if sys.version_info >= (3, 13) else {"sys._current_frames"}
+        set() if VERSION >= (3, 13) else {"sys._current_frames"}
     )
     manual = " ".join(topic("trust").split())
     assert all(f"`{event}`" in manual for event in of_look)

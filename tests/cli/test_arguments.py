@@ -53,16 +53,6 @@ def test_the_help_lists_every_command_with_its_summary() -> None:
         assert f"{name} {(known[name].load().description or '').partition(chr(10))[0]}" in shown
 
 
-def test_once_is_a_reading_without_a_screen() -> None:
-    found = arguments("--once --json --loop 2")
-    assert (found.once, found.json, found.loop) == (True, True, 2.0)
-
-
-def test_nothing_at_all_watches_only() -> None:
-    assert command("") == "live"
-    assert arguments("").command == ()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -190,11 +180,6 @@ def test_what_is_not_valid_is_refused_in_one_line(line: str, said: str) -> None:
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
-
-
-def test_an_empty_command_is_refused() -> None:
-    with pytest.raises(Refusal, match="the command after -- is empty"):
-        parse(["--", ""])
 
 
 @pytest.mark.parametrize(

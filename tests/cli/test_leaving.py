@@ -7,7 +7,6 @@ import re
 import signal
 import termios
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
@@ -21,8 +20,6 @@ from tests.starting import PROGRAM, Start, ended, on_pty
 RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
 DRAWN = "Processes"
 TURNED_ON = {"?1049", "?1000", "?1003", "?1006", "?1004", "?2004"}
-
-Spawn = Callable[..., "pexpect.spawn[str]"]
 
 
 class Terminal:

@@ -66,10 +66,9 @@ def test_what_stands_in_place_of_other_characters_is_as_wide() -> None:
     assert json.loads(json_ascii('{"a": "日 \U0001f600"}')) == {"a": "日 \U0001f600"}
 
 
-@pytest.mark.parametrize("name", ["C", LATIN])
-def test_only_ascii_reaches_the_terminal(home: Path, locales: Path, name: str) -> None:
+def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
     """The test opens panels and dialogs of the screen. It also sends keys that a Latin-1 keyboard sends as one byte."""
-    environment = BARE | {"LC_ALL": name, "LOCPATH": str(locales)}
+    environment = BARE | {"LC_ALL": LATIN, "LOCPATH": str(locales)}
     # The home fixture has set these for this process.
     environment |= {key: os.environ[key] for key in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TERM")}
     child: Any = pexpect.spawn(
@@ -122,38 +121,33 @@ def test_a_terminal_in_utf8_gets_more_than_ascii(home: Path) -> None:
             end(child)
 
 
-# In the C locale Python still writes UTF-8. In Latin-1, a character that Latin-1 lacks would raise an error.
+# In Latin-1, a character that Latin-1 lacks would raise an error.
 OF_EACH_KIND = [
     ["why", str(RECORDINGS / "h200-runs.jsonl")],
     ["compare", str(RECORDINGS / "h200-runs.jsonl"), "--json"],
     ["replay", "nicht-da-é.jsonl"],
     ["record", "-o", "{tmp}/é.jsonl", "--", sys.executable, "-c", "pass"],
-    ["fit", "--tries", "1", "--seconds", "1", "--", sys.executable, "-c", "pass", "日本"],
+    ["--once"],
+    ["--help"],
 ]
-MORE = [["--once"], ["--once", "--json"], ["compare", str(RECORDINGS / "h200-runs.jsonl")], ["--help"]]
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [*((command, "C") for command in OF_EACH_KIND), *((command, LATIN) for command in [*OF_EACH_KIND, *MORE])],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value)[:12],
-)
+@pytest.mark.parametrize("command", OF_EACH_KIND, ids=lambda value: " ".join(value)[:12])
 def test_what_is_printed_is_ascii_and_never_fails(
     home: Path,
     locales: Path,
     tmp_path: Path,
-    name: str,
     command: list[str],
 ) -> None:
     done = subprocess.run(
         [PROGRAM, *(word.format(tmp=tmp_path) for word in command)],
         capture_output=True,
         check=False,
-        env=BARE | {"LC_ALL": name, "LOCPATH": str(locales), "XDG_STATE_HOME": str(tmp_path)},
+        env=BARE | {"LC_ALL": LATIN, "LOCPATH": str(locales), "XDG_STATE_HOME": str(tmp_path)},
         timeout=PATIENCE_S,
     )
     printed = done.stdout + done.stderr
-    assert done.returncode in (0, 1, 2, 3)  # 3: from fit, if the script makes no pool
+    assert done.returncode in (0, 1, 2)
     assert printed.isascii() and b"Traceback" not in printed and b"UnicodeEncodeError" not in printed, printed
 
 

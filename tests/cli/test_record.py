@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from tests.patience import PATIENCE_S
@@ -100,40 +99,6 @@ def test_a_full_disk_costs_the_recording_not_the_run() -> None:
     done = record(Path("/dev/full"), "sh", "-c", "echo all is well")
     assert (done.returncode, done.stdout) == (0, "all is well\n")
     assert "recording to /dev/full has stopped: No space left on device" in done.stderr
-
-
-def test_ctrl_c_reaches_the_script_once_and_its_answer_counts(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    # bash handles a signal between two commands. If a signal came just before a read without a time limit, bash would
-    # handle it only after that read.
-    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do read -t 0.1 line; done"
-    child = pexpect.spawn(
-        PROGRAM, ["record", "-o", str(path), "--", "bash", "-c", script], encoding="utf-8", timeout=PATIENCE_S
-    )
-    child.expect("ready")
-    child.sendintr()
-    child.expect("caught")
-    child.expect(f"tfmemtop: recorded in {path}")
-    child.expect(pexpect.EOF)
-    assert "caught" not in (child.before or "")
-    child.close()
-    assert child.exitstatus == 9
-
-
-def test_a_killed_recorder_leaves_a_recording_that_reads(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    running = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", "cat"], stdin=subprocess.PIPE)
-    assert running.stdin
-    deadline = time.monotonic() + PATIENCE_S
-    while not (path.exists() and b'"process_readings"' in path.read_bytes()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    running.kill()
-    running.wait()
-    running.stdin.close()
-    recording = read(path)
-    assert any(isinstance(event, ev.Run) for event in recording.events())
-    assert recording.damaged == 0
 
 
 @pytest.mark.tensorflow

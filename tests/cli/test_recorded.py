@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tests.agent.test_making import DIFFERENT
 from tests.cli.real_runs import MISTAKES, OURS, line_of, recorded
 from tests.patience import PATIENCE_S
 from tfmemtop.events import recording
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers
+from tfmemtop.findings.settings import AskedTooLate
 
 
 def looked_back_on(folder: Path) -> tuple[RunReview, str, str]:
@@ -32,35 +31,7 @@ def test_a_call_that_came_too_late_names_what_came_before(shared: Path) -> None:
     call, maker = (f"train.py:{line_of(text)}" for text in ("tf.config.set_visible", "weights"))
     assert f"{call}: set_visible_devices([], CPU) came too late" in late.headline
     assert f"{maker} (weights = tf.Variable([1.0])) had TensorFlow make its devices before" in late.figures
-    assert late.headline in page and late.figures in page and late.text in summary
-
-
-@pytest.mark.tensorflow
-def test_growth_that_differs_is_found_though_the_script_catches_the_error(shared: Path) -> None:
-    seen, page, summary = looked_back_on(recorded(shared, "growth", DIFFERENT.replace("print(error)", "pass")))
-    (differs,) = [held.finding.said.text for held in seen.held if isinstance(held.finding, GrowthDiffers)]
-    line = DIFFERENT.splitlines().index("        tf.ones(3)") + 1
-    assert f"at train.py:{line}, since memory growth differs" in differs and "GPU:0 only" in differs
-    assert differs in page and differs in summary
-
-
-HEALTHY_TRAINING = """
-import tensorflow as tf
-import keras
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-model.compile("adam", "mse")
-data = tf.data.Dataset.from_tensor_slices((tf.ones((130, 4)), tf.ones((130, 1)))).batch(4)  # the last is smaller
-model.fit(data, epochs=3, validation_data=data, verbose=0)
-model.predict(data, verbose=0)
-
-@tf.function
-def step(x):
-    return tf.reduce_sum(x)
-
-for size in (8, 16, 32):
-    for _ in range(100):
-        step(tf.ones(size))
-"""
+    assert late.headline in page and late.figures in page and late.headline in summary
 
 
 def of_retracing(folder: Path) -> tuple[list[Retraced], int]:
@@ -77,8 +48,3 @@ def test_a_real_function_that_is_traced_anew(shared: Path) -> None:
         finding.said.text.startswith(f"train.py:{line_of('@tf.function')}: step was traced anew in 12 of 12 calls")
         and calls == 12
     )
-
-
-@pytest.mark.tensorflow
-def test_a_real_training_that_is_not(shared: Path) -> None:
-    assert of_retracing(recorded(shared, "healthy", HEALTHY_TRAINING)) == ([], 300)

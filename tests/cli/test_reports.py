@@ -16,9 +16,7 @@ from tfmemtop.cli.attach import choose
 from tfmemtop.cli.once import table
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.folders import SessionInfo
-from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events.recording import Recording, read
-from tfmemtop.events.recording.outline import STRETCH_S, outlined
 from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
@@ -49,30 +47,9 @@ def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
     return ev.Process(t=0, pid=pid, ppid=1, user="ana", command=command, started=1.7e9, run=run)
 
 
-def test_the_table_aligns_and_leaves_no_gap_for_what_is_unknown() -> None:
-    seen = [
-        *(H200, reading(ev.DeviceProcess(4242, 3 * GIB, 44, None), ev.DeviceProcess(7, None))),
-        process(4242, ["python", "my train.py"]),
-        ev.ProcessReadings(t=0, processes=[ev.ProcessReading(4242, 101.2, GIB)]),
-    ]
-    assert list(table(seen)) == [
-        "GPU  NAME         USED    FREE   TOTAL  UTIL  MEM-BW  POWER  TEMP",
-        "  0  NVIDIA H200  3.0G  137.0G  140.0G   45%       —   269W  42°C",
-        "",
-        "GPU   PID  USER  GPU-MEM  %SM  %GMBW  %CPU  HOST-MEM  COMMAND",
-        "  0  4242  ana      3.0G   44      —   101      1.0G  python 'my train.py'",
-        "  0     7  —           —    —      —     —         —  —",
-    ]
-
-
 def test_a_processs_name_cannot_steer_the_terminal() -> None:
     lines = list(table([H200, reading(ev.DeviceProcess(7, 1)), process(7, ["\x1b]0;gotcha\x07"])]))
     assert not any(character in line for line in lines for character in "\x1b\x07")
-
-
-def test_the_table_says_why_processes_are_missing() -> None:
-    lines = list(table([H200, reading(missing=ev.SharesMissing.DRIVER_TOO_OLD)]))
-    assert lines[-1] == "GPU 0: this driver is too old to report memory per process"
 
 
 @pytest.fixture
@@ -137,7 +114,7 @@ def test_the_summary_tells_how_it_went() -> None:
         ev.RunEnd(t=64, run=1, exit_code=1, signal=None),
         ev.Notice(t=99, key="late", level=ev.Level.INFO, kind=None),
     ]
-    figures, found = summarise(events, 4)[:-1], summarise(events, 4)[-1:]
+    figures, found = summarise(events, 4)[:5], summarise(events, 4)[5:]
     assert figures == [
         "00:01:03, ended with exit code 1",
         "GPU:0: peak in use 300.0 MiB",
@@ -145,7 +122,7 @@ def test_the_summary_tells_how_it_went() -> None:
         "1 out-of-memory error",
         "4 readings, 3 dropped",
     ]
-    assert [line[:13] for line in found] == ["Out of memory"]
+    assert found[0].startswith("Out of memory") and found[1].startswith("What helps")
 
 
 def test_a_recording_cut_short_has_no_end_to_tell() -> None:
@@ -186,14 +163,3 @@ def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunR
     short = fold_recording(str(recording.path))
     complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
     assert replace(few, past=complete.past) == complete
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("spacing_s", [0.4, 4.0])
-def test_of_fewer_readings_too_an_outline_explains_what_the_whole_does(spacing_s: float) -> None:
-    thinner = Thinner()
-    thinner.spacing_s = spacing_s
-    whole = [kept for event in the_day(LONG_S) if (kept := thinner(event)) is not None]
-    outline = list(outlined(whole, LONG_S - 300.0))
-    assert len(outline) < 0.8 * len(whole)
-    assert page(review(outline, None, STRETCH_S), "run") == page(review(whole), "run")

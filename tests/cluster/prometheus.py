@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
-
 from tests.patience import PATIENCE_S
 
 BINARY = shutil.which("prometheus")
-NEEDED = pytest.mark.skipif(BINARY is None, reason="prometheus is not installed (Debian: apt-get install prometheus)")
 INTERVAL_S = 1
 
 

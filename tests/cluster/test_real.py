@@ -3,10 +3,8 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from msgspec import json
@@ -14,17 +12,12 @@ from msgspec import json
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
-from tests.metrics.scraping import served, watched
 from tests.patience import PATIENCE_S
-from tests.ui.recorded import RECORDINGS
 from tfmemtop.cluster.client import Address, Client, NoAnswer
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.queries import Queries
 from tfmemtop.cluster.rows import ClusterRow, Silence
 from tfmemtop.cluster.watch import Asking, Seen
-from tfmemtop.engine.metrics.files import session_labels
-from tfmemtop.events import RunEnd, Session
-from tfmemtop.events.recording import read
 from tfmemtop.help import topic
 from tfmemtop.state.fold import apply
 from tfmemtop.state.views import panels
@@ -147,25 +140,6 @@ def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monito
     assert told(early.seen)["node1:1"] == ""
 
 
-def test_prometheus_gone_and_back(monitored: Monitored) -> None:
-    asking = Asking(client(monitored))
-    rows = complete(asking).rows
-    monitored.prometheus.stop()
-    try:
-        seen = asking.refresh()
-        assert "cannot be reached" in str(seen.trouble)
-        assert seen.rows == rows and seen.since > 0
-        since = seen.since
-        seen = asking.refresh()
-        assert seen.since == since
-    finally:
-        monitored.prometheus.start()
-    monitored.prometheus.wait_until("up == 1", 6)
-    asking.refresh()
-    assert asking.seen.trouble is None
-    assert len(asking.seen.rows) == len(rows)
-
-
 def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: Path) -> None:
     login = tmp_path / "login"
     login.write_text(LOGIN + "\n")
@@ -190,7 +164,7 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
 
 @pytest.mark.prometheus
 def test_the_manuals_file_for_prometheus_is_valid(tmp_path: Path) -> None:
-    page = topic("many-machines").partition("## The cluster on the screen")[2]
+    page = topic("cluster")
     (tmp_path / "prometheus.yml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     checked = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
     done = subprocess.run(checked, capture_output=True, text=True, check=False)
@@ -267,53 +241,6 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)
 
 
-@contextmanager
-def pages(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """Serve a page for each of these recordings of a rank, as it was two seconds before the run's end.
-
-    For each page a file in *folder* names it as a target.
-    """
-    with ExitStack() as stack:
-        for name in names:
-            stream = list(read(RECORDINGS / "ranks" / f"{name}.jsonl.gz").events())
-            end = next(event.t for event in stream if isinstance(event, RunEnd))
-            session = next(event for event in stream if isinstance(event, Session))
-            url = stack.enter_context(served(watched(event for event in stream if event.t < end - 2)))
-            target = {
-                "targets": [urlsplit(url).netloc],
-                "labels": {name: label for name, label in session_labels(session).items() if label},
-            }
-            (folder / f"{name}.json").write_text(json.encode([target]).decode())
-        yield
-
-
-@pytest.mark.prometheus
-def test_ranks_with_an_old_tensorflow_and_without_one(tmp_path: Path) -> None:
-    """No rank is missing: TensorFlow 2.16, 2.21, 2.12 (its pool's size is not known), and one without TensorFlow."""
-    names = [f"versions-{rank}" for rank in range(4)]
-    with pages(tmp_path, names), prometheus(tmp_path, 0, [], files=f"{tmp_path}/*.json") as server:
-        server.wait_until("tfmemtop_run_info", 4)
-        server.wait_until("tfmemtop_in_use_high_bytes", 3)
-        seen = complete(Asking(Client(Address.of(server.url)), "90"))
-    assert told(seen) == {"vm:3": "no TensorFlow", "vm:0": "", "vm:1": "", "vm:2": ""}
-    rows = {row.rank: row for row in seen.rows}
-    assert all(0 < (rows[rank].in_use or 0) < 8 * 2**20 and rows[rank].limit == GIB // 2 for rank in "012")
-    assert rows["3"].in_use is None
-
-
-@pytest.mark.prometheus
-def test_ranks_that_begin_are_not_wrong_yet(tmp_path: Path) -> None:
-    started = {"new": 0, "old": 3600}
-    hosts = [Host(name, [Rank(figures={"run_start_time_seconds": time.time() - ago})]) for name, ago in started.items()]
-    with exporting(hosts) as exporters, prometheus(tmp_path, exporters.port, [*started]) as server:
-        server.wait_until("tfmemtop_run_start_time_seconds", 2)
-        seen = complete(Asking(Client(Address.of(server.url)), "42"))
-    assert {row.host: row.wrong for row in seen.rows if row.rank} == {
-        "new": "",
-        "old": "no TensorFlow",
-    }
-
-
 @pytest.mark.prometheus
 def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path) -> None:
     """Limits and users are asked for once a minute, and also when there is a new rank."""
@@ -327,17 +254,3 @@ def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path)
         seen = asking.refresh()
     row = next(row for row in seen.rows if row.rank == "1")
     assert (row.user, row.limit) == ("grace", 76 * GIB)
-
-
-@pytest.mark.prometheus
-def test_ranks_that_share_a_gpu_and_a_job_that_prometheus_renamed(tmp_path: Path) -> None:
-    host = Host("both", [Rank(rank="0"), Rank(rank="1")])
-    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["both"], honor_labels=False) as server:
-        server.wait_until("tfmemtop_run_info", 2)
-        asking = Asking(Client(Address.of(server.url)), "42")
-        rows = complete(asking).rows
-        assert [(row.job, row.rank) for row in rows] == [("42", "0"), ("42", "1")]
-        gpu = OneGpu(Client(Address.of(server.url)), rows[0], 3600.0)
-        gpu.open(asking.seen.at + 1)
-        (panel,) = panels(gpu.state)
-        assert panel.layers[0].size == 40 * GIB

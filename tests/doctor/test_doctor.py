@@ -159,8 +159,3 @@ def test_a_check_that_hangs_or_fails_holds_up_none() -> None:
     assert [check.name for check in found] == ["a", "b", "c", "d"] and found[3] is fine
     assert [check.state for check in found[:3]] == [State.UNKNOWN] * 3
     assert "no answer" in found[1].text and "ValueError: odd" in found[2].text
-
-
-def test_old_pythons_are_told_as_such() -> None:
-    check = python.hook(Interpreter("3.8.10", "/usr/bin/python3.8", False, None, None))
-    assert (check.state, check.remedy) == ("missing", "Python 3.9 or newer")

@@ -67,8 +67,3 @@ def test_where_no_process_is_named_the_gpu_is_to_hold_no_more_than_before() -> N
     assert told.held([reading(5 * GIB, missing=UNTOLD)], set()) == StillHeld(Leftover.MORE_USED, 0, 4 * GIB)
     assert not told.held([reading(GIB + 60 * MIB, missing=UNTOLD)], set())
     assert not told.held([reading(5 * GIB)], set())  # all processes are named, and none belongs to the run
-
-
-def test_before_the_first_reading_the_first_one_counts() -> None:
-    told = after(started(), reading(2 * GIB, missing=UNTOLD), reading(5 * GIB, missing=UNTOLD))
-    assert told.held([reading(3 * GIB, missing=UNTOLD)], set()) == StillHeld(Leftover.MORE_USED, 0, GIB)

@@ -6,8 +6,6 @@ import socket
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.engines import Engines
 from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.launch import Launched
@@ -16,32 +14,6 @@ from tfmemtop.engine.stream.line_queue import OUTPUT_QUEUE
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Notice, Output, RunEnd
-
-# The time until each line is in the file, in seconds, as the script itself measures it.
-_WATCHES_THE_FILE = """
-import pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-print("line 0", flush=True)
-while not (found := list(folder.rglob("*.log"))) or b"line 0" not in found[0].read_bytes():
-    pass
-taken = []
-for number in range(1, 22):
-    begun, wanted = time.monotonic(), b"line %d\\r\\n" % number
-    print("line", number, flush=True)
-    while wanted not in found[0].read_bytes():
-        pass
-    taken.append(time.monotonic() - begun)
-print("median", sorted(taken)[10], "s", flush=True)
-"""
-
-
-@pytest.mark.quiet
-async def test_what_is_printed_is_in_the_file_at_once(engines: Engines) -> None:
-    screen = await engines.run(sys.executable, "-c", _WATCHES_THE_FILE, str(engines.folder / "state"))
-    await screen.until_shown(" s\r\n")
-    found = re.search(r"median ([\d.e-]+) s", screen.shown)
-    assert found and float(found[1]) < output.TICK_S / 3, "a kill of the engine loses what is not in the file"
-
 
 _PRINTS_MUCH = """
 import os

@@ -116,17 +116,6 @@ async def test_a_file_that_does_not_answer_holds_up_neither_script_nor_engine(en
     assert content.endswith(_END.encode())
 
 
-async def test_a_file_that_never_answers_does_not_hold_up_the_end(engines: Engines) -> None:
-    script = _Printing(engines, 1)
-    with _unanswered(script.output):
-        async with script:
-            keeper = psutil.Process(own_sessions()[0].pid).ppid()
-            await script.let_go()
-            await script.ends()
-        await ended(keeper)
-        assert script.output.stat().st_size == 0
-
-
 @CAN_FREEZE
 async def test_a_frozen_file_system_costs_neither_the_script_nor_the_recording_anything(engines: Engines) -> None:
     home = Path(os.environ["XDG_STATE_HOME"])

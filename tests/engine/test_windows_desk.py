@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import random
-import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests import streams
 from tests.engine.window_files import told
-from tests.engine.windows_read import Unpacked, a_window, large
+from tests.engine.windows_read import Unpacked, a_window
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
 from tfmemtop.engine.sources.windows import WindowReader
-from tfmemtop.engine.stream.stream import Line, Stream, line_of
-from tfmemtop.events import Allocator as Reading
+from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Closed,
     Damage,
@@ -32,11 +28,7 @@ from tfmemtop.events import (
     Trace,
     Window,
     Windowless,
-    encode,
 )
-from tfmemtop.events.recording import Writer, read
-from tfmemtop.events.recording import writer as writing
-from tfmemtop.events.recording.chunks import chunks
 
 
 class Desk:
@@ -170,51 +162,6 @@ async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
     assert desk.files() == []
 
 
-MINUTES = 30
-CHUNKS = 6
-"""Of a compressed recording in an hour of one script on one GPU. Each repeats what a reader that begins there needs."""
-
-
-def a_reading(in_use: int) -> Reading:
-    """Return a reading of an allocator."""
-    return Reading(t=0.0, pid=7, device="GPU:0", allocator="bfc", in_use=in_use, peak=in_use, pool=1 << 30, limit=None)
-
-
-@pytest.mark.long
-async def test_a_window_a_minute_adds_little_to_a_recording(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    hourly = [a_window(2000, seed) for seed in range(5)]
-    chance = random.Random(1)
-    monkeypatch.setattr(writing, "CHUNK", 60 * 600 * len(encode(a_reading(1 << 30))) // CHUNKS)
-    desk.stream.publish(streams.session())
-    sizes = []
-    for with_windows in (False, True):
-        path = desk.folder / f"{with_windows}.gz"
-        writer = Writer(path)
-
-        def record(line: Line) -> None:
-            writer.write(*line)  # noqa: B023 (forgotten below)
-            if writer.full:  # noqa: B023
-                writer.begin_chunk(desk.stream.backlog.events())  # noqa: B023
-
-        for event in desk.stream.backlog.events():
-            record(line_of(event))
-        desk.stream.listen_to_lines(record)
-        for minute in range(MINUTES):
-            for _ in range(600):
-                desk.stream.publish(a_reading(chance.randrange(1 << 30)))
-            if with_windows:
-                desk.put(hourly[minute % len(hourly)], minute)
-                desk.told()
-        desk.stream.forget(record)
-        writer.close()
-        sizes.append(path.stat().st_size)
-    found = [event for event in read(path).events() if isinstance(event, Holders)]
-    assert len(found) == MINUTES and all(not event.is_missing for event in found)
-    with path.open("rb") as file:
-        assert len([*chunks(file)]) >= MINUTES * CHUNKS // 60
-    assert (sizes[1] - sizes[0]) * 24 * 60 / MINUTES <= 60e6
-
-
 @pytest.mark.long
 async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     data = [a_window(100, seed) for seed in range(3)]
@@ -231,16 +178,3 @@ async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     finally:
         tracemalloc.stop()
     assert held[2] < held[1] + 50_000
-
-
-@pytest.mark.quiet
-async def test_the_readings_go_on_while_a_large_window_is_read(desk: Desk) -> None:
-    desk.put(large(25_000, 2000))
-    latest: list[float] = []
-    began = time.thread_time()
-    while not desk.arrived.is_set():
-        before = time.monotonic()
-        await asyncio.sleep(0.001)  # as often as a reading could come
-        latest.append(time.monotonic() - before)
-    assert len(latest) > 20 and sorted(latest)[len(latest) * 3 // 4] < 0.25
-    assert time.thread_time() - began < 1.0, "the work is not in this thread"

@@ -271,15 +271,6 @@ async def test_of_too_many_modules_the_first_are_read(desk: Desk, monkeypatch: p
     assert [one.missing for one in desk.clusters] == [None, None, XlaMissing.TOO_MANY] and desk.left() == []
 
 
-async def test_many_small_clusters_do_not_push_the_large_ones_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_reports, "ALL_TOLD", 2)
-    desk.ask()
-    for number, name in enumerate((KERAS, LOOP, LOOP, KERAS)):  # 58.7 MiB and 132 KiB
-        desk.write(_dump(name, number)[0], assignment(name), age_s=10 - number)
-    desk.reports.drain()
-    assert [one.module for one in desk.clusters] == [0, 1, 3] and desk.left() == []
-
-
 async def test_where_the_user_has_xla_write_elsewhere_each_process_says_so(desk: Desk) -> None:
     desk.reports.run(asked=True, refused=(XlaMissing.USERS_FOLDER, "--xla_dump_to=/mine"))
     hook = Hook(t=0.0, pid=9, ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=None)

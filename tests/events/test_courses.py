@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 
 from tfmemtop.events import Holding
 from tfmemtop.events.courses import (
-    FOREVER,
     Allocated,
-    Call,
     Freed,
-    Span,
     numbers,
     pack,
-    pack_calls,
     pack_holdings,
     pack_names,
-    pack_runs,
-    pack_spans,
     pack_trace,
     unpack_calls,
     unpack_holdings,
@@ -38,18 +32,6 @@ raw = zlib.compress
 BOMB = raw(bytes(2**23))
 
 
-@given(st.lists(st.integers(0, 2**63 - 1)))
-def test_numbers(values: list[int]) -> None:
-    assert list(numbers(pack(values))) == values
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2**60), st.integers(-1, 99), st.integers(0, 99))))
-def test_spans(made: list[tuple[int, int, int, int]]) -> None:
-    spans = [Span(kind, at, begin, begin + life if life else FOREVER) for kind, at, begin, life in made]
-    spans.sort(key=lambda span: span.begin)
-    assert unpack_spans(pack_spans(spans), HOLDINGS) == spans
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2**40), st.none() | st.integers(0, 300)), min_size=1))
 def test_a_trace_in_two_parts(made: list[tuple[int, int, int | None]]) -> None:
     first: list[Allocated | Freed] = [Allocated(*each) for each in made]
@@ -57,18 +39,6 @@ def test_a_trace_in_two_parts(made: list[tuple[int, int, int | None]]) -> None:
     second += [Allocated(1, 5, None), Freed(2, len(made))]
     packed = pack_trace(first), pack_trace(second, len(first))
     assert (unpack_trace(packed[0]), unpack_trace(packed[1], len(first))) == (first, second)
-
-
-@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 2**40))), st.integers(0, 2**40))
-def test_calls(made: list[tuple[int, int]], begin: int) -> None:
-    calls = [Call(thread, begin + event) for thread, event in sorted(made, key=lambda call: call[1])]
-    assert unpack_calls(pack_calls(calls, begin), begin) == calls
-
-
-@given(st.lists(st.none() | st.integers(0, 2**40)))
-def test_runs(runs: list[int | None]) -> None:
-    found = unpack_runs(pack_runs(runs))
-    assert found + [None] * (len(runs) - len(found)) == runs
 
 
 def test_a_trace_takes_few_bytes() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.anything import Filling
 from tests.patience import PATIENCE_S
-from tfmemtop.events import Event, Origin, event_types
+from tfmemtop.events import Event, Origin, Run, event_types
 from tfmemtop.events.keep import Curve
 from tfmemtop.state import State, apply
 
@@ -50,8 +50,9 @@ def environments(value: Any) -> Iterator[dict[str, str]]:
 
 
 def test_no_event_has_an_environment_recorded_as_it_is() -> None:
-    events = Filling(FILLED, 7).events()
-    assert len(list(environments([msgspec.to_builtins(event) for event in events]))) >= 3
+    # The variables that a script names itself are recorded; the engine leaves out those that may be secrets.
+    events = [event for event in Filling(FILLED, 7).events() if not isinstance(event, Run)]
+    assert len(list(environments([msgspec.to_builtins(event) for event in events]))) >= 2
     assert list(environments([msgspec.to_builtins(event.recorded()) for event in events])) == []
 
 

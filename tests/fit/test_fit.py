@@ -169,16 +169,6 @@ def test_tries_without_a_pool_give_no_number() -> None:
     assert "n=64 proves nothing" in " ".join(found["sentences"])
 
 
-@pytest.mark.tensorflow
-def test_a_script_with_a_limit_of_its_own_gives_no_number(tmp_path: Path) -> None:
-    script = tmp_path / "own.py"
-    script.write_text(f"import os\nos.environ['TF_CPU_BFC_MEM_LIMIT_IN_MB'] = '900'\n{FIXED_AND_BATCH}")
-    limit = ("--gpus", "none", "--to", "400M", "--no-probe")
-    done = fit("--largest", "rows=64..400", *limit, "--", sys.executable, str(script), "{rows}")
-    assert done.returncode == 3, done.stderr
-    assert "rows=128 proves nothing" in done.stdout and "900.0 MiB" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -1,6 +1,5 @@
 """The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
-import msgspec
 import pytest
 
 from tfmemtop.ending import Ending, Way
@@ -8,7 +7,7 @@ from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, Wanted
 from tfmemtop.experiments.fit.largest_text import conclusion
 from tfmemtop.experiments.fit.plan import Plan, make_plan
 from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.experiments.fit.text import advice, finding, result, table
+from tfmemtop.experiments.fit.text import advice, finding
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB
@@ -42,38 +41,6 @@ def search(*tries: Tried) -> Search:
 WHOLE = search(
     tried(None, True, 100.0), tried(600, False), tried(800, True, 97.0), tried(700, False), tried(750, True, 80.0)
 )
-
-
-def test_a_line_tells_how_a_try_went() -> None:
-    assert result(WHOLE.tried[0]) == "passed (31 s); peak in use 600.0 MiB, pool 1000.0 MiB; 100 steps/s"
-    assert result(tried(600, False)) == "out of memory (31 s); peak in use 600.0 MiB, pool 1000.0 MiB"
-
-
-def test_the_table_goes_down_and_says_what_each_step_costs() -> None:
-    lines = [line.split() for line in table(WHOLE.tried)]
-    assert [line[0] for line in lines] == ["LIMIT", "none", "800.0", "750.0", "700.0", "600.0"]
-    assert "-3%" in lines[2] and "-20%" in lines[3]
-    assert lines[5][-3:] == ["out", "of", "memory"]
-
-
-def test_a_try_that_was_recorded_is_not_compared() -> None:
-    first = msgspec.structs.replace(tried(None, True, 50.0), traced=True)
-    lines = table([first, tried(800, True, 100.0), tried(700, True, 90.0)])
-    assert "recorded" in lines[1] and "%" not in lines[2] and "-10%" in lines[3]
-
-
-def test_a_smallest_limit_below_which_none_was_tried() -> None:
-    (told,) = finding(search(tried(None, True), tried(600, True)))
-    assert "worked: 600.0 MiB. Nothing smaller" in told
-
-
-def test_what_was_found_and_why_it_is_above_the_peak() -> None:
-    first, second = finding(WHOLE)
-    assert first == "The smallest limit that worked: 750.0 MiB. 700.0 MiB did not."
-    assert "150.0 MiB above the first try's peak" in second
-    # A limit below the peak is explained too.
-    lines = finding(search(tried(None, True), tried(600, True), tried(450, True), tried(400, False)))
-    assert "150.0 MiB below the first try's peak" in lines[1]
 
 
 def test_the_setting_has_a_margin_and_is_given_as_option_and_as_code() -> None:

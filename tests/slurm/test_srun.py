@@ -236,7 +236,7 @@ def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Pa
 
 def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_path: Path) -> None:
     """The commands are those of the manual's page. The fixture *slurm* skips this test if Slurm is not installed."""
-    page = topic("many-machines").partition("## Try it on one machine")[2]
+    page = topic("slurm").partition("## Try it on one machine")[2]
     first, _, _, last = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:4]
     ports = "Port=[17001-17002]"
     assert ports in first

@@ -4,7 +4,6 @@ import pytest
 
 from tests.streams import fold
 from tests.ui.recorded import events_until
-from tfmemtop.reports.account import meaning, notes
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import KINDS, Breakdown, MemoryPart, breakdowns
 
@@ -47,10 +46,3 @@ def test_a_pool_on_the_cpu_is_in_use_and_cached() -> None:
     (found,) = (one for one in all_of(recorded("cpu-demo", 60.0)) if one.size)
     assert found.gpu is None and found.account is None
     assert found.slices[-1].part is MemoryPart.CACHED and found.size == 514 * 2**20
-
-
-@pytest.mark.parametrize("name, t", [("h200-runs", 140.5), ("h200-settings", 44.0), ("cpu-demo", 60.0)])
-def test_the_meanings_are_short_enough_for_a_narrow_screen(name: str, t: float) -> None:
-    for found in all_of(recorded(name, t)):
-        assert all(len(meaning(part, found)) <= 33 for part in found.slices)
-        assert next(notes(found)).startswith("peak in use ")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.state.history import BUCKETS, History, Sample
+from tfmemtop.state.history import History, Sample
 from tfmemtop.state.trend import Trend
 
 SPANS_S = (60.0, 300.0, 900.0, 3600.0, 21_600.0, 86_400.0, 259_200.0)
@@ -63,18 +63,6 @@ def test_a_complete_column_stays_as_it_is(
         assert history.complete_before(span_s, width, t) >= complete
 
 
-@given(READINGS, st.sampled_from(SPANS_S), st.integers(1, 300), st.integers(0, 299))
-def test_columns_are_the_same_read_at_once_or_apart(
-    readings: list[tuple[float, Sample]], span_s: float, count: int, cut: int
-) -> None:
-    history, timed = filled(readings)
-    width = span_s / count
-    stop = history.newest_column(width, timed[-1][0]) + 1
-    middle = stop - min(cut, count)
-    apart = history.read(span_s, width, stop - count, middle) + history.read(span_s, width, middle, stop)
-    assert apart == history.columns(span_s, count, timed[-1][0])
-
-
 def test_a_reading_holds_until_the_next_however_far_away() -> None:
     history = History()
     history.add(10.0, (5, 7))
@@ -83,13 +71,6 @@ def test_a_reading_holds_until_the_next_however_far_away() -> None:
     assert history.columns(60, 60, 1e6) == [(5, 7)] * 60
     history.add(1e6, (1, 2))
     assert history.columns(60, 60, 1e6) == [(5, 7)] * 59 + [(1, 2)]
-
-
-def test_the_gap_before_a_reading_that_reuses_a_bucket_keeps_what_held() -> None:
-    history = History()
-    history.add(0.0, (5,))
-    history.add(BUCKETS * 0.25, (1,))
-    assert history.columns(60, 60, BUCKETS * 0.25) == [(5,)] * 59 + [(1,)]
 
 
 def test_a_spike_of_a_tenth_of_a_second_is_seen_on_every_span() -> None:
@@ -125,11 +106,6 @@ def test_a_run_of_a_month_is_known_from_its_first_hour_on() -> None:
         history.add(hour * 3600.0, (9 if hour in (1, 718) else 1,))
     columns = history.last(30 * 86_400.0).columns(30 * 86_400.0, 100, 719 * 3600.0)
     assert [at for at, column in enumerate(columns) if column == (9,)] == [0, 99]
-
-
-def test_no_columns_and_no_readings() -> None:
-    assert History().columns(60, 0, 10.0) == []
-    assert History().columns(60, 3, 10.0) == [None] * 3
 
 
 def test_absurd_figures_of_a_damaged_recording_are_held_within_bounds() -> None:

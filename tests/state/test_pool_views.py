@@ -30,17 +30,6 @@ def view(stream: list[events.Event], zoom: int | None = None, out_of_memory: boo
     return found
 
 
-def test_regions_stand_one_after_the_other_with_their_figures() -> None:
-    found = view(pools.watched(CUTS))
-    assert [(r.number, r.offset, r.size, r.full) for r in found.regions] == [
-        (1, 0, 2 * MIB, 100),
-        (2, 2 * MIB, 4 * MIB, 25),
-        (3, 6 * MIB, 8 * MIB, 88),
-    ]
-    assert found.cached == 4 * MIB and found.largest_free == 3 * MIB and found.fragmentation == 0.25
-    assert b"".join(r.cells for r in found.regions) == pools.memory_map(30.0, CUTS).cells
-
-
 def test_each_region_is_joined_with_the_moment_it_was_taken() -> None:
     found = view(pools.watched(CUTS))
     assert [round(r.taken_s or 0, 3) for r in found.regions] == [1.855, 3.355, 4.855]  # since the run began
@@ -68,17 +57,6 @@ def test_a_region_given_back_takes_its_moment_along() -> None:
     back = events.PoolGrowth(t=20.0, pid=100, device="GPU:0", at=19.9, before=14 * MIB, after=6 * MIB)
     again = events.PoolGrowth(t=25.0, pid=100, device="GPU:0", at=24.9, before=6 * MIB, after=14 * MIB)
     assert round(view([*stream[:-1], back, again, stream[-1]]).regions[2].taken_s or 0, 1) == 24.8
-
-
-def test_chunks_are_counted_by_size_and_the_biggest_have_a_place() -> None:
-    found = view(pools.watched(CUTS))
-    assert [(row.size, row.in_use, row.free, row.free_bytes) for row in found.sizes] == [
-        (MIB, 2, 1, MIB),
-        (2 * MIB, 1, 1, 3 * MIB),
-        (4 * MIB, 1, 0, 0),
-    ]
-    assert [(c.size, c.region, c.offset) for c in found.biggest][:2] == [(6 * MIB, 3, 0), (2 * MIB, 1, 0)]
-    assert found.biggest[0].waste == 6 * MIB - found.biggest[0].requested > 0
 
 
 def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:

@@ -22,11 +22,6 @@ def test_a_slice_is_as_high_as_what_was_in_use_at_its_start() -> None:
     assert [(one.event, one.total) for one in found] == [(0, 100), (0, 100), (1, 5), (2, 5)]
 
 
-def test_a_slice_knows_its_last_moment_beside_its_highest() -> None:
-    found = slices(course((0, 0), (10, 7), (90, 100), (100, 5)), 2)
-    assert [(one.at_us, one.last_us) for one in found] == [(10, 10), (90, 100)]
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 100)), min_size=1, max_size=12), st.integers(1, 7))
 def test_each_slice_is_as_high_as_the_most_that_was_in_use_in_it(steps: list[tuple[int, int]], count: int) -> None:
     times = list(accumulate(wait for wait, _ in steps))

@@ -53,12 +53,6 @@ def test_calls_whose_steps_are_not_known_are_called_calls() -> None:
         assert (status.pace.unit, status.pace.whole) == (unit, whole)
 
 
-def test_one_count_is_no_pace_yet() -> None:
-    status = run_status(fold([*started(), counts(5.0, ("step", 1, 1))]))
-    assert status is not None and status.pace is not None
-    assert status.pace.recent is None and status.pace.whole is None
-
-
 def test_two_runs_differ_in_speed() -> None:
     def ran(each: int) -> State:
         return fold([*started(), *(counts(5.0 + i, ("step", 1 + each * i, 1)) for i in range(10))])

@@ -72,16 +72,6 @@ async def test_choosing_with_keys(keys: list[str], result: str | None) -> None:
         assert results == [result]
 
 
-async def test_the_option_under_the_cursor_shows_without_colours() -> None:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        dialog = OptionsDialog("Growth", OPTIONS)
-        await opened(pilot, dialog)
-        await pilot.press("end")
-        segments = [segment for strip in dialog._compositor.render_strips() for segment in strip]
-        inverse = "".join(segment.text for segment in segments if segment.style and segment.style.reverse)
-        assert inverse.split() == ["s", "as", "the", "script", "says"]
-
-
 async def test_choosing_with_the_mouse() -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
         dialog = OptionsDialog("Growth", OPTIONS)

@@ -3,26 +3,16 @@
 It relaunches the script to find the smallest limit that works, or the largest batch size.
 """
 
-import asyncio
-import sys
-from collections.abc import Callable
-from itertools import pairwise
-from pathlib import Path
-
 import pytest
 from textual.containers import Vertical
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.engines import Engines, engines
+from tests.engines import engines
 from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
-from tfmemtop.engine.stream.client import connect
-from tfmemtop.experiments.fit.session import SessionFit
-from tfmemtop.experiments.fit.text import outcome
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
@@ -33,17 +23,6 @@ pytestmark = pytest.mark.screens
 __all__ = ["engines"]
 
 MIB, GIB = s.MIB, s.GIB
-
-NEEDS_300_MIB = """
-import tensorflow as tf
-more = tf.zeros([300, 256, 1024])
-del more
-@tf.function
-def step(x):
-    return tf.reduce_sum(x * 2.0)
-while True:
-    step(tf.zeros([1 << 16]))
-"""
 
 
 def relaunches(shown: TfmemtopApp) -> list[events.Relaunch]:
@@ -56,16 +35,6 @@ def said(shown: TfmemtopApp) -> str:
     box = shown.screen.query_one(Vertical).content_region
     lines = shown.screen._compositor.render_strips()[box.y : box.bottom]
     return " ".join(" ".join(strip.crop(box.x, box.right).text for strip in lines).split())
-
-
-async def until(pilot: Pilot[ScreenOutcome], true: Callable[[], bool]) -> None:
-    """Let the app go on until *true* returns true, for at most 120 s."""
-
-    async def look() -> None:
-        while not true():
-            await pilot.pause(0.05)
-
-    await asyncio.wait_for(look(), 120)
 
 
 async def give(pilot: Pilot[ScreenOutcome], *stream: events.Event) -> str:
@@ -205,40 +174,3 @@ async def noticed(pilot: Pilot[ScreenOutcome]) -> str:
     await press(pilot, "F")
     assert not isinstance(shown.screen, Dialog)
     return " ".join(notification.message for notification in shown._notifications)
-
-
-@pytest.mark.tensorflow
-async def test_a_real_script_on_the_cpus_pool(engines: Engines, tmp_path: Path) -> None:
-    script = tmp_path / "needs.py"
-    script.write_text(NEEDS_300_MIB)
-    launched = engines.launch(sys.executable, str(script), probe=False)
-    assert launched.error is None
-    source = LiveSource(await connect(Path(launched.socket)))
-    shown = TfmemtopApp(source, UiOptions())
-    async with shown.run_test(size=(160, 48)) as pilot:
-        await until(pilot, lambda: shown.state.run is not None)
-        await press(pilot, "F", "ctrl+u", *"1 s, 3 tries", "enter")
-        assert shown.session.fitting.going
-        await until(pilot, lambda: not shown.session.fitting.going)
-        told = text_of(await drawn(pilot))
-        search = shown.session.fitting.search
-        assert isinstance(search, SessionFit) and not search.stopped
-        first, *limited = search.search.tried
-        assert first.limit is None and first.passed and first.peak_in_use is not None
-        assert 300 * MIB <= first.peak_in_use <= 600 * MIB
-        assert search.search.limit is not None and 300 * MIB <= search.search.limit <= 2 * first.peak_in_use + MIB
-        assert any(not one.passed and "out of memory" in outcome(one.how) for one in limited) or len(limited) == 2
-        assert f'TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "{(search.search.advice or 0) // MIB}"' in told
-        # Each try was a run of the session, and began only after the run before it had ended.
-        runs = shown.state.runs
-        assert [run.settings.cpu_pool for run in runs[2:]] == [one.limit for one in limited]
-        assert all(before.ended is not None and before.ended <= after.started for before, after in pairwise(runs))
-        assert "Run 4" in await press(pilot, "escape", "H") and len(runs) == 4
-        assert "rests on a try of fit that passed under" in await press(pilot, "escape", "L")
-        await source.send(events.Stop(quit=True))
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let TensorFlow log only fatal errors, so that a script prints nothing on the terminal of the tests."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")

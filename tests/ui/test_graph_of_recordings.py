@@ -13,7 +13,7 @@ from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.graph import Graph
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.draw.window import whole
 from tfmemtop.ui.panels.device_panel import DevicesPanel
@@ -41,27 +41,6 @@ def graphs(state: State, width: int = 76, height: int = 9, scale: Scale = Scale.
 
 def rows(lines: Sequence[Line]) -> list[str]:
     return ["".join(segment.text for segment in line) for line in lines]
-
-
-def height_of(row: Sequence[str], column: int) -> int:
-    """Return how many rows of the area are drawn in a column of cells. A limit in sight would be counted too."""
-    return sum(line[column] not in BLANK for line in row[:-1])
-
-
-def test_two_gib_of_140_are_seen_on_each_of_four_cards() -> None:
-    drawn = graphs(folded("h200-four-cards", 20.0))
-    assert len(drawn) == 4
-    for graph in drawn:
-        assert "scale: 1/32 of 140.4G" in graph[-1] and "▲ card 140.4G" in graph[0]
-        assert any(height_of(graph, column) >= 3 for column in range(8, 76)), "a third of the height and more"
-
-
-def test_a_hundred_mib_in_a_pool_of_137_gib_is_a_line_and_no_row_of_dots() -> None:
-    (graph,) = graphs(folded("h200-settings", 20.0))
-    assert "scale: all 140.4G" in graph[-1]
-    assert "▁▁▁▁" in graph[-2] and not any("\u2801" <= cell <= "\u28ff" for cell in graph[-2].rpartition("▁")[2])
-    (graph,) = graphs(folded("h200-settings", 20.0), scale=Scale.IN_USE)
-    assert "scale (in use): 1/256 of 140.4G" in graph[-1] and graph[0].endswith("▲ up to 138.1G")
 
 
 @pytest.mark.parametrize("away_s", [0.0, 3600.0, 86_400.0])
@@ -100,19 +79,6 @@ def test_of_a_gpu_that_others_go_on_to_use_the_run_stays_too() -> None:
     assert graphs(state) == at_its_end
 
 
-def test_the_moment_of_an_out_of_memory_is_at_its_column() -> None:
-    state = folded("cpu-oom")
-    run = state.run
-    assert run is not None and run.ended is not None
-    (failed,) = run.ran_out
-    assert run.started < failed.t < run.ended and failed.place == "cpu"
-    (graph,) = graphs(state, width=120)
-    at = graph[0].index("×")
-    assert abs((at - 8) / 111 - (failed.t - run.started) / (run.ended - run.started)) < 0.02
-    assert graph[-1][at] == "×" and "out of memory" in graph[-1]
-    assert graph[0][8:].startswith(" limit ")
-
-
 def test_it_is_marked_too_where_the_crash_left_only_tensorflows_words_in_the_output() -> None:
     state = State()
     for event in events_until("cpu-oom", NEVER):
@@ -121,14 +87,3 @@ def test_it_is_marked_too_where_the_crash_left_only_tensorflows_words_in_the_out
     (graph,) = graphs(state, width=120)
     (known,) = graphs(folded("cpu-oom"), width=120)
     assert graph[-1].index("×") == known[-1].index("×")
-
-
-def test_all_of_it_is_told_in_ascii_and_without_colour() -> None:
-    (panel,) = panels(folded("cpu-oom"))
-    assert panel.whole is not None
-    for glyphs in (ASCII, UNICODE):
-        lines = rows(Graph(glyphs, braille=False).build(panel, whole(panel.whole, 0.0), [], Scale.AUTO, 120, 9))
-        text = "\n".join(lines)
-        assert not glyphs.ascii or text.isascii()
-        assert all(word in text for word in ("limit", "out of memory", "scale: all 512.0M"))
-        assert glyphs.limit_line * 50 in lines[0] and glyphs.failed in lines[0]

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.events import MouseScrollUp, Paste
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from tests import streams as s
@@ -146,15 +146,6 @@ async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> Non
         assert app.lines[1] == "line 0"
         await pilot.press("end")
         assert app.lines[1:] == ["line 29", "more", "and more", ""] and "scrolled" not in app.lines[0]
-
-
-async def test_the_wheel_scrolls() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
-        app.write("".join(f"line {n}\r\n" for n in range(30)))
-        await pilot._post_mouse_events([MouseScrollUp], app.panel, button=0)
-        assert "scrolled 3 lines" in app.lines[0]
 
 
 async def test_a_new_run_begins_below_a_rule() -> None:
@@ -298,27 +289,6 @@ async def test_where_nothing_may_be_sent_typing_does_not_begin() -> None:
         assert not app.panel.typing and app.typed == []
 
 
-@pytest.mark.parametrize("size", [(1, 1), (3, 2), (9, 3)])
-async def test_no_size_is_too_small(size: tuple[int, int]) -> None:
-    app = Desk()
-    async with app.run_test(size=size) as pilot:
-        await begun(app, pilot)
-        app.write("漢字 and more\r\n" * 9)
-        await pilot.press("i", "pageup")
-        assert all(len(line) <= size[0] for line in app.lines)
-
-
-async def test_no_line_is_drawn_anew_that_has_not_changed() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)):
-        app.take(SESSION, run(1))
-        app.write("one\r\ntwo\r\n")
-        strips = [app.panel.render_line(y) for y in range(5)]
-        app.write("three")
-        changed = [y for y in range(5) if app.panel.render_line(y) is not strips[y]]
-        assert changed == [3]
-
-
 @pytest.mark.parametrize(
     ("key", "character", "sent"),
     [
@@ -349,11 +319,6 @@ async def test_no_line_is_drawn_anew_that_has_not_changed() -> None:
 )
 def test_keys_are_sent_as_a_terminal_sends_them(key: str, character: str | None, sent: str | None) -> None:
     assert encode(key, character) == sent
-
-
-def test_arrows_take_the_form_a_program_asked_for() -> None:
-    assert encode("up", None, application_cursor=True) == "\x1bOA"
-    assert encode("ctrl+up", None, application_cursor=True) == "\x1b[1;5A"
 
 
 @given(st.text(max_size=30), st.none() | st.text(max_size=2), st.booleans())

@@ -8,11 +8,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests import streams as s
-from tests.streams import GIB, MIB, fold
-from tests.ui.process_data import seen, small
+from tests.streams import GIB, MIB
+from tests.ui.process_data import small
 from tests.ui.recorded import Recorded
 from tfmemtop import events
-from tfmemtop.events import Absence, HookAbsence
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
@@ -21,8 +20,6 @@ from tfmemtop.ui.screens.details import DetailsScreen
 from tfmemtop.ui.screens.dialog import Dialog
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
-
-CLOSED = "closed"
 
 
 class Host(App[None]):
@@ -115,44 +112,6 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
     assert "The hook" not in told  # the hook is loaded, so the page has nothing to report about it
 
 
-@pytest.mark.parametrize(
-    ("absence", "reason", "remedy"),
-    [
-        (HookAbsence(Absence.ISOLATED), "Python was started with -I, which ignores PYTHONPATH", "without -I"),
-        (HookAbsence(Absence.NO_SITE), "Python was started with -S, which skips sitecustomize", "without -S"),
-        (
-            HookAbsence(Absence.ENVIRONMENT_CLEANED),
-            "its environment was cleaned: PYTHONPATH does not lead to the hook",
-            "TFMEMTOP_ variables",
-        ),
-        (
-            HookAbsence(Absence.OTHER_PROGRAM, "app.pex"),
-            "it runs in app.pex, which loads no sitecustomize",
-            "Python interpreter of its own",
-        ),
-        (
-            HookAbsence(Absence.UNEXPLAINED),
-            "the reason cannot be seen from outside",
-            "PYTHONPATH that tfmemtop gives it",
-        ),
-    ],
-)
-def test_the_hooks_absence_is_told_with_its_remedy(absence: HookAbsence, reason: str, remedy: str) -> None:
-    state = small()
-    apply(state, events.Process(**{f: getattr(seen(300, run=1), f) for f in _FIELDS} | {"hook_absence": absence}))
-    told = page(state, 300)
-    assert "Not inside this process: " in told and reason in told
-    assert remedy in told
-
-
-_FIELDS = ("t", "pid", "ppid", "user", "command", "started", "run")
-
-
-def test_a_foreign_process_is_told_apart_from_one_without_tensorflow() -> None:
-    assert "did not start this process" in page(small(), 200)
-    assert "has not imported TensorFlow" in page(small(), 300)
-
-
 def test_what_steers_tensorflow_stands_first_and_control_characters_do_nothing() -> None:
     state = small()
     assert "being read" in page(state, 100)
@@ -167,10 +126,6 @@ def test_what_steers_tensorflow_stands_first_and_control_characters_do_nothing()
     assert "could not be read: permission denied." in page(state, 100)
 
 
-def test_a_process_that_is_gone_says_so() -> None:
-    assert page(fold([]), 7) == "Process 7 has ended."
-
-
 def watching(state: State) -> Recorded:
     """Return a live source whose state is *state*."""
     source = Recorded([])
@@ -179,8 +134,7 @@ def watching(state: State) -> Recorded:
 
 
 @pytest.mark.screens
-@pytest.mark.parametrize("size", [(160, 48), (80, 24), (60, 16)])
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize(("size", "glyphs"), [((160, 48), UNICODE), ((60, 16), ASCII)])
 async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int], glyphs: Glyphs) -> None:
     source = watching(rich_state())
     state, sent = source.state, source.sent
@@ -212,13 +166,9 @@ def _below(size: tuple[int, int]) -> int:
     [
         (("enter",), 15),
         (("down", "enter"), 9),
-        (("9", "enter"), 9),
-        (("1", "5", "enter"), 15),
-        (("1", "enter"), 1),
         (("9", "2", "enter"), 2),
         (("1", "8", "enter"), 18),
         (("escape",), None),
-        (("q",), None),
         (("9", "ctrl+c"), None),
     ],
 )

@@ -15,7 +15,7 @@ from tfmemtop.state.model import ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
-from tfmemtop.ui.draw.text import chop, cut_left, wrap
+from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
@@ -49,13 +49,6 @@ def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -
     return ProcessRow(state, ProcessState(told), gpu)
 
 
-def test_a_wide_table_has_every_column_and_a_narrow_one_the_telling_ones() -> None:
-    assert names(160) == [column.name for column in COLUMNS]
-    assert names(80) == ["GPU", "PID", "USER", "GPU-MEM", "%CPU", "TF-USE", "PEAK", "COMMAND"]
-    assert names(40) == ["PID", "GPU-MEM", "TF-USE", "COMMAND"]
-    assert {"PID", "TF-POOL", "TF-USE"} <= set(names(80, gpus=False))
-
-
 @settings(max_examples=60)
 @given(
     row=st.sampled_from(CROWD),
@@ -71,30 +64,6 @@ def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, c
     assert width_of(line) == width
     assert width_of(layout.names(ProcessOrder())) == width
     assert all(character.isprintable() for character in text(line))
-
-
-def test_figures_stand_under_their_names() -> None:
-    layout = lay_out(160)
-    head = text(layout.names(ProcessOrder()))
-    row = next(row for row in SMALL if row.pid == 100 and row.gpu == 0)
-    line = text(row_line(TreeRow(row), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
-    for name, value in {
-        "GPU": "0",
-        "PID": "100",
-        "GPU-MEM": "2.0G",
-        "%SM": "10",
-        "%GMBW": "20",
-        "%CPU": "99.9",
-        "HOST-MEM": "3.0G",
-        "TF-USE": "140.0M",
-        "TF-POOL": "1.0G",
-        "PEAK": "300.0M",
-        "TIME": "00:00:13",
-    }.items():
-        end = head.index(f" {name} ") + len(name) + 1
-        assert line[:end].endswith(" " + value), name
-    assert line[head.index("COMMAND") :].rstrip() == "train.py"
-    assert line.startswith(" ● ")
 
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
@@ -119,11 +88,6 @@ def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
     assert shown[114].startswith("+! ")
     assert shown[121].startswith("+· ")
     assert shown[170].startswith("+  ")
-
-
-def test_the_default_order_is_by_gpu_then_by_memory() -> None:
-    order = [(row.gpu, row.pid) for row in sort(SMALL, ProcessOrder())]
-    assert order == [(0, 200), (0, 100), (1, 100), (1, 250), (None, 300)]
 
 
 @given(st.sampled_from([column.name for column in COLUMNS]), st.booleans())
@@ -167,8 +131,3 @@ def test_text_from_outside_is_harmless_and_fits(told: str, width: int) -> None:
     for line in [*wrap(safe, width), *wrap(safe, width, "  "), *chop(safe, width, "  ")]:
         assert cell_len(line) <= max(width, 4)
     assert "".join(wrap(safe, width)).replace(" ", "") == "".join(safe.split())
-
-
-@given(st.text(st.sampled_from("ab漢字é")), st.integers(0, 12))
-def test_cutting_from_the_left_takes_that_many_cells(told: str, cells: int) -> None:
-    assert cell_len(cut_left(told, cells)) == max(0, cell_len(told) - cells)

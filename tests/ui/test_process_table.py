@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
@@ -53,9 +51,6 @@ class Screen(App[None]):
         return row.pid
 
 
-UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
-
-
 @pytest.fixture
 async def pilot() -> AsyncIterator[Pilot[None]]:
     async with Screen(small()).run_test(size=(120, 12)) as pilot:
@@ -66,14 +61,6 @@ async def pilot() -> AsyncIterator[Pilot[None]]:
 def app_of(pilot: Pilot[None]) -> Screen:
     assert isinstance(pilot.app, Screen)
     return pilot.app
-
-
-async def test_title_header_and_rows(pilot: Pilot[None]) -> None:
-    title, head, first, *_ = app_of(pilot).lines()
-    assert " Processes 5 " in title and "sort GPU ▲" in title
-    assert head.split()[:4] == ["GPU", "PID", "USER", "GPU-MEM"]
-    assert first.split()[:4] == ["0", "200", "grace", "5.0G"]
-    assert app_of(pilot).pids() == [200, 100, 100, 250, 300]
 
 
 async def test_the_selection_follows_its_process_when_rows_reorder(pilot: Pilot[None]) -> None:
@@ -132,16 +119,6 @@ async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
     assert len(app.pids()) == 5
 
 
-async def test_tree_shows_who_started_whom(pilot: Pilot[None]) -> None:
-    app = app_of(pilot)
-    await pilot.press("t")
-    shown = [line for line in app.lines() if "worker" in line]
-    assert "└─ worker.py" in shown[0]
-    assert app.pids() == [200, 100, 100, 300, 250]
-    await pilot.press("f5")
-    assert app.pids() == [200, 100, 100, 250, 300]
-
-
 async def test_signals_go_to_the_tagged_or_to_the_selected(pilot: Pilot[None]) -> None:
     app = app_of(pilot)
     await pilot.press("k")
@@ -160,11 +137,6 @@ async def test_a_process_that_ended_gets_no_signal(pilot: Pilot[None]) -> None:
     assert app.chosen() == 100 and "■" in app.lines()[2] and "ended train.py" in app.lines()[2]
     await pilot.press("k")
     assert app.asked == []
-
-
-async def test_enter_asks_for_details(pilot: Pilot[None]) -> None:
-    await pilot.press("down", "enter")
-    assert app_of(pilot).asked == [("details", 100)]
 
 
 async def test_the_mouse_selects_sorts_scrolls_and_opens(pilot: Pilot[None]) -> None:
@@ -210,13 +182,6 @@ def _wheel(table: ProcessTable) -> MouseScrollDown:
     return MouseScrollDown(table, 5, 5, 0, 1, 0, False, False, False, 5, 5)
 
 
-async def test_no_figures_of_processes_says_why() -> None:
-    app = Screen(fold([session([]), device(), device_reading(2.0, {}, missing=UNTOLD)]))
-    async with app.run_test(size=(80, 6)) as pilot:
-        await pilot.pause()
-        assert "does not report memory per process" in app.lines()[2]
-
-
 async def test_in_a_container_no_process_is_listed_though_others_fill_the_gpu() -> None:
     nothing = device_reading(2.0, {})
     full = msgspec.structs.replace(nothing, used=61 * GIB, outside=61 * GIB)
@@ -228,20 +193,6 @@ async def test_in_a_container_no_process_is_listed_though_others_fill_the_gpu() 
         async with app.run_test(size=(80, 6)) as pilot:
             await pilot.pause()
             assert app.lines()[2].strip() == told
-
-
-@settings(max_examples=12)
-@given(st.integers(20, 220), st.integers(3, 60), st.integers(0, 600), st.booleans(), st.sampled_from(["", "a", "zz"]))
-async def test_every_line_is_as_wide_as_the_screen(width: int, height: int, down: int, tree: bool, wanted: str) -> None:
-    app = Screen(crowd(120, 3))
-    async with app.run_test(size=(width, height)) as pilot:
-        await pilot.pause()
-        app.table.filter.text, app.table.as_tree = wanted, tree
-        app.table.show(app.state)
-        app.table.action_move(down)
-        for y in range(height):
-            assert app.table.render_line(y).cell_length == width
-            assert "\x1b" not in app.table.render_line(y).text
 
 
 async def test_a_new_process_at_the_top_does_not_move_the_cursor_off_its_own(pilot: Pilot[None]) -> None:

@@ -70,16 +70,6 @@ async def test_it_shows_time_speed_and_what_can_be_done(source: ReplaySource) ->
         assert "at the end" in app.line and "1 damaged line left out" in app.line
 
 
-async def test_a_click_on_the_track_seeks(source: ReplaySource) -> None:
-    app = Desk(source)
-    async with app.run_test(size=(100, 3)) as pilot:
-        line = app.line
-        await pilot.click(app.bar, offset=(line.rindex("─"), 0))
-        assert source.position_s == source.length_s
-        await pilot.click(app.bar, offset=(line.index("●"), 0))
-        assert source.position_s == 0
-
-
 @pytest.mark.parametrize("columns", [1, 10, 20, 30, 40, 60, 80, 200])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 async def test_it_fits_any_width(source: ReplaySource, columns: int, glyphs: Glyphs) -> None:

@@ -3,14 +3,12 @@
 import pytest
 from textual.pilot import Pilot
 
-from tests import streams as s
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.state.overlay import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.draw.lines import ASCII, UNICODE
 from tfmemtop.ui.screens.runs_screen import RunsScreen
 
 pytestmark = pytest.mark.screens
@@ -57,24 +55,6 @@ async def test_what_is_not_known_of_both_is_not_offered() -> None:
         assert pilot.app.screen.panel.next_measure is Measure.PROCESS
 
 
-async def test_the_cpus_pool_has_no_process_total() -> None:
-    async with screen("cpu-demo", 60.0).run_test(size=(80, 24)) as pilot:
-        await drawn(pilot)
-        shown = await press(pilot, "H")
-        assert "Run 1 and run 2: pool" in shown
-        assert "run 1 ended" in shown and "since each run's start" in shown
-
-
-async def test_each_run_has_its_mark_without_any_colour() -> None:
-    for options, marks in ((UiOptions(color=False), UNICODE.runs), (UiOptions(ascii=True), ASCII.runs)):
-        async with screen("h200-settings", 72.0, options).run_test(size=(120, 36)) as pilot:
-            await drawn(pilot)
-            graph = (await press(pilot, "H")).split("process total")[1].split("since each")[0]
-            assert all(graph.count(mark) > 3 for mark in marks), options
-            if options.ascii:
-                assert graph.isascii()
-
-
 async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing() -> None:
     shown = app()
     async with shown.run_test(size=(120, 36)) as pilot:
@@ -89,13 +69,6 @@ async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing(
         await press(pilot, "escape")
         await drawn(pilot)
         assert drawings and not isinstance(shown.screen, RunsScreen)
-
-
-async def test_with_no_run_there_is_nothing_to_lay_over() -> None:
-    async with app([s.session([]), s.device()]).run_test(size=(80, 24)) as pilot:
-        await drawn(pilot)
-        assert "No script has been started" in await press(pilot, "H")
-        assert "No script has been started" in await press(pilot, "space", "m", "up", "pagedown")
 
 
 async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
@@ -125,16 +98,3 @@ async def caught_up(pilot: Pilot[ScreenOutcome], source: ReplaySource) -> None:
 @pytest.mark.parametrize(("longest", "told"), [(0.0, 10.0), (31.0, 45.0), (3601.0, 5400.0), (7e5, 14 * 86400.0)])
 def test_the_scale_of_time_is_round_and_reaches_the_longest(longest: float, told: float) -> None:
     assert span(longest) == told
-
-
-async def test_every_size_has_list_graph_and_words() -> None:
-    async with screen("h200-settings", 125.0).run_test(size=(200, 60)) as pilot:
-        await drawn(pilot)
-        await press(pilot, "H")
-        for size in [(200, 60), (120, 36), (80, 24), (60, 20)]:
-            await pilot.resize_terminal(*size)
-            shown = text_of(await drawn(pilot))
-            lines = shown.splitlines()
-            assert "run 5" in lines[0] and "Esc back" in lines[-1], size
-            assert "since each run's start" in shown and "less held" in " ".join(shown.split()), size
-            assert row(shown, 5).startswith(" ○"), size

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from rich.cells import cell_len
 
 from tests import pools
 from tests import streams as s
@@ -82,18 +81,6 @@ async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
         told = await press(pilot, "end", "enter")
         assert "growth off" in told.splitlines()[0] and "260.0 MiB" in told.splitlines()[0]
         assert "Processes" in await press(pilot, "escape")
-
-
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 36), (200, 60)])
-@pytest.mark.parametrize("ascii", [False, True])
-async def test_every_size_shows_the_settings(size: tuple[int, int], ascii: bool) -> None:
-    async with app(options=UiOptions(ascii=ascii)).run_test(size=size) as pilot:
-        await drawn(pilot)
-        lines = (await press(pilot, "X", "end")).splitlines()
-        assert len(lines) == size[1] and {cell_len(line) for line in lines} == {size[0]}
-        assert any(line.startswith(">" if ascii else "▸") for line in lines)
-        if ascii:
-            assert "\n".join(lines).isascii()
 
 
 async def test_of_a_run_that_outgrew_its_trace_no_limit_is_called_enough() -> None:

@@ -2,9 +2,7 @@
 every setting.
 """
 
-import os
 import stat
-import time
 from pathlib import Path
 
 import pytest
@@ -156,23 +154,6 @@ def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(
     # differs only by the size of the pool.
     assert len({pool.in_use for pool in pools}) == 1
     assert pools[2].largest_free - pools[1].largest_free == pools[2].pool - pools[1].pool
-
-
-@pytest.mark.quiet
-def test_a_long_trace_is_searched_in_seconds(course: Course, program: Path) -> None:
-    events: list[tuple[int, int]] = []
-    steps: list[int] = []
-    freed = {value for who, value in course.events if who & 1}
-    for number in range(-(-100_000 // len(course.events))):
-        steps.append(len(events))
-        offset = number * course.allocations
-        events += [(who, value + offset * (who & 1)) for who, value in course.events]
-        events += [(1, offset + kept) for kept in range(course.allocations) if kept not in freed]
-    began = time.process_time(), os.times().children_user
-    found = run(program, events, steps, [Question(True, True, smallest=True), Question(False, True, smallest=True)])
-    took = time.process_time() - began[0] + os.times().children_user - began[1]
-    assert len(events) >= 100_000 and all(isinstance(ends, Ends) for ends in found)
-    assert took < 12  # 2 s on an idle machine
 
 
 def test_what_is_no_trace_is_refused(program: Path) -> None:

@@ -109,11 +109,6 @@ def test_the_form_of_tensorflow_2_22_says_the_same() -> None:
     assert lines != assignment(LOOP) and cluster(LOOP, lines) == cluster(LOOP)
 
 
-def test_a_cluster_without_a_temporary_buffer_is_none() -> None:
-    lines = [line.replace("preallocated-temp", "maybe-live-out") for line in assignment(KERAS)]
-    assert make_cluster(lines, [], pid=7, name="f", module=1, t=0.0) is None
-
-
 @pytest.mark.parametrize(
     ("module", "name"),
     [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACE_S = 30.0
 SOON_S = 2.0
-"""A census is repeated after this time if variables have been made since."""
+"""A census is repeated after this time if variables or data sets have been made since."""
 PATHS_S = 0.4
 """In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
 The script's threads take their turns meanwhile."""
@@ -80,7 +80,8 @@ class Census:
             return
         self.variables.look()
         age = now - self._taken
-        due = age >= (SOON_S if self._made() != self._seen else PACE_S) and not self._costly
+        made = self.variables.made + self.datasets.made
+        due = age >= (SOON_S if made != self._seen else PACE_S) and not self._costly
         if not (self._wanted or due):
             return
         if self._waits_since is None:
@@ -91,7 +92,7 @@ class Census:
         asked, self._wanted = self._wanted, False
         looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
         moment, self._moment = self._moment, USUAL
-        self._taken, self._seen, self._waits_since = now, self._made(), None
+        self._taken, self._seen, self._waits_since = now, made, None
         began = time.thread_time()
         variables = self.variables.alive()
         cost = time.thread_time() - began
@@ -102,10 +103,7 @@ class Census:
             look = self._looked(self._tensors, variables, seconds, None) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
-        self._send(self._fields(variables, look, moment), cost, asked)
-
-    def _made(self) -> int:
-        return self.variables.made + self.datasets.made
+        self._send(self._fields(self._tensors, variables, look, moment), cost, asked)
 
     def tell_last(self, until: float) -> None:
         """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
@@ -121,7 +119,7 @@ class Census:
         look: Optional[Look] = self._looked(self._tensors, variables, seconds, until)
         if look is not None and not look.possible:
             look = None  # the one before says more
-        self._send(self._fields(variables, look, END), time.thread_time() - began, True)
+        self._send(self._fields(self._tensors, variables, look, END), time.thread_time() - began, True)
 
     def _looked(self, tensors: Tensors, variables: "list[Entry]", seconds: float, until: Optional[float]) -> Look:
         handles = {one.handle or 0 for one in variables}
@@ -132,13 +130,16 @@ class Census:
                 kinds[one.item] = kind
         return tensors.look(handles, kinds, seconds, until)
 
-    def _fields(self, variables: "list[Entry]", look: Optional[Look], moment: str) -> "dict[str, str]":
+    def _fields(
+        self, tensors: Tensors, variables: "list[Entry]", look: Optional[Look], moment: str
+    ) -> "dict[str, str]":
         """Return the event's fields, encoded."""
+        rows = look.found.arrays if look is not None and look.possible else tensors.global_arrays()
         gone = [f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in self.variables.gone.items()]
-        fields = {"moment": encoded(moment), "gone": _list(gone), "buffers": _list(self.datasets.rows())}
-        if look is not None and look.possible:
+        fields = {"moment": encoded(moment), "gone": _list(gone)}
+        fields["buffers"], fields["arrays"] = _list(self.datasets.rows()), _list(rows)
+        if look is not None:
             fields["tapes"] = encoded(look.tapes)
-            fields["arrays"] = _list(look.found.arrays)
         return _counted(variables, look, fields)
 
     def _send(self, fields: "dict[str, str]", cost: float, surely: bool) -> None:

@@ -44,7 +44,6 @@ from .views import (
     CACHE,
     CELL,
     CLASS_ATTRIBUTES,
-    CONTAINERS,
     FRAME_LOCALS,
     FUNCTION,
     GLOBALS,
@@ -149,6 +148,11 @@ class Search:
         found = Found({}, {}, {}, self._shapes, self._arrays.rows())
         write(found, self._nodes, self._paths, self._kind, self._owner)
         return found
+
+    def arrays_of_globals(self) -> "list[str]":
+        """Return the large arrays among the global variables of the script, as they are sent."""
+        self._attempt(self._look_into_module, "__main__")
+        return self._arrays.rows()
 
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
@@ -322,7 +326,7 @@ class Search:
         if item in self._seen or self._nodes.depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
         self._seen.add(item)
-        inherits = kind in _CODE or issubclass(kind, CONTAINERS)
+        inherits = kind in _CODE or self._classes.is_container(kind)
         library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
         late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._nodes.kinds[parent], type))
         node = self._nodes.add(parent, view, position, item, kind, text, mark | (LIBRARY if library else 0))

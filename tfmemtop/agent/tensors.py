@@ -50,7 +50,7 @@ class Look(NamedTuple):
     found: Found
     hidden: Optional[str] = None
     left_out: Optional[int] = None
-    tapes: Optional[int] = None  # gradient tapes that are recording
+    tapes: Optional[int] = None  # gradient tapes that are recording, or persistent
 
     @property
     def possible(self) -> bool:
@@ -121,6 +121,11 @@ class Tensors:
                 look.sizes.append(_size(extents, dtype.size))
         return look
 
+    def global_arrays(self) -> "list[str]":
+        """Return the large NumPy arrays that are global variables of the script, as they are sent."""
+        search = Search(set(), self._class, {}, self._owner, self._collector, 1.0, None, self._shape)
+        return search.arrays_of_globals()
+
     def _columns(self, until: float) -> "Optional[list[list[Any]]]":
         """Return identity, device, whether packed, and type of all tensors, a column each; and if each tape records.
 
@@ -158,8 +163,12 @@ class Tensors:
             map(self._device, tensors),
             map(self._packed, tensors),
             map(self._enum, tensors),
-            map(dict.get, map(object.__getattribute__, tapes, repeat("__dict__")), repeat("_recording")),
+            map(operator.or_, self._flags(tapes, "_recording"), self._flags(tapes, "_persistent")),
         )
+
+    def _flags(self, tapes: "list[Any]", name: str) -> "Iterator[bool]":
+        """Yield an attribute of the *tapes* that is true or false."""
+        return map(operator.truth, map(dict.get, map(object.__getattribute__, tapes, repeat("__dict__")), repeat(name)))
 
     def _filled(self, step: Step, box: "list[Any]", tapes: "Optional[list[Any]]" = None) -> "Iterator[Any]":
         """Fill the *box* with all tensors, and *tapes* with all gradient tapes, and yield nothing."""

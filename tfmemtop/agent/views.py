@@ -5,7 +5,6 @@ A class is asked past its metaclass's code: only what Python itself keeps of it 
 
 import os
 import sys
-from _collections import deque  # type: ignore[import-not-found]
 from typing import Any, NamedTuple, Optional
 
 from .objects import CLASS, LIST, LOCALS, MAPPING, TUPLE, Container, identity
@@ -15,6 +14,7 @@ FUNCTION: Any = type(lambda: None)
 CELL: Any = type((lambda held: lambda: held)(None).__closure__[0])  # type: ignore[index]
 _TYPE: Any = type
 GETSET, MEMBER = type(_TYPE.__dict__["__dict__"]), type(_MODULE.__dict__["__dict__"])
+_SLOT = type(list.__len__)
 _mro, class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
 _name, module_of = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
 
@@ -51,9 +51,7 @@ _ITEMS = (
     (dict, View("", MAPPING)),
     (list, View("", LIST)),
     (tuple, View("", TUPLE)),
-    (deque, View("", Container(deque.__len__, deque.__iter__))),
 )
-CONTAINERS = tuple(kind for kind, _ in _ITEMS)
 
 
 class Classes:
@@ -75,6 +73,10 @@ class Classes:
             # Most classes have the same views, which are kept once.
             found = self._views[identity(kind)] = self._shared.setdefault(found, found)
         return found
+
+    def is_container(self, kind: type) -> bool:
+        """Return whether instances of *kind* are containers, such as lists."""
+        return any(view.container is not None and not view.attribute for view in self.views(kind))
 
     def fields(self, kind: type) -> "tuple[str, ...]":
         """Return the names of the items of a named tuple; none if *kind* is not the class of one."""
@@ -114,6 +116,11 @@ class Classes:
             name, module = name_and_module(owner)
             if name in ("List", "ListWrapper") and module.endswith(".data_structures"):
                 return (STORED,)
+            if (name, module) == ("deque", "collections"):
+                # The script's class, which may be another one than the agent imports.
+                of_deque: Any = class_dict(owner)
+                if type(of_deque["__len__"]) is type(of_deque["__iter__"]) is _SLOT:
+                    items = (View("", Container(of_deque["__len__"], of_deque["__iter__"])),)
             if (name, module) == ("_lru_cache_wrapper", "functools"):
                 return ATTRIBUTES, CACHE
             if name == "_local" and module in ("_thread", "threading"):

@@ -62,7 +62,7 @@ def nothing_of(job: str | None) -> str:
     """Return the text for no rows at all, and what would bring some."""
     if job is not None:
         return f"Prometheus has no figures of tfmemtop for job {safe(job)}"
-    needed = "its targets must be programs started with --metrics; see tfmemtop help many-machines"
+    needed = "its targets must be programs started with --metrics; see tfmemtop help cluster"
     return f"Prometheus has no figures of tfmemtop: {needed}"
 
 

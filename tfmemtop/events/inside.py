@@ -319,10 +319,11 @@ class Census(Event, tag="census", frozen=True):
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
     could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
     of these objects, and ``alike`` has the largest groups of tensors and variables. Such a look also finds ``tapes``,
-    the number of gradient tapes that are recording, and the largest NumPy ``arrays`` that the script holds.
+    the number of gradient tapes that are recording or persistent.
 
-    ``gone`` are all variables that Python no longer holds. TensorFlow itself may still hold their memory. ``buffers``
-    are the data sets that keep elements.
+    ``buffers`` are the data sets that keep elements, the largest 20. ``arrays`` are large NumPy arrays: those that the
+    script holds, or, without a look, its global variables. ``gone`` are all variables that Python no longer holds.
+    TensorFlow itself may still hold their memory.
     """
 
     origin = Origin.HOOK

@@ -17,6 +17,9 @@ from tfmemtop.state.holder_choice import recorded
 AGAIN_S = 20.0
 """Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
 
+_LOOK_S = 120.0
+"""Seconds between two looks at the tensors of one process whose memory rises. A look costs a tenth of a second."""
+
 _OLD_S = 60.0
 """Seconds. An older window says little about the tensors that split the pool's free memory now."""
 
@@ -27,15 +30,19 @@ def windows_wanted(state: State, found: Iterable[Finding]) -> list[int]:
     These are processes with a leak for which no windows show what grows, and processes with a fragmented pool of which
     no window is new enough to show what lies between its free chunks.
     """
-    oldest = {finding.place: AGAIN_S for finding in found if isinstance(finding, Leak) and _unexplained(finding)}
-    oldest |= {finding.place: _OLD_S for finding in found if isinstance(finding, FragmentedPool)} | oldest
+    rising = {finding.place: finding for finding in found if isinstance(finding, Leak) and not finding.ended}
+    oldest = {finding.place: _OLD_S for finding in found if isinstance(finding, FragmentedPool)}
+    oldest |= {place: AGAIN_S for place, finding in rising.items() if finding.grown is None}
     devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
     wanted = {device.pid: None for device in devices if device.place in oldest and _lacks(state, device, oldest)}
+    wanted |= {device.pid: None for device in devices if device.place in rising and _unlooked(state, device)}
     return list(wanted)
 
 
-def _unexplained(leak: Leak) -> bool:
-    return leak.grown is None and not leak.ended
+def _unlooked(state: State, device: RunDevice) -> bool:
+    """Return whether the process was not searched for who holds its tensors lately."""
+    look = device.hooked.look
+    return not device.hooked.ended and (look is None or state.now - look.t > _LOOK_S)
 
 
 def _lacks(state: State, device: RunDevice, oldest: dict[Place, float]) -> bool:

@@ -32,11 +32,9 @@ class Key(str, Enum):
     INPUT_ON_DEVICE = "input_on_device"
     GROWN_BY_COPYING = "grown_by_copying"
     DENSE_GRADIENT = "dense_gradient"
-    REPLICAS = "replicas"
     GROWTH = "growth"  # memory in use keeps rising, and who holds it is not known
     FRAGMENTATION = "fragmentation"
     SCRATCH = "scratch"
-    XLA_BUFFER = "xla_buffer"
     OTHERS = "others_hold_the_card"
     RESERVED = "reserved_not_used"
     SETTING = "setting_without_effect"

@@ -23,6 +23,9 @@ _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT
 _WARM_UP = 4
 """A quarter of the time. A model is made at the beginning, so memory rises there in any case."""
 
+_HALF = 2
+"""Half of the time. In a run that has not failed, memory is kept only if it still rose then."""
+
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
 
@@ -121,7 +124,7 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 
 def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
-    rose, each, unit = _rise(hooked, trend, float("inf"))
+    rose, each, unit = _rise(hooked, trend, float("inf"), _HALF)
     look = hooked.look
     if look is None or look.tensors is None or rose < _RISES_AT_LEAST or not trend.whole.windows:
         return None
@@ -132,13 +135,15 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     return keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
 
 
-def _rise(hooked: Hooked, trend: Trend, until: float) -> tuple[int, int | None, str]:
+def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:
     """Return by how much memory in use rose for good, and how much of that came with each step or call.
+
+    The first *part* of the time, such as a quarter for 4, is left out.
 
     The second is ``None`` where steps are not counted, or are few.
     """
     windows = [window for window in trend.whole.windows if window.start < until] or trend.whole.windows
-    first = len(windows) // _WARM_UP
+    first = len(windows) // part
     lows = retained(window.low for window in windows)
     rose = max(0, lows[-1] - lows[first])
     steps, unit = hooked.steps.made(windows[first].start, windows[-1].start)

@@ -28,6 +28,8 @@ _MUCH, _MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+_TRACED = 3  # graphs of one function, from which on their constants may be many
+
 _COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
 """Operations that copy a value. What else has the shape of a variable is most often its gradient."""
 
@@ -46,7 +48,8 @@ class Need:
     """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
 
     ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
-    use rose over the time before; ``each`` is how much of that came with each step, ``None`` where that is not known.
+    use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
+    came with each step, ``None`` where that is not known.
     """
 
     asked: int
@@ -71,7 +74,7 @@ class Scene:
         if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
             return False
         if not self.need.failed:
-            return self.need.rose >= size / 2
+            return self.need.rose >= size / 4
         if self.need.whole is None or not self.need.asked:
             return size >= _MOST * in_use
         return in_use - size + self.need.asked <= self.need.whole
@@ -125,7 +128,9 @@ def tensors_kept(scene: Scene) -> Cause | None:
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            if scalars:
+            if one.holder.endswith(".queue"):
+                remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
+            elif scalars:
                 code = f"{_plain(one.holder)}.append(float(loss))"
             elif _are_gradients(one, scene):
                 remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
@@ -173,15 +178,17 @@ def tensors_without_path(scene: Scene) -> Cause | None:
 
 def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
-    kept = [one for one in scene.stock.kept if one.variables and one.items > 1]
-    for one in kept:
-        if scene.matters(one.bytes):
+    name, number, size = scene.stock.copies
+    for one in scene.stock.kept:
+        # The layers of one model may lie in a list, too. Models are copies, or are made one after another.
+        one_by_one = one.items >= MANY and one.shape is not None and scene.need.rose >= one.bytes / 2
+        copies = number * 2 >= one.items or one_by_one
+        if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
             each = one.count / one.items
             what = "models with their optimizers" if one.optimizer else "sets of variables" if each > 1 else "variables"
             return _variables_kept(
                 scene, f"{one.holder} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
             )
-    name, number, size = scene.stock.copies
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
@@ -222,7 +229,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
 
 
 def tape_open(scene: Scene) -> Cause | None:
-    """A gradient tape that is open keeps the result of each operation since it was opened."""
+    """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
     look = scene.stock.look
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
@@ -230,11 +237,12 @@ def tape_open(scene: Scene) -> Cause | None:
     most = max((part for part in parts if part.count >= MANY), key=lambda part: part.bytes, default=None)
     if most is None:
         return None
+    tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"An open GradientTape keeps the results of all operations, {most.count:,} of {_operation(most)} among them: "
-        f"{_sized(size, scene)}.",
-        "tf.GradientTape",
+        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} the results of operations, {most.count:,} of "
+        f"{_operation(most)} among them: {_sized(size, scene)}.",
+        tapes,
         size,
         most.count,
         (Remedy(Action.TAPE_EACH_STEP),),
@@ -243,26 +251,31 @@ def tape_open(scene: Scene) -> Cause | None:
 
 
 def constants_captured(scene: Scene) -> Cause | None:
-    """A ``tf.function`` that is made again and again keeps a copy of its constants each time."""
-    made = max((one.function for one in scene.hooked.steps.courses.values()), key=lambda one: one.anew, default=None)
-    if made is None or made.anew < 3:
+    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time."""
+    functions = (one.function for one in scene.hooked.steps.courses.values())
+    made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
+    if made is None or max(made.anew, made.traces) < _TRACED:
         return None
     constants = [part for part in scene.stock.parts if _is_constant(part)]
     size = sum(part.bytes for part in constants)
     if not constants or not scene.matters(size):
         return None
     each = max(constants, key=lambda part: part.bytes)
-    where = f"{made.file.rpartition('/')[2]}:{made.line}"
+    anew = made.anew >= _TRACED
+    what = f"was made {made.anew} times" if anew else f"was traced {made.traces} times"
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        f"tf.function {made.name} ({where}) was made {made.anew} times; each keeps its own copy of a constant: "
-        f"{_sized(size, scene)}.",
+        f"tf.function {made.name} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its own copy "
+        f"of a constant: {_sized(size, scene)}.",
         made.name,
         size,
         sum(part.count for part in constants),
-        (Remedy(Action.DEFINE_ONCE),),
-        ("@tf.function  # once, before the loop", f"def {made.name}(table): ..."),
-        (f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",),
+        (Remedy(Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS),),
+        ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
+        (
+            f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
+            *(f"Argument {one.argument} was {one.before}, then {one.after}." for one in made.changed[:1] if not anew),
+        ),
     )
 
 
@@ -356,4 +369,6 @@ def _operation(part: Part) -> str:
 
 
 def _is_constant(part: Part) -> bool:
-    return part.operation.rpartition("/")[2].partition("_")[0] == "Const"
+    """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
+    base = part.operation.rpartition("/")[2].partition("_")[0]
+    return base == "Const" or bool(part.operation and part.shape is None and not part.region)

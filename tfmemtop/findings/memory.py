@@ -89,7 +89,9 @@ class AllocationFailed(Finding):
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
         if self.crashed:
-            asked = asked_for(a) if a.asked or a.line else "TensorFlow's pool was full"
+            if not a.asked and not a.line:
+                return "TensorFlow's pool was full, which is probably why the script crashed."
+            asked = asked_for(a)
             sure = "" if a.asked is not None else " probably"  # the size is from TensorFlow's own line
             return f"{asked[0].upper()}{asked[1:]}; TensorFlow{sure} crashed because there was no room."
         if a.asked is None and a.operation is None and a.message:
@@ -124,9 +126,10 @@ class AllocationFailed(Finding):
 def failures(state: State) -> list[AllocationFailed]:
     """Return the newest failure of each process of the run, with its anatomy and cause."""
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
-    how = state.run.ending if state.run else None
-    if not found and how is not None and how.signal in _CRASHES:
-        found = [_failure(state, anatomy, crashed=True) for anatomy in crashes(state)]
+    how = state.run.ending if state.run and state.run.failed else None
+    if not found and how is not None:
+        crashed = how.signal in _CRASHES
+        found = [_failure(state, anatomy, crashed=crashed) for anatomy in crashes(state, crashed=crashed)]
     return found
 
 

@@ -19,6 +19,9 @@ _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorL
 """Operations that make a larger tensor of smaller ones."""
 
 _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
+_CONSTANT = "_EagerConst"
+"""The operation that copies an array of the host."""
+
 _LARGER = 1.5  # times the largest before
 _LEAST = 8 * MIB
 
@@ -63,28 +66,35 @@ def input_on_device(request: Request) -> Cause | None:
         array = max((one for one in look.arrays if one.bytes > asked), key=lambda one: one.bytes, default=None)
     if array is None or array.bytes < _LEAST:
         return None
-    return _input(array.name, array.shape, array.dtype, array.bytes, request.anatomy)
+    return _input(array.name, array.shape, array.dtype, array.bytes, request)
 
 
 def copied_whole(request: Request) -> Cause | None:
     """A request without an operation is a copy from the host: no operation of a step asks for it."""
     a = request.anatomy
-    if a.asked is None or a.asked < _LEAST or a.operation or a.limit is None or a.asked * 2 < a.limit:
+    if a.limit is None or (a.message and "Dst tensor" not in a.message):
         return None
-    if a.message and "Dst tensor" not in a.message:
+    if a.asked is None:
+        # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
+        hardly = a.in_use is not None and a.in_use * 2 < a.limit
+        return _input("An array of the host", [], "", 0, request) if hardly and _CONSTANT in a.message else None
+    if a.asked < _LEAST or a.operation or a.asked * 2 < a.limit:
         return None
-    return _input("An array of the host", [], "", a.asked, a)
+    return _input("An array of the host", [], "", a.asked, request)
 
 
-def _input(name: str, shape: list[int], dtype: str, size: int, a: Anatomy) -> Cause:
-    what = f" ({tensor_text(shape, dtype)}, {format_bytes(size)})" if shape else f" of {format_bytes(size)}"
+def _input(name: str, shape: list[int], dtype: str, size: int, request: Request) -> Cause:
+    a, error = request.anatomy, request.hooked.error
+    sized = f" of {format_bytes(size)}" if size else ""
+    what = f" ({tensor_text(shape, dtype)}, {format_bytes(size)})" if shape else sized
     whole = f": the limit is {format_bytes(a.limit)}" if a.limit is not None else ""
-    line = f" at {named_spot(a.line)}" if a.line else ""
+    place = a.line or (f"{error.file}:{error.line}" if error and error.file else "")
+    line = f" at {named_spot(place)}" if place else ""
     return Cause(
         Key.INPUT_ON_DEVICE,
         f"{name}{what} is copied to the device as a whole{line}{whole}.",
         name,
-        size,
+        size or None,
         1,
         (Remedy(Action.FEED_BATCHES),),
         ("ds = tf.data.Dataset.from_generator(batches, output_signature=...)  # not from_tensor_slices(x)",),

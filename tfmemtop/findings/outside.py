@@ -42,7 +42,7 @@ class OutsidePool(DeviceFinding):
 
     @property
     def said(self) -> Said:
-        who = "Most likely another library in the process takes memory itself (CuPy, PyTorch, JAX, RAPIDS)"
+        who = "Libraries with memory of their own are CuPy, PyTorch, JAX and RAPIDS: which of them hold it is not read"
         who += ", or NCCL's buffers" if self.between_gpus else ""
         who += ", or kernels, all of which CUDA_MODULE_LOADING=EAGER loads at once" if self.eager else ""
         buffers = f", NCCL's buffers between GPUs up to {format_bytes(USUAL_BETWEEN)}" if self.between_gpus else ""

@@ -34,6 +34,21 @@ def scratch(a: Anatomy) -> Cause | None:
     )
 
 
+def library(a: Anatomy) -> Cause | None:
+    """cuBLAS or cuDNN found no memory for itself: it takes some beside TensorFlow's pool."""
+    if not any(words in a.message.lower() for words in _LIBRARIES) or a.asked is not None:
+        return None
+    free = f": {format_bytes(a.card_free)} of the card were free" if a.card_free is not None else ""
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"A CUDA library found no memory beside TensorFlow's pool{free}.",
+        remedies=(Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)),
+        evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
+        explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
+        "card, or other processes, may leave too little. A limit for the pool leaves some.",
+    )
+
+
 def fragmented(a: Anatomy) -> Cause | None:
     """Enough was free in the pool, but in pieces that were each too small."""
     if a.asked is None or a.cached is None or a.largest_free is None or not a.cached >= a.asked > a.largest_free:
@@ -178,4 +193,6 @@ _LIMIT_OF = {
     LimitBy.ENVIRONMENT: "that the environment set",
 }
 
-RULES: tuple[Rule, ...] = (scratch, fragmented, held_back, held_by_others, truly_full, card_full)
+_LIBRARIES = "no blas for stream", "dnn library initialization failed", "status_not_initialized", "status_alloc_failed"
+
+RULES: tuple[Rule, ...] = (scratch, library, fragmented, held_back, held_by_others, truly_full, card_full)

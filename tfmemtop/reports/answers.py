@@ -120,7 +120,7 @@ def _idle_in_short(facts: FullNotUsed, processes: int) -> str:
     if processes > 1 and not facts.cards:
         return f"Each of {processes} processes has a pool of its own."
     busy = [card.busy for _, card in facts.cards if card.busy is not None]
-    how_busy = f"; the GPU was busy {sum(busy) / len(busy):.0f} % of the time" if busy else ""
+    how_busy = f"; the GPU was busy ~{round(sum(busy) / len(busy), -1):.0f} % of the time" if busy else ""
     if pool and used is not None:
         return f"{format_bytes(used)} of the pool's {format_bytes(pool)} were in use at the peak{how_busy}."
     return f"How full the pool was is not known{how_busy}."

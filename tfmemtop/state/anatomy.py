@@ -277,11 +277,11 @@ _FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0
 had not changed for so many seconds, as while TensorFlow waits for room."""
 
 
-def crashes(state: State) -> Iterator[Anatomy]:
-    """Yield the allocations that failed as the newest run crashed: TensorFlow may crash in place of an error.
+def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
+    """Yield the allocations that failed as the newest run ended without an error that says so.
 
-    There is evidence for one: TensorFlow's own line that a pool ran out, or a pool that was nearly full, or in which an
-    allocation waited.
+    There is evidence for one: TensorFlow's own line that a pool ran out, or, if the run has *crashed*, a pool that was
+    nearly full, or in which an allocation waited. TensorFlow may crash in place of an error.
     """
     run = state.run
     if run is None or run.ended is None:
@@ -291,7 +291,8 @@ def crashes(state: State) -> Iterator[Anatomy]:
         if hooked is None or not of_run(state, pid):
             continue
         for device, reading in hooked.allocators.items():
-            if not is_pinned(device) and (_ran_out(run, hooked, device) or _was_full(hooked, device, reading)):
+            full = crashed and _was_full(hooked, device, reading)
+            if not is_pinned(device) and (full or _ran_out(run, hooked, device)):
                 yield _anatomy(state, pid, hooked, surroundings(state, hooked), run.ended, None, device)
 
 

@@ -178,9 +178,10 @@ def lies_in(device: str, pool: str) -> bool:
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use."""
-    looks = [look for look in (hooked.look, hooked.failure.look if hooked.failure else None) if look is not None]
-    near = [look for look in looks if look.tensors is not None and abs(look.t - t) <= _FRESH_S]
-    look = min(near, key=lambda look: abs(look.t - t), default=None)
+    # A look after the failure comes second: by then the script may have let go of what it held.
+    looks = [hooked.failure.look if hooked.failure else None, hooked.look]
+    near = (look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S)
+    look = next(near, None)
     return Inventory(
         device, in_use, look or hooked.census, look, _parts(hooked, device, t), _operations(hooked, device)
     )

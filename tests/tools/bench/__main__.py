@@ -12,10 +12,7 @@ NAMES = (
     "start",
     "frame",
     "watching",
-    "outside",
-    "memory",
     "recording",
-    "windows",
     "peers",
 )
 

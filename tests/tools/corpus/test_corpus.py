@@ -13,17 +13,10 @@ from tests.tools.corpus.tables import SCRIPTS
 _LIVE = (
     "signals-killed-kill",
     "stdio-utf8",
-    "process-prints-later",
-    "env-whole",
-    "site-prints-unbuffered",
-    "path-psutil-of-another",
 )
 _PLACES = (
     "live-run-full",
-    "live-state-fills",
-    "live-tmp-full",
     "record-tmp-full",
-    "other-commands",
     "other-reads-recording",
 )
 
@@ -52,9 +45,8 @@ def test_the_tables_are_long_enough() -> None:
     assert sum(script.tensorflow for script in SCRIPTS) >= 30
 
 
-@pytest.mark.parametrize("with_tensorflow", [False, True], ids=["plain", "tensorflow"])
-def test_odd_scripts_are_recorded_as_if_they_were_not(tmp_path: Path, cache: Path, with_tensorflow: bool) -> None:
-    names = [script.name for script in SCRIPTS if script.quick and script.tensorflow == with_tensorflow]
+def test_odd_scripts_are_recorded_as_if_they_were_not(tmp_path: Path, cache: Path) -> None:
+    names = [script.name for script in SCRIPTS if script.quick and not script.tensorflow]
     names = [name for name in names if name not in _LIVE]  # those are recorded in the test of the screen
     differing, told = _differing(tmp_path, "--quick", "--cache", str(cache), *names)
     assert differing == set(), told
@@ -72,9 +64,7 @@ def test_no_kill_of_ours_costs_a_training(cache: Path) -> None:
     assert wrong == [], done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("hook", 200), ("flood", 5_000), ("commands", 800), ("recording", 800), ("terminal", 5_000)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("hook", 100), ("recording", 200), ("terminal", 1_000)])
 def test_what_nobody_expects_breaks_nothing(kind: str, count: int) -> None:
     done = _corpus("fuzz", "--count", str(count), kind)
     assert f"{count} messages" in done.stdout, done.stdout + done.stderr
