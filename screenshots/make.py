@@ -10,7 +10,7 @@ from tests.cluster.recorded import cluster_screen, settled
 from tests.ui.recorded import events_until, recording_of, screen
 from tfmemtop.events import Run
 from tfmemtop.options import UiOptions
-from tfmemtop.ui.draw.picture import DARK, picture
+from tfmemtop.ui.screens.picture_dialog import DARK, picture
 
 HERE = Path(__file__).parent
 

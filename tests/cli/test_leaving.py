@@ -133,9 +133,9 @@ def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
     """Start a replay in which the key Z runs the code *how*."""
     program = f"""
 import sys
-from tfmemtop.ui import leaving
+from tfmemtop.ui import main
 from tfmemtop.ui.app import TfmemtopApp
-leaving.PATIENCE_S = 1
+main.PATIENCE_S = 1
 def spoil(app):
     {how}
 TfmemtopApp.action_freeze = spoil

@@ -67,7 +67,7 @@ class Answering(Client):
         assert body is not None, f"not recorded; see {__file__}: {parameters['query']}"
         # The graph's right edge follows the server's clock. For the overview, no difference of the clocks is reported.
         ahead_s = self._recording.at - time.time() if what == "query_range" else None
-        return ServerAnswer(body.encode(), 0.0, self._recording.at, ahead_s)
+        return ServerAnswer(body.encode(), self._recording.at, ahead_s)
 
 
 def cluster_screen(options: UiOptions) -> ClusterApp:
@@ -84,7 +84,7 @@ async def settled(pilot: Pilot[ScreenOutcome]) -> None:
     assert isinstance(app, ClusterApp)
     await pilot.pause()
     until = time.monotonic() + _ANSWERED_S
-    while not app.seen.complete or (isinstance(app.screen, GpuScreen) and app.screen.header.reading):
+    while not app.seen.complete or (isinstance(app.screen, GpuScreen) and app.screen.reading):
         assert time.monotonic() < until, "a query is not among the recorded ones: python -m tests.cluster.recorded"
         await pilot.pause(0.01)
     app.redraw()
@@ -210,10 +210,9 @@ def main() -> None:
             client = _Recorder(Address.of(server.url))
             asking = Asking(client)
             while not asking.seen.complete:
-                for seen in asking.refresh():
-                    assert seen.trouble is None, seen.trouble
-            row = next(one.row for one in asking.seen.overview.rows if (one.row.job, one.row.rank) == OPENED)
-            OneGpu(client, row, FIRST_S).open()
+                assert asking.refresh().trouble is None, asking.seen.trouble
+            row = next(row for row in asking.seen.rows if (row.job, row.rank) == OPENED)
+            OneGpu(client, row, FIRST_S).open(asking.seen.at + 1)
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_bytes(gzip.compress(msgspec.json.encode(client.kept), mtime=0))
 

@@ -10,10 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tfmemtop.cluster import client as client_module
-from tfmemtop.cluster.answers import courses, series
-from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
-from tfmemtop.cluster.text import clocks_apart, no_answer
-from tfmemtop.cluster.watch import Asking
+from tfmemtop.cluster.client import Address, Client, NoAnswer, ServerAnswer
+from tfmemtop.cluster.watch import Asking, no_answer
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
 SECRET = "open-sesame"
@@ -64,23 +62,22 @@ REFUSED = b'{"status":"error","errorType":"bad_data","error":"invalid parameter"
 
 
 @pytest.mark.parametrize(
-    ("reply", "trouble", "said"),
+    ("reply", "said"),
     [
-        (answering(401), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 401)"),
-        (answering(403), Trouble.WHO_ARE_YOU, "it refuses the user, password or token (HTTP 403)"),
-        (answering(404, b"<html>"), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
-        (answering(200, b"<html>hello"), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
-        (answering(200, b'{"status": "ok"}'), Trouble.NOT_PROMETHEUS, "the server at that address is not Prometheus"),
-        (answering(302, Location="http://elsewhere/x"), Trouble.ELSEWHERE, "it redirects to elsewhere/x"),
-        (answering(503, b"busy"), Trouble.OVERLOADED, "it has no room for the query now (HTTP 503)"),
-        (answering(422, REFUSED), Trouble.QUERY_REFUSED, "it refuses the query: invalid parameter"),
-        (breaking_off, Trouble.BROKEN_OFF, "the connection broke off"),
+        (answering(401), "it refuses the user, password or token (HTTP 401)"),
+        (answering(403), "it refuses the user, password or token (HTTP 403)"),
+        (answering(404, b"<html>"), "the server at that address is not Prometheus"),
+        (answering(200, b"<html>hello"), "the server at that address is not Prometheus"),
+        (answering(200, b'{"status": "ok"}'), "the server at that address is not Prometheus"),
+        (answering(302, Location="http://elsewhere/x"), "it redirects to elsewhere/x"),
+        (answering(503, b"busy"), "it has no room for the query now (HTTP 503)"),
+        (answering(422, REFUSED), "it refuses the query: invalid parameter"),
+        (breaking_off, "the connection broke off"),
     ],
 )
-def test_what_is_no_answer_is_one_line(reply: Reply, trouble: Trouble, said: str) -> None:
+def test_what_is_no_answer_is_one_line(reply: Reply, said: str) -> None:
     with server(reply) as url, pytest.raises(NoAnswer) as caught:
-        series(Client(Address.of(url, token=SECRET)).query("up").body)
-    assert caught.value.trouble is trouble
+        Client(Address.of(url, token=SECRET)).query("up").series()
     line = no_answer(url, caught.value)
     assert said in line
     assert SECRET not in line
@@ -92,7 +89,7 @@ def test_an_address_at_which_nobody_is(nobody: int) -> None:
     assert no_answer("x", caught.value).endswith("it cannot be reached (Connection refused)")
     with pytest.raises(NoAnswer) as caught:
         Client(Address.of("http://no.such.host.invalid")).query("up")
-    assert caught.value.trouble is Trouble.NO_SUCH_HOST
+    assert "no host of that name" in str(caught.value)
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
@@ -105,14 +102,14 @@ def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
         with pytest.raises(NoAnswer) as caught:
             Client(Address.of(url), timeout_s=0.2).query("up")
         done.set()
-    assert caught.value.trouble is Trouble.SILENT
+    assert "in time" in str(caught.value)
 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "LARGEST", 2**20)
     with server(answering(200, b" " * 2**22)) as url, pytest.raises(NoAnswer) as caught:
         Client(Address.of(url)).query("up")
-    assert caught.value.trouble is Trouble.TOO_LARGE
+    assert "too large" in str(caught.value)
 
 
 def drop_by_drop(first: bytes, drop: bytes) -> Reply:
@@ -132,14 +129,14 @@ def drop_by_drop(first: bytes, drop: bytes) -> Reply:
         drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
         drop_by_drop(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
         drop_by_drop(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        drop_by_drop(b"HTTP/1.1 500 X\r\nContent-Length: 1000000\r\n\r\n", b" "),
+        drop_by_drop(b"HTTP/1.1 422 X\r\nContent-Length: 1000000\r\n\r\n", b" "),
     ],
     ids=["body", "header", "status", "error"],
 )
 def test_an_answer_that_never_ends_is_not_waited_for(reply: Reply) -> None:
     with server(reply) as url, pytest.raises(NoAnswer) as caught:
         Client(Address.of(url), timeout_s=0.2).query("up")
-    assert caught.value.trouble is Trouble.SILENT
+    assert "in time" in str(caught.value)
 
 
 DEEP = b"[" * 10_000 + b"]" * 10_000
@@ -158,8 +155,8 @@ DEEP = b"[" * 10_000 + b"]" * 10_000
 def test_what_no_server_says_is_one_line_too(reply: Reply) -> None:
     with server(reply) as url:
         asking = Asking(Client(Address.of(url)))
-        (seen,) = asking.refresh()
-    assert seen.trouble is not None and seen.trouble.trouble is Trouble.NOT_PROMETHEUS
+        seen = asking.refresh()
+    assert "not Prometheus" in str(seen.trouble)
 
 
 def test_a_redirect_does_not_carry_the_password_elsewhere() -> None:
@@ -183,7 +180,7 @@ def test_a_password_in_the_address_is_sent_and_never_shown() -> None:
 
     with server(note) as url:
         address = Address.of(url.replace("://", "://ada:p%40ss@") + "/prometheus/")
-        assert series(Client(address).query("up").body) == []
+        assert Client(address).query("up").series() == []
     assert asked == ["Basic YWRhOnBAc3M="]
     assert address.url == f"{url}/prometheus"
     assert "YWRh" not in repr(address)
@@ -200,12 +197,12 @@ def test_clocks_apart_are_told(ahead_s: float, side: str) -> None:
 
     with server(reply) as url:
         asking = Asking(Client(Address.of(url)))
-        list(asking.refresh())
+        asking.refresh()
     apart_s = asking.seen.apart_s
     assert (apart_s is not None) == bool(side)
     if apart_s is not None:
         assert apart_s == pytest.approx(ahead_s, abs=2)
-        assert f" {side} this machine's" in clocks_apart(apart_s)
+        assert f" {side} this machine's" in asking.seen.clocks
 
 
 @pytest.mark.parametrize("text", ["", "ftp://x", "http://", "http://x:port", "http://x/?a=b"])
@@ -215,18 +212,10 @@ def test_what_is_no_address(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "number", "size"),
-    [
-        *(("12", 12.0, 12), ("1.5e3", 1500.0, 1500), ("-4", -4.0, None)),
-        *(("NaN", None, None), ("+Inf", None, None), ("1e300", None, None), ("x", None, None)),
-    ],
+    ("value", "number"),
+    [("12", 12.0), ("1.5e3", 1500.0), ("-4", -4.0), ("NaN", None), ("+Inf", None), ("1e300", None), ("x", None)],
 )
-def test_values_that_cannot_be_are_not_known(value: str, number: float | None, size: int | None) -> None:
+def test_values_that_cannot_be_are_not_known(value: str, number: float | None) -> None:
     body = f'{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{}},"value":[1,"{value}"]}}]}}}}'
-    (one,) = series(body.encode())
-    assert (one.number, one.size) == (number, size)
-
-
-def test_an_answer_over_time_of_another_form_is_none() -> None:
-    with pytest.raises(NoAnswer):
-        courses(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}')
+    (one,) = ServerAnswer(body.encode(), None, None).series()
+    assert one.number == number

@@ -14,8 +14,7 @@ import pytest
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
-from tfmemtop.cluster.judge import Judged
-from tfmemtop.cluster.overview import Silence
+from tfmemtop.cluster.rows import ClusterRow, Silence
 from tfmemtop.cluster.watch import Asking
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.prometheus]
@@ -47,13 +46,12 @@ def rank(folder: Path) -> Iterator["subprocess.Popen[str]"]:
             recorded.terminate()
 
 
-def until(asking: Asking, seen: Callable[[list[Judged]], bool]) -> list[Judged]:
+def until(asking: Asking, seen: Callable[[list[ClusterRow]], bool]) -> list[ClusterRow]:
     end = time.monotonic() + PATIENCE_S
     while True:
-        for now in asking.refresh():
-            if now.trouble is not None:
-                raise now.trouble
-        rows = list(asking.seen.overview.rows)
+        if (trouble := asking.refresh().trouble) is not None:
+            raise trouble
+        rows = list(asking.seen.rows)
         if asking.seen.complete and seen(rows):
             return rows
         assert time.monotonic() < end, rows
@@ -68,18 +66,17 @@ def test_a_rank_whose_exporter_is_silent_and_then_gone(tmp_path: Path) -> None:
         # Figures come later than the page. Limits and users are queried once a minute.
         server.wait_until(f"tfmemtop_in_use_high_bytes > {MIB} and on (instance) tfmemtop_limit_bytes")
         asking = Asking(Client(Address.of(server.url)), "77")
-        (found,) = until(asking, lambda rows: bool(rows and rows[0].row.user))
-        row = found.row
+        (row,) = until(asking, lambda rows: bool(rows and rows[0].user))
         assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
         assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB
         assert row.limit == 1024 * MIB
         # The script goes on while nothing answers for it. The row must not look healthy.
         recorded.send_signal(signal.SIGSTOP)
-        (found,) = until(asking, lambda rows: rows[0].row.silence is not None)
-        assert (found.row.silence, found.row.in_use) == (Silence.DOWN, row.in_use)
+        (found,) = until(asking, lambda rows: rows[0].silence is not None)
+        assert (found.silence, found.in_use) == (Silence.DOWN, row.in_use)
         recorded.send_signal(signal.SIGCONT)
         # The target is removed when the session ends. The row stays for a while.
         assert recorded.stdin is not None
         recorded.stdin.close()
         recorded.wait(PATIENCE_S)
-        until(asking, lambda rows: rows[0].row.silence is Silence.GONE)
+        until(asking, lambda rows: rows[0].silence is Silence.GONE)

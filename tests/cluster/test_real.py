@@ -13,12 +13,10 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.answers import series
-from tfmemtop.cluster.client import Address, Client, NoAnswer, Trouble
+from tfmemtop.cluster.client import Address, Client, NoAnswer
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.overview import ClusterRow, Silence
-from tfmemtop.cluster.queries import Lane, Queries
-from tfmemtop.cluster.text import in_short
+from tfmemtop.cluster.queries import Queries
+from tfmemtop.cluster.rows import ClusterRow, Silence
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.help import topic
 from tfmemtop.state.fold import apply
@@ -27,7 +25,6 @@ from tfmemtop.state.views import panels
 pytestmark = pytest.mark.programs
 
 LOGIN = "ada:test"
-MOST_QUERIES = 3
 
 
 def client(monitored: Monitored) -> Client:
@@ -37,16 +34,13 @@ def client(monitored: Monitored) -> Client:
 def complete(asking: Asking) -> Seen:
     """Refresh until each query has been answered, and return the result."""
     while not asking.seen.complete:
-        before = asking.seen.asked
-        for seen in asking.refresh():
-            if seen.trouble is not None:
-                raise seen.trouble
-        assert asking.seen.asked - before <= MOST_QUERIES
+        if (trouble := asking.refresh().trouble) is not None:
+            raise trouble
     return asking.seen
 
 
 def told(seen: Seen) -> dict[str, str]:
-    return {f"{one.row.host}:{one.row.rank}": in_short(one) for one in seen.overview.rows}
+    return {f"{row.host}:{row.rank}": row.wrong for row in seen.rows}
 
 
 def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
@@ -57,26 +51,29 @@ def test_the_overview_says_what_is_wrong_first(monitored: Monitored) -> None:
         "node2:2": "outlier +8.0G",
         **{"node5:": "", "node0:0": "", "node1:1": ""},
     }
-    row = next(one.row for one in seen.overview.rows if one.row.rank == "1")
+    row = next(row for row in seen.rows if row.rank == "1")
     assert (row.job, row.user, row.gpu, row.model, row.busy) == ("42", "ada", "0", "NVIDIA H100", 0.9)
     assert (row.in_use, row.limit, row.used, row.total) == (22 * GIB, 76 * GIB, 32 * GIB, 80 * GIB)
-    assert (seen.overview.hosts, seen.overview.jobs, seen.overview.wrong) == (6, 2, 3)
+    assert seen.totals == "6 rows on 6 hosts, 2 jobs; something is wrong with 3"
 
 
 def test_targets_that_are_down_may_have_any_names(monitored: Monitored) -> None:
     # The query's subqueries look at whole seconds only. Wait until there is a sample at one.
     monitored.prometheus.wait_until('count_over_time(timestamp(tfmemtop_in_use_bytes{host="node1"})[2m:1s])')
     down = ["node1:9", 'a.b"c\\d|(x)[y]{z}^$*+? é', *(f"another-{number}:9100" for number in range(400))]
-    answer = client(monitored).query(Queries().of(Lane.SILENT, down))
-    found = {one.metric.means for one in series(answer.body)}
-    assert found == {"was", "had", "was_card", "had_card", "had_total", "had_info", "had_user"}
-    assert {one.metric.instance for one in series(answer.body) if one.metric.means == "had"} == {"node1:9"}
+    found = client(monitored).query(Queries().slow(down)).series()
+    was = [one.metric for one in found if one.metric["means"].startswith("was")]
+    assert {labels["means"] for labels in was} == {
+        "was",
+        *(f"was_{it}" for it in ("run", "limit", "total", "used", "info")),
+    }
+    assert {labels["instance"] for labels in was if labels["means"] == "was"} == {"node1:9"}
 
 
 @pytest.mark.parametrize("job", [None, "42", 'x"} or up{a="'])
 def test_every_query_is_understood(monitored: Monitored, job: str | None) -> None:
-    for lane in Lane:
-        client(monitored).query(Queries(job).of(lane))
+    for query in (Queries(job).fast(), Queries(job).slow()):
+        client(monitored).query(query)
 
 
 def test_one_job_alone(monitored: Monitored) -> None:
@@ -88,14 +85,14 @@ def test_a_wrong_password_and_none(monitored: Monitored) -> None:
     for login in ("ada:wrong", ""):
         with pytest.raises(NoAnswer) as caught:
             complete(Asking(Client(Address.of(monitored.prometheus.url, login=login))))
-        assert caught.value.trouble is Trouble.WHO_ARE_YOU
+        assert "password" in str(caught.value)
 
 
 def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None:
     seen = complete(Asking(client(monitored)))
-    row = next(one.row for one in seen.overview.rows if one.row.rank == "3")
+    row = next(row for row in seen.rows if row.rank == "3")
     gpu = OneGpu(client(monitored), row, 3600.0)
-    gpu.open()
+    gpu.open(seen.at + 1)
     until = time.monotonic() + PATIENCE_S
     while not panels(gpu.state):  # the server is so new that no step of the history has a figure
         assert time.monotonic() < until
@@ -118,7 +115,7 @@ def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None
 def test_a_gpu_that_has_no_history_yet_is_followed(monitored: Monitored) -> None:
     """Its first figures are less than one step of the history old."""
     gpu = OneGpu(client(monitored), ClusterRow("new:9", "new", "GPU-0"), 3600.0)
-    gpu.open()
+    gpu.open(time.time())
     assert gpu.follow() == []
 
 
@@ -129,17 +126,17 @@ def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monito
     host.silent = True
     try:
         monitored.prometheus.wait_until('up{instance="node1:9"} == 0')
-        list(early.refresh())
-        known = next(one for one in early.seen.overview.rows if one.row.host == "node1")
-        assert known.row.silence is Silence.DOWN and known.row.in_use == 22 * GIB
-        later = next(one for one in complete(Asking(client(monitored))).overview.rows if one.row.host == "node1")
-        assert (later.row.silence, later.row.rank, later.row.job) == (Silence.DOWN, "1", "42")
-        assert (later.row.in_use, later.row.used, later.row.gpu) == (20 * GIB, 32 * GIB, known.row.gpu)
-        assert later.row.silent_s < PATIENCE_S and later.row.user == "ada"
+        early.refresh()
+        known = next(row for row in early.seen.rows if row.host == "node1")
+        assert known.silence is Silence.DOWN and known.in_use == 22 * GIB
+        later = next(row for row in complete(Asking(client(monitored))).rows if row.host == "node1")
+        assert (later.silence, later.rank, later.job) == (Silence.DOWN, "1", "42")
+        assert (later.in_use, later.used, later.gpu) == (20 * GIB, 32 * GIB, known.gpu)
+        assert later.user == "ada"
     finally:
         host.silent = False
     monitored.prometheus.wait_until('up{instance="node1:9"} == 1')
-    list(early.refresh())
+    early.refresh()
     assert told(early.seen)["node1:1"] == ""
 
 
@@ -225,18 +222,18 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
     subprocess.run(blocks, check=True, capture_output=True)
     with exporting([]) as exporters, prometheus(tmp_path, exporters.port, []) as server:
         asking = Asking(Client(Address.of(server.url)))
-        wrong = {one.row.host: in_short(one) for one in complete(asking).overview.rows}
+        wrong = {row.host: row.wrong for row in complete(asking).rows}
         assert wrong["leaks"].startswith("leak ")
-        rate = next(w.rate for one in asking.seen.overview.rows for w in one.wrongs if one.row.host == "leaks")
+        rate = next(row.rising for row in asking.seen.rows if row.host == "leaks")
         assert rate == pytest.approx(4 * 2**20, rel=0.1)
         assert (wrong["warms"], wrong["swings"], wrong["idle"]) == ("", "", "full, idle")
         assert {host: said for host, said in wrong.items() if host.startswith("step") and said} == {
             "step2": "25% slower"
         }
         # The rule of a session's screen finds the same leak in the history of the one GPU.
-        row = next(one.row for one in asking.seen.overview.rows if one.row.host == "leaks")
+        row = next(row for row in asking.seen.rows if row.host == "leaks")
         gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
-        gpu.open()
+        gpu.open(asking.seen.at + 1)
         from tfmemtop.findings.leaks import Leak
         from tfmemtop.findings.rules import findings_of_figures
 
@@ -254,10 +251,6 @@ def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path)
         complete(asking)
         host.ranks.append(Rank(gpu=1, rank="1", user="grace"))
         server.wait_until("tfmemtop_run_info", 2)
-        for _ in range(2):  # the first answer shows the rank, and the second has the rest
-            *_, seen = asking.refresh()
-        queries = asking.seen.asked
-        *_, seen = asking.refresh()
-        assert asking.seen.asked - queries == 2  # nothing more is asked for from then on
-    row = next(one.row for one in seen.overview.rows if one.row.rank == "1")
+        seen = asking.refresh()
+    row = next(row for row in seen.rows if row.rank == "1")
     assert (row.user, row.limit) == ("grace", 76 * GIB)

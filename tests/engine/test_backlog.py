@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tests.streams import fold
-from tfmemtop.engine.stream.backlog import Backlog
-from tfmemtop.engine.stream.stores import POINTS
+from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events import (
     Allocator,
     Census,

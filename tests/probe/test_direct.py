@@ -16,8 +16,7 @@ from tests.hooked import INJECT, Monitor, outcome
 from tests.own_sessions import own_sessions
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
-from tfmemtop.engine.sources.chunk_maps import read_chunks
-from tfmemtop.engine.sources.memory_maps import condense
+from tfmemtop.engine.sources.chunk_maps import condense, read_chunks
 from tfmemtop.events import (
     Allocator,
     Chunks,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
-from tfmemtop.engine.sources.memory_maps import Piece, condense
+from tfmemtop.engine.sources.chunk_maps import Piece, condense
 from tfmemtop.events import (
     Input,
     MapMoment,

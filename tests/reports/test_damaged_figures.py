@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from tfmemtop.cli import compare
 from tfmemtop.events import Event, NoticeKind
 from tfmemtop.events.decoding import Unreadable, decode_event, encode
 from tfmemtop.events.recording import read
 from tfmemtop.findings.finding import RuleFailed
 from tfmemtop.findings.run_review import review
-from tfmemtop.reports import compare, holders, why
+from tfmemtop.reports import holders, why
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures as run_figures
 from tfmemtop.state.holder_choice import chosen

@@ -14,9 +14,9 @@ from tfmemtop.experiments.fit.plan import make_plan
 from tfmemtop.experiments.fit.session import Phase
 from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.experiments.fit.watch import Goal
-from tfmemtop.experiments.session import fitting
-from tfmemtop.experiments.session.fitting import Fitting
+from tfmemtop.experiments.session import session as fitting
 from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.session.session import Fitting
 from tfmemtop.experiments.whatif.expected import Expectations, Expected
 from tfmemtop.settings import Settings
 

@@ -11,7 +11,7 @@ from tests.ui import held
 from tests.ui.recorded import Recorded, screen
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.draw.picture import DARK, LIGHT, picture
+from tfmemtop.ui.screens.picture_dialog import DARK, LIGHT, picture
 
 pytestmark = pytest.mark.screens
 

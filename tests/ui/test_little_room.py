@@ -9,8 +9,8 @@ from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
 from tfmemtop.state.views import allocators
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.draw.allocator_table import allocator_table
 from tfmemtop.ui.draw.palette import UNICODE
+from tfmemtop.ui.panels.allocator_panel import allocator_table
 
 pytestmark = pytest.mark.screens
 

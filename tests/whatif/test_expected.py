@@ -12,8 +12,7 @@ from tfmemtop.events import replayed as rp
 from tfmemtop.events.courses import Call
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.experiments.whatif.expected import Expectations, answered
-from tfmemtop.experiments.whatif.expected_worker import largest, main
-from tfmemtop.experiments.whatif.scaled import Scaling, Valued, sizes
+from tfmemtop.experiments.whatif.expected_worker import Scaling, Valued, largest, main, sizes
 from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.replaying import Follows, Runs
 from tfmemtop.units import MIB

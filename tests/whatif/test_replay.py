@@ -12,8 +12,8 @@ from tfmemtop.events import Replayed, Trace, recording
 from tfmemtop.events.damage import Damaged
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.experiments.whatif.settings import Present, at_least
-from tfmemtop.experiments.whatif.table import replayed
 from tfmemtop.experiments.whatif.waiting import runs_of
+from tfmemtop.experiments.whatif.worker import replayed
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run
 from tfmemtop.units import MIB

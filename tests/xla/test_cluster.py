@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.xla.assignment import Purpose, Unread, read_assignment
-from tfmemtop.engine.xla.cluster import PARTS, function_name, make_cluster
-from tfmemtop.engine.xla.origins import Origins
+from tfmemtop.engine.xla.cluster import PARTS, Origins, function_name, make_cluster
 from tfmemtop.events import XlaCluster, XlaValue, decode_event, encode
 
 

@@ -11,8 +11,10 @@ Give a password in a file. In the URL (http://USER:PASSWORD@HOST) other users ca
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec import json
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
@@ -20,9 +22,10 @@ from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.cli.parser import Parser
 from tfmemtop.cluster.client import Address, Client
-from tfmemtop.cluster.text import clocks_apart, counted, no_answer, nothing_of
-from tfmemtop.cluster.watch import Asking, Seen
-from tfmemtop.reports.cluster import as_json, table
+from tfmemtop.cluster.rows import ClusterRow
+from tfmemtop.cluster.watch import Asking, no_answer, nothing_of
+from tfmemtop.safe import safe
+from tfmemtop.units import UNKNOWN, aligned, format_short
 
 _LARGEST_SECRET = 16_384
 
@@ -84,12 +87,10 @@ def run(arguments: ClusterArguments) -> int:
     if arguments.once:
         return _once(client, arguments)
     terminal_size("use tfmemtop cluster --once")
-    asking = Asking(client, arguments.job)
-    asking.begin()  # before the import that takes longest, so that the answer comes meanwhile
     from tfmemtop.ui.main import run_cluster
 
     options = arguments.ui_options(dict(os.environ))
-    outcome = run_cluster(asking, options, job=arguments.job, interval_s=arguments.refresh)
+    outcome = run_cluster(Asking(client, arguments.job), options, job=arguments.job, interval_s=arguments.refresh)
     if outcome.trouble:
         say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code
@@ -125,30 +126,50 @@ def _secret(path: Path) -> str:
 
 
 def _once(client: Client, arguments: ClusterArguments) -> int:
-    seen = _complete(Asking(client, arguments.job))
+    asking = Asking(client, arguments.job)
+    seen = asking.refresh()
+    while seen.trouble is None and not seen.complete:
+        seen = asking.refresh()
     if seen.trouble is not None:
         say(no_answer(client.address.url, seen.trouble))
         return 1
-    overview = seen.overview
     if arguments.json:
-        for line in map(as_json, overview.rows):
-            print_encoded(line)
-    elif overview.rows:
-        print_lines(
-            [*table(overview.rows), "", counted(len(overview.rows), overview.hosts, overview.jobs, overview.wrong)]
-        )
-    if not overview.rows:
+        for row in seen.rows:
+            print_encoded(_as_json(row))
+    elif seen.rows:
+        print_lines([*_table(seen.rows), "", seen.totals])
+    if not seen.rows:
         say(nothing_of(arguments.job))
     if seen.apart_s is not None:
-        say(clocks_apart(seen.apart_s))
+        say(seen.clocks)
     return 0
 
 
-def _complete(asking: Asking) -> Seen:
-    """Send queries until each has been answered, or one fails; return what is known then."""
+_HEADINGS = ["HOST", "GPU", "JOB", "RANK", "USER", "USED", "TOTAL", "TF-USE", "LIMIT", "UTIL", "WRONG"]
+_LEFT = {0, 4, 10}
 
-    def answers() -> Iterator[Seen]:
-        while True:
-            yield from asking.refresh()
 
-    return next(seen for seen in answers() if seen.trouble is not None or seen.complete)
+def _table(rows: Sequence[ClusterRow]) -> list[str]:
+    """Return a line with the headings, and one for each row."""
+    return aligned([_HEADINGS, *map(_cells, rows)], _LEFT)
+
+
+def _cells(row: ClusterRow) -> list[str]:
+    busy = UNKNOWN if row.busy is None else f"{row.busy * 100:.0f}%"
+    names = [row.host, row.gpu or row.gpu_name, row.job, row.rank, row.user]
+    sizes = [format_short(size) for size in (row.used, row.total, row.in_use, row.limit)]
+    return [*(safe(name) or UNKNOWN for name in names), *sizes, busy, row.wrong]
+
+
+def _as_json(row: ClusterRow) -> bytes:
+    """Return one row as a JSON object. Sizes are in bytes; values that are not known are null."""
+    return json.encode(
+        {
+            **{name: getattr(row, name) for name in ("host", "instance", "gpu", "uuid", "device", "model")},
+            **{name: getattr(row, name) or None for name in ("run", "job", "rank", "user")},
+            **{name: getattr(row, name) for name in ("in_use", "limit", "used", "total", "busy")},
+            "silence": row.silence,
+            "findings": [{"key": key, "severity": severity} for key, severity in row.findings],
+            "wrong": [{"kind": wrong.kind.name.lower(), **wrong.figures} for wrong in row.wrongs],
+        }
+    )

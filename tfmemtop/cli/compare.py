@@ -11,8 +11,9 @@ A Jupyter kernel's run is compared with the one before its restart, which is a s
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import add_json_option
@@ -23,17 +24,76 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.rules import findings
-from tfmemtop.reports.compare import table, to_json
-from tfmemtop.reports.comparison_text import name
+from tfmemtop.findings.who_holds import changed
+from tfmemtop.reports.comparison_text import command, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json
+from tfmemtop.reports.settings import in_effect
+from tfmemtop.safe import safe
 from tfmemtop.state import State
+from tfmemtop.state.comparable import common
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.holder_choice import chosen
-from tfmemtop.state.holder_views import Listed, listed
+from tfmemtop.state.holder_views import Change, Listed, changes, listed
 from tfmemtop.state.holders import By
 from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank
+
+Holders = tuple[Listed, Listed]
+_SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")
+_COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
+
+
+def table(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> list[str]:
+    """Return the two runs as lines of text, with the difference between their *holders*, where both are known."""
+    found, names = rows(first, second), (name(first), name(second))
+    width = max(len(row.label) for row in found if row.first) + 2  # a heading above other rows has its line to itself
+    left = max(len(names[0]), *(len(row.first) for row in found)) + 2
+    right = max(len(names[1]), *(len(row.second) for row in found)) + 2
+    lines = [f"{'':{width}}{names[0]:{left}}{names[1]}"]
+    lines += [f"{row.label:{width}}{row.first:{left}}{row.second:{right}}{row.difference}".rstrip() for row in found]
+    return [*lines, "", *sentences(first, second), *(map(safe, changed(*holders)) if holders else ())]
+
+
+def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> dict[str, Any]:
+    """Return the two runs as keys and values: their figures, the parts that are compared, and the differences.
+
+    ``sentences`` contains the differences as text. ``holders`` are the differences by layer at the peaks of a step, the
+    largest first; ``null`` if the holders of one run are not known.
+    """
+    both = common(first, second)
+    parts = both.first, both.second
+    return {
+        "runs": [_run(first), _run(second)],
+        "compared": {
+            "basis": both.basis.name.lower(),
+            "steps": both.steps,
+            "parts": [{key: getattr(part, key) for key in _COMPARED} for part in parts],
+        },
+        "differences": {key: _difference(*(getattr(part, key) for part in parts)) for key in _COMPARED},
+        "sentences": [*sentences(first, second), *(changed(*holders) if holders else ())],
+        "holders": [_change(change) for change in changes(*holders)] if holders else None,
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "kind": change.kind.value,
+        "first": change.before,
+        "second": change.after,
+        "difference": change.change,
+    }
+
+
+def _run(run: RunFigures) -> dict[str, Any]:
+    told = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in _SAID_OTHERWISE}
+    told |= {"name": name(run), "command": command(run), "settings": in_effect(run.settings)}
+    return told | {"end": how_it_ended(run), "good": run.good, "whole": run.whole}
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else round(b - a, 3)
 
 
 class CompareArguments(BaseArguments):

@@ -1,63 +1,79 @@
-"""Sends queries to a Prometheus server over HTTP, and nothing else. The calls block, so call them in a thread."""
+"""Sends queries to a Prometheus server over HTTP, and decodes the answers. The calls block."""
 
 import base64
 import http.client
+import math
 import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoResult
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from enum import Enum
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
-from tfmemtop.cluster.bounded import Bounded, BoundedHttp, BoundedHttps, Deadline
+import msgspec
+
+from tfmemtop.safe import safe
 
 TIMEOUT_S = 10.0
 """Seconds for each step of the connection. Prometheus receives the same limit for its work on the query."""
 _WHOLE = 3
 """The whole answer may take this many times :data:`TIMEOUT_S`."""
-
 LARGEST = 96 * 2**20
 """The largest answer, in bytes: ten times what a thousand hosts with eight GPUs each need."""
+_HIGHEST = 2.0**63 - 1024
 
 _LONGEST_URL = 6000
-"""Characters. Longer parameters are sent as a form with POST, because proxies refuse longer URLs.
-
-Prometheus accepts both.
-"""
-_PIECE = 2**20
+"""Characters. Longer parameters are sent as a form with POST, because proxies refuse longer URLs."""
 _LONGEST_ERROR = 300
 
+_NOT_PROMETHEUS = "the server at that address is not Prometheus"
+_SILENT = "it does not answer in time"
+_BROKEN_OFF = "the connection broke off"
 
-class Trouble(Enum):
-    """The reason why there is no answer."""
-
-    NO_SUCH_HOST = "no_such_host"
-    UNREACHABLE = "unreachable"
-    SILENT = "silent"  # connected, but no answer came in time
-    CERTIFICATE = "certificate"
-    WHO_ARE_YOU = "who_are_you"  # the user, token or password is missing or wrong
-    ELSEWHERE = "elsewhere"  # the server redirects to another address
-    NOT_PROMETHEUS = "not_prometheus"
-    QUERY_REFUSED = "query_refused"
-    OVERLOADED = "overloaded"
-    TOO_LARGE = "too_large"
-    BROKEN_OFF = "broken_off"
+T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """There is no answer. ``detail`` is the error text of the system or the server; it may contain any characters."""
-
-    def __init__(self, trouble: Trouble, detail: str = "") -> None:
-        super().__init__(trouble.value)
-        self.trouble, self.detail = trouble, detail[:_LONGEST_ERROR]
+    """There is no answer. The message is a clause that says why; it can be shown."""
 
 
-class NotAnAddress(ValueError):
-    """The text is not an address. It may contain a password, so the error does not repeat it."""
+class Series(msgspec.Struct, frozen=True, gc=False):
+    """One figure: its labels, and its time and value; in an answer over a time range, all its times and values."""
+
+    metric: dict[str, str]
+    value: tuple[float, str] = (0.0, "NaN")
+    values: Annotated[list[tuple[float, str]], msgspec.Meta(max_length=20_000)] = []
+
+    @property
+    def number(self) -> float | None:
+        return number(self.value[1])
+
+
+def number(text: str) -> float | None:
+    """Return a value as a number; ``None`` if it is not finite, or too large for a size."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) <= _HIGHEST else None
+
+
+class _Data(msgspec.Struct):
+    result: Annotated[list[Series], msgspec.Meta(max_length=1_000_000)]
+
+
+class _Body(msgspec.Struct):
+    data: _Data
+
+
+_bodies = msgspec.json.Decoder(_Body)
 
 
 @dataclass(frozen=True)
@@ -74,13 +90,12 @@ class Address:
         A bearer *token* or a *login* ``USER:PASSWORD`` takes precedence over that.
 
         Raises:
-            NotAnAddress: *text* is not the address of a web server, or the token or login has characters that no header
-                may have.
-            ValueError: the port is not valid, or the address cannot be parsed.
+            ValueError: *text* is not the address of a web server, or the token or login has characters that no header
+                may have. It may contain a password, so the error does not repeat it.
         """
         parts = urlsplit(text if "://" in text else f"http://{text}")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise NotAnAddress
+            raise ValueError
         parts.port  # noqa: B018 (raises if the port is not a number)
         host = parts.netloc.rpartition("@")[2]
         if parts.username is not None and not login:
@@ -89,22 +104,32 @@ class Address:
         if login and not token:
             header = "Basic " + base64.b64encode(login.encode()).decode()
         if not header.isprintable() or not header.isascii():
-            raise NotAnAddress
+            raise ValueError
         return cls(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), header)
 
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """An answer of the server; ``took_s`` is how many seconds it took.
+    """An answer of the server.
 
     ``server_time`` is the server's clock, in seconds since 1970. ``ahead_s`` is how many seconds that clock is ahead of
     ours. Both are ``None`` if the answer has no date.
     """
 
     body: bytes
-    took_s: float
     server_time: float | None
     ahead_s: float | None
+
+    def series(self) -> list[Series]:
+        """Return the series in the answer.
+
+        Raises:
+            NoAnswer: it is not an answer of Prometheus.
+        """
+        try:
+            return _bodies.decode(self.body).data.result
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise NoAnswer(_NOT_PROMETHEUS) from error
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -120,13 +145,13 @@ class Client:
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
         self._timeout_s = timeout_s
-        self._opener = urllib.request.build_opener(_NoRedirects, BoundedHttp, BoundedHttps)
+        self._opener = urllib.request.build_opener(_NoRedirects)
 
     def query(self, text: str) -> ServerAnswer:
         """Return the current result of the query *text*.
 
         Raises:
-            NoAnswer: the server did not answer the query; the exception has the reason.
+            NoAnswer: the server did not answer the query.
         """
         return self._get("query", {"query": text})
 
@@ -136,92 +161,94 @@ class Client:
         *start* and *end* are seconds since 1970.
 
         Raises:
-            NoAnswer: the server did not answer the query; the exception has the reason.
+            NoAnswer: the server did not answer the query.
         """
-        return self._get(
-            "query_range", {"query": text, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
-        )
+        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
+        return self._get("query_range", {"query": text, **times})
 
     def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
-        parameters = {**parameters, "timeout": f"{self._timeout_s:g}s"}
-        url, encoded = f"{self.address.url}/api/v1/{what}", urlencode(parameters)
-        begun = time.monotonic()
-        deadline = Deadline(_WHOLE * self._timeout_s)
-        if len(encoded) > _LONGEST_URL:
-            request = Bounded(url, encoded.encode(), deadline)
-        else:
-            request = Bounded(f"{url}?{encoded}", None, deadline)
+        url, encoded = (
+            f"{self.address.url}/api/v1/{what}",
+            urlencode({**parameters, "timeout": f"{self._timeout_s:g}s"}),
+        )
+        long = len(encoded) > _LONGEST_URL
+        request = urllib.request.Request(url if long else f"{url}?{encoded}", encoded.encode() if long else None)
         if self.address.authorization:
             request.add_unredirected_header("Authorization", self.address.authorization)
         try:
-            body, date, asked_at = self._ask(request)
-        except NoAnswer:
-            if not deadline.over:
-                raise
-        finally:
-            deadline.cancel()
-        if deadline.over:  # the connection was shut, so the body or the error means nothing
-            raise NoAnswer(Trouble.SILENT)
-        server_time = _time_of(date)
-        # The header is in whole seconds, so on average it is half a second old.
-        ahead_s = None if server_time is None else server_time + 0.5 - asked_at
-        return ServerAnswer(body, time.monotonic() - begun, server_time, ahead_s)
+            # The socket's own limit begins again with each byte, so a slow server could keep this thread for hours.
+            return in_thread(lambda: self._ask(request)).result(_WHOLE * self._timeout_s)
+        except NoResult:
+            raise NoAnswer(_SILENT) from None
 
-    def _ask(self, request: Bounded) -> tuple[bytes, str, float]:
-        """Return the body of the answer, the server's date, and the time by our clock when the date arrived."""
+    def _ask(self, request: urllib.request.Request) -> ServerAnswer:
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
-                date, asked_at = answer.headers.get("Date", ""), time.time()
-                return _read(answer), date, asked_at
+                server_time, now = _time_of(answer.headers.get("Date", "")), time.time()
+                body = answer.read(LARGEST + 1)
+                if len(body) > LARGEST:
+                    raise NoAnswer("its answer is too large; name a --job")
+                if answer.length:
+                    raise NoAnswer(_BROKEN_OFF)
         except urllib.error.HTTPError as error:
             _refused(error)
         except urllib.error.URLError as error:
             _failed(error.reason if isinstance(error.reason, OSError) else error)
         except http.client.IncompleteRead as error:
-            raise NoAnswer(Trouble.BROKEN_OFF) from error
-        except (http.client.HTTPException, ValueError, AttributeError) as error:
-            # The library raises AttributeError if a connection is shut while it reads from it.
-            raise NoAnswer(Trouble.NOT_PROMETHEUS) from error
+            raise NoAnswer(_BROKEN_OFF) from error
+        except (http.client.HTTPException, ValueError) as error:
+            raise NoAnswer(_NOT_PROMETHEUS) from error
         except OSError as error:
             _failed(error)
+        # The header is in whole seconds, so on average it is half a second old.
+        return ServerAnswer(body, server_time, None if server_time is None else server_time + 0.5 - now)
 
 
-def _read(answer: Any) -> bytes:
-    pieces, size = [], 0
-    while piece := answer.read(_PIECE):
-        pieces.append(piece)
-        size += len(piece)
-        if size > LARGEST:
-            raise NoAnswer(Trouble.TOO_LARGE)
-    if answer.length:
-        raise NoAnswer(Trouble.BROKEN_OFF)
-    return b"".join(pieces)
+def in_thread(work: Callable[[], T]) -> "Future[T]":
+    """Do *work* in a thread. The program does not wait for that thread at its end, because a server may hang."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def do() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=do, daemon=True, name="prometheus").start()
+    return future
 
 
 def _time_of(date: str) -> float | None:
     try:
         return parsedate_to_datetime(date).timestamp()
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError):
         return None
 
 
 def _refused(error: urllib.error.HTTPError) -> NoReturn:
     """Raise :class:`NoAnswer` for an HTTP error: the server has answered, but not with the result of the query."""
+    code, told, text = error.code, _NOT_PROMETHEUS, ""
     with error:
         try:
-            text = error.read(4096).decode(errors="replace")
-        except (OSError, http.client.HTTPException):
-            text = ""
-    code = error.code
+            if code in (400, 422):
+                text = error.read(4096).decode(errors="replace")
+        except http.client.HTTPException:
+            pass
+        except OSError as broken:
+            _failed(broken)
     if code in (401, 403):
-        raise NoAnswer(Trouble.WHO_ARE_YOU, str(code)) from None
-    if 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
-        raise NoAnswer(Trouble.ELSEWHERE, place) from None
-    if code in (400, 422) and '"errorType"' in text:
-        raise NoAnswer(Trouble.QUERY_REFUSED, text.partition('"error":')[2].strip(' "}\n')) from None
-    if code in (429, 502, 503, 504):
-        raise NoAnswer(Trouble.OVERLOADED, str(code)) from None
-    raise NoAnswer(Trouble.NOT_PROMETHEUS, str(code)) from None
+        told = f"it refuses the user, password or token (HTTP {code})"
+    elif 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
+        told = f"it redirects to {_shown(place)}; give that address"
+    elif '"errorType"' in text:
+        reason = text.partition('"error":')[2].strip(' "}\n')
+        told = f"it refuses the query: {_shown(reason)}"
+    elif code in (429, 502, 503, 504):
+        told = f"it has no room for the query now (HTTP {code})"
+    raise NoAnswer(told) from None
 
 
 def _place(location: str) -> str:
@@ -235,14 +262,19 @@ def _place(location: str) -> str:
 
 def _failed(error: BaseException) -> NoReturn:
     """Raise :class:`NoAnswer` for an *error* with which no HTTP answer came at all."""
+    told = _NOT_PROMETHEUS
     if isinstance(error, ssl.SSLError):
-        raise NoAnswer(Trouble.CERTIFICATE, error.reason or "") from None
-    if isinstance(error, socket.gaierror):
-        raise NoAnswer(Trouble.NO_SUCH_HOST, error.strerror or "") from None
-    if isinstance(error, TimeoutError):
-        raise NoAnswer(Trouble.SILENT) from None
-    if isinstance(error, ConnectionResetError):
-        raise NoAnswer(Trouble.BROKEN_OFF) from None
-    if isinstance(error, OSError):
-        raise NoAnswer(Trouble.UNREACHABLE, error.strerror or "") from None
-    raise NoAnswer(Trouble.NOT_PROMETHEUS) from None
+        told = f"its certificate is not accepted ({_shown(error.reason)})"
+    elif isinstance(error, socket.gaierror):
+        told = f"there is no host of that name ({_shown(error.strerror)})"
+    elif isinstance(error, TimeoutError):
+        told = _SILENT
+    elif isinstance(error, ConnectionResetError):
+        told = _BROKEN_OFF
+    elif isinstance(error, OSError):
+        told = f"it cannot be reached ({_shown(error.strerror)})"
+    raise NoAnswer(told) from None
+
+
+def _shown(detail: str | None) -> str:
+    return safe((detail or "")[:_LONGEST_ERROR]) or "no reason given"

@@ -5,35 +5,34 @@ Prometheus has no process ids. Each run of a rank gets a number of its own in th
 
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tfmemtop import events
-from tfmemtop.cluster.answers import Labels, courses, label, number, series
-from tfmemtop.cluster.client import Client
-from tfmemtop.cluster.overview import ClusterRow, rank_of
-from tfmemtop.cluster.queries import COUNTED_S, interval, of_gpu
-from tfmemtop.findings.finding import DeviceFinding
+from tfmemtop.cluster.client import Client, number
+from tfmemtop.cluster.queries import of_gpu
+from tfmemtop.cluster.rows import ClusterRow, pool_of
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
 POINTS = 360
 """The largest number of points in a history. A graph has fewer columns."""
-_SHORTEST_STEP_S, _LONGEST_INTERVAL_S = 1.0, 60.0
-_LAID_BACK = 3.0
+_SHORTEST_STEP_S = 15.0
+_LONG_STEP_S = 60.0
+"""A step that is longer has several figures. The highest of them is taken."""
+_ENDED_STEPS = 3
 """A series has ended if it has no figure for this many steps."""
 
-_OF_POOL = ("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes")
-
-Who = tuple[str, str, str]
+_Who = tuple[str, str, str]
 """Instance, run, rank. Together they stand for a process; Prometheus has nothing more exact."""
 
 
 @dataclass(slots=True)
 class _Process:
     pid: int
+    name: str
     seen: float = 0.0
     alive: bool = False
-    failures: float | None = None
     devices: set[str] = field(default_factory=set)
 
 
@@ -46,62 +45,45 @@ class OneGpu:
     def __init__(self, client: Client, row: ClusterRow, span_s: float) -> None:
         self.row, self.span_s = row, span_s
         self.state = State()
+        self.ahead_s = 0.0  # seconds that the server's clock is ahead of this machine's
         self._client = client
-        self._step_s = 15.0
+        self._step_s = max(_SHORTEST_STEP_S, span_s / POINTS)
         self._began = 0.0  # by the server's clock
         self._read_until = 0.0
-        self.ahead_s = 0.0  # seconds that the server's clock is ahead of this machine's
-        self._coarse = False  # whether a step is longer than the time between two figures
-        self._processes: dict[Who, _Process] = {}
+        self._processes: dict[_Who, _Process] = {}
         self._run = 0  # the number of the newest run
         self._index: int | None = None  # the GPU's index, once its Device event has been made
 
-    def open(self) -> None:
-        """Read the history, with two queries, and fold it into ``state``.
+    def open(self, now: float) -> None:
+        """Read the history up to *now* by the server's clock (seconds since 1970), and fold it into ``state``.
 
         Raises:
-            NoAnswer: the server did not answer; the exception has the reason.
+            NoAnswer: the server did not answer.
         """
-        row = self.row
-        answer = self._client.query(interval(row.host, row.uuid))
-        counts = [one.number or 0.0 for one in series(answer.body)]
-        every_s = min(COUNTED_S / max(counts, default=0.0), _LONGEST_INTERVAL_S) if any(counts) else 15.0
-        now = (answer.server_time or time.time()) + 1.0  # one more, because the server sends whole seconds
-        self._step_s = max(_SHORTEST_STEP_S, round(every_s), self.span_s / POINTS)
         self._began = now - self.span_s
         self._read_until = self._began - self._step_s
-        # If there are several figures in a step, the highest of them is taken.
-        self._coarse = self._step_s > 1.5 * every_s
-        for event in self._read(self._began, now):
+        for event in self._read(now):
             apply(self.state, event)
 
     def follow(self) -> list[events.Event]:
-        """Read what is new since the last call, with one query, and return it as events. They are not folded yet.
+        """Read what is new since the last call, and return it as events. They are not folded yet.
 
         Raises:
-            NoAnswer: the server did not answer; the exception has the reason.
+            NoAnswer: the server did not answer.
         """
-        start = self._read_until + self._step_s
-        return self._read(start, max(start, time.time() + self.ahead_s))
+        return self._read(time.time() + self.ahead_s)
 
-    def is_own(self, finding: DeviceFinding) -> bool:
-        """Return whether *finding* is about the pool of the row, and not about another pool on the same GPU."""
-        process = self._processes.get((self.row.instance, self.row.run, self.row.rank))
-        place = finding.place
-        return process is not None and place.pid in (None, process.pid) and place.device == self.row.device
-
-    def _read(self, start: float, end: float) -> list[events.Event]:
-        row = self.row
-        span = f"[{self._step_s:.0f}s]" if self._coarse else ""
-        answer = self._client.query_range(of_gpu(row.host, row.uuid, row.instance, span), start, end, self._step_s)
+    def _read(self, until: float) -> list[events.Event]:
+        row, start = self.row, min(self._read_until + self._step_s, until)
+        span = f"[{self._step_s:.0f}s]" if self._step_s > _LONG_STEP_S else ""
+        answer = self._client.query_range(of_gpu(row.host, row.uuid, row.instance, span), start, until, self._step_s)
         self.ahead_s = answer.ahead_s or 0.0
-        found = courses(answer.body)
-        made: list[events.Event] = [] if self.state.session else [self._session()]
-        by_time: dict[float, list[tuple[Labels, float]]] = defaultdict(list)
-        for course in found:
-            for t, text in course.values:
+        by_time: dict[float, list[tuple[dict[str, str], float]]] = defaultdict(list)
+        for one in answer.series():
+            for t, text in one.values:
                 if (value := number(text)) is not None and t > self._read_until:
-                    by_time[t].append((course.metric, value))
+                    by_time[t].append((one.metric, value))
+        made: list[events.Event] = [] if self.state.session else [self._session()]
         for t in sorted(by_time):
             made += self._at(t, by_time[t])
             self._read_until = t
@@ -122,57 +104,44 @@ class OneGpu:
             command=["prometheus"],
         )
 
-    def _at(self, t: float, figures: list[tuple[Labels, float]]) -> list[events.Event]:
-        """Return the events for the *figures* of one time *t*."""
+    def _at(self, t: float, figures: list[tuple[dict[str, str], float]]) -> Iterator[events.Event]:
+        """Yield the events for the *figures* of one time *t*."""
         now = max(0.0, t - self._began)
         card: dict[str, float] = {}
-        totals: dict[Who, int] = {}
-        pools: dict[tuple[Who, str], dict[str, int]] = defaultdict(dict)
-        failures: dict[Who, float] = {}
+        totals: dict[_Who, int] = {}
+        pools: dict[tuple[_Who, str], dict[str, int]] = defaultdict(dict)
         for labels, value in figures:
-            who = label(labels.instance), label(labels.run), rank_of(labels)
-            name = labels.means
-            if name in _OF_POOL:
-                pools[who, label(labels.device)][name] = _size(value)
-            elif name == "process_total_bytes":
+            instance, _, _, device, run, _, rank = pool_of(labels)
+            means, who = labels.get("means", ""), (instance, run, rank)
+            if means.startswith("device_"):
+                card[means] = max(value, card.get(means, value))
+            elif means == "process_total_bytes":
                 totals[who] = _size(value)
-            elif name == "out_of_memory_total":
-                failures[who] = value
-            elif name.startswith("device_"):
-                card[name] = max(value, card.get(name, value))
-        made: list[events.Event] = []
-        if card and self.row.uuid:
-            made += self._card(now, card)
+            else:
+                pools[who, device][means] = _size(value)
+        has_card = bool(card and self.row.uuid)
+        if has_card and self._index is None:
+            yield self._card(now, card)
         for (who, device), sizes in pools.items():
-            made += self._pool(now, t, who, device, sizes)
-        if card and self.row.uuid:
-            made.append(self._reading(now, card, totals))
-        made += self._failed(now, failures)
-        made += self._ended(now, t)
-        return made
+            yield from self._pool(now, t, who, device, sizes)
+        if has_card:
+            yield self._reading(now, card, totals)
+        yield from self._ended(now, t)
 
-    def _card(self, now: float, card: dict[str, float]) -> list[events.Event]:
-        if self._index is not None:
-            return []
+    def _card(self, now: float, card: dict[str, float]) -> events.Device:
         gpu = self.row.gpu
         self._index = int(gpu) if gpu.isascii() and gpu.isdigit() and len(gpu) < 3 else 0
-        return [
-            events.Device(
-                t=now,
-                index=self._index,
-                uuid=self.row.uuid,
-                name=self.row.model,
-                total=_known_size(card.get("device_memory_total_bytes")) or None,
-                reserved=_known_size(card.get("device_memory_reserved_bytes")),
-            )
-        ]
+        return events.Device(
+            t=now,
+            index=self._index,
+            uuid=self.row.uuid,
+            name=self.row.model,
+            total=_known_size(card.get("device_memory_total_bytes")) or None,
+            reserved=_known_size(card.get("device_memory_reserved_bytes")),
+        )
 
-    def _reading(self, now: float, card: dict[str, float], totals: dict[Who, int]) -> events.DeviceReading:
-        shares = [
-            events.DeviceProcess(self._processes[who].pid, size)
-            for who, size in totals.items()
-            if who in self._processes
-        ]
+    def _reading(self, now: float, card: dict[str, float], totals: dict[_Who, int]) -> events.DeviceReading:
+        known = [(self._processes[who].pid, size) for who, size in totals.items() if who in self._processes]
         return events.DeviceReading(
             t=now,
             index=self._index or 0,
@@ -182,95 +151,62 @@ class OneGpu:
             bandwidth=_percent(card.get("device_memory_bandwidth_ratio")),
             power_w=_whole(card.get("device_power_watts")),
             temperature_c=_whole(card.get("device_temperature_celsius")),
-            processes=shares,
+            processes=[events.DeviceProcess(pid, size) for pid, size in known],
             processes_missing=None if totals or not self._processes else events.SharesMissing.NOT_TOLD,
         )
 
-    def _pool(self, now: float, t: float, who: Who, device: str, sizes: dict[str, int]) -> list[events.Event]:
-        made: list[events.Event] = []
+    def _pool(self, now: float, t: float, who: _Who, device: str, sizes: dict[str, int]) -> Iterator[events.Event]:
         process = self._processes.get(who)
         if process is None or not process.alive:
-            process = self._processes[who] = _Process(1 + len(self._processes))
-            made += self._begin(now, process, who)
+            name = f"rank {who[2]}" if who[2] else who[0]
+            process = self._processes[who] = _Process(1 + len(self._processes), name)
+            yield from self._begin(now, process)
         process.seen, process.alive = t, True
+        limit = sizes.get("limit_bytes") or None
         if device not in process.devices:
             process.devices.add(device)
-            made.append(
-                events.Effective(
-                    t=now,
-                    pid=process.pid,
-                    device=device,
-                    physical=None,
-                    uuid=self.row.uuid or None,
-                    growth=None,
-                    limit=sizes.get("limit_bytes") or None,
-                    allocator=None,
-                )
-            )
-        in_use = sizes.get("in_use_bytes", sizes.get("in_use_high_bytes"))
-        made.append(
-            events.Allocator(
+            yield events.Effective(
                 t=now,
                 pid=process.pid,
                 device=device,
+                physical=None,
+                uuid=self.row.uuid or None,
+                growth=None,
+                limit=limit,
                 allocator=None,
-                in_use=in_use,
-                peak=sizes.get("peak_bytes"),
-                pool=sizes.get("pool_bytes"),
-                limit=sizes.get("limit_bytes") or None,
-                high=sizes.get("in_use_high_bytes"),
             )
+        high = sizes.get("in_use_high_bytes")
+        yield events.Allocator(
+            t=now,
+            pid=process.pid,
+            device=device,
+            allocator=None,
+            in_use=sizes.get("in_use_bytes", high),
+            peak=sizes.get("peak_bytes"),
+            pool=sizes.get("pool_bytes"),
+            limit=limit,
+            high=high,
         )
-        return made
 
-    def _begin(self, now: float, process: _Process, who: Who) -> list[events.Event]:
-        instance, _, rank = who
-        name = [f"rank {rank}" if rank else instance]
-        made: list[events.Event] = []
+    def _begin(self, now: float, process: _Process) -> Iterator[events.Event]:
+        pid, argv, started = process.pid, [process.name], max(1.0, self._began + now)
         if not self._running():
-            number_of_run = 1 + process.pid
-            made.append(events.Run(t=now, run=number_of_run, pid=process.pid, argv=name, cwd="", settings=Settings()))
-            self._run = number_of_run
-        made.append(
-            events.Process(
-                t=now,
-                pid=process.pid,
-                ppid=0,
-                user=self.row.user,
-                command=name,
-                started=max(1.0, self._began + now),
-                run=self._run,
-            )
-        )
-        made.append(events.Hook(t=now, pid=process.pid, ppid=0, argv=name, python="", executable="", tensorflow=""))
-        return made
+            self._run = 1 + pid
+            yield events.Run(t=now, run=self._run, pid=pid, argv=argv, cwd="", settings=Settings())
+        yield events.Process(t=now, pid=pid, ppid=0, user=self.row.user, command=argv, started=started, run=self._run)
+        yield events.Hook(t=now, pid=pid, ppid=0, argv=argv, python="", executable="", tensorflow="")
 
     def _running(self) -> bool:
         return any(process.alive for process in self._processes.values())
 
-    def _failed(self, now: float, failures: dict[Who, float]) -> list[events.Event]:
-        """Return an out-of-memory event for each count that has risen."""
-        made: list[events.Event] = []
-        for who, count in failures.items():
-            process = self._processes.get(who)
-            if process is None:
-                continue
-            if process.failures is not None and count > process.failures:
-                device = next(iter(process.devices), None)
-                made.append(events.OutOfMemory(t=now, pid=process.pid, device=device, message=""))
-            process.failures = count
-        return made
-
-    def _ended(self, now: float, t: float) -> list[events.Event]:
-        """Return end events for processes without figures for a while. The run ends with the last of its processes."""
-        made: list[events.Event] = []
+    def _ended(self, now: float, t: float) -> Iterator[events.Event]:
+        """Yield end events for processes without figures for a while. The run ends with the last of its processes."""
         for process in self._processes.values():
-            if process.alive and t - process.seen > _LAID_BACK * self._step_s:
+            if process.alive and t - process.seen > _ENDED_STEPS * self._step_s:
                 process.alive = False
-                made.append(events.HookEnd(t=now, pid=process.pid, reason=events.HookEnding.EXIT))
+                yield events.HookEnd(t=now, pid=process.pid, reason=events.HookEnding.EXIT)
                 if not self._running():
-                    made.append(events.RunEnd(t=now, run=self._run, exit_code=None, signal=None))
-        return made
+                    yield events.RunEnd(t=now, run=self._run, exit_code=None, signal=None)
 
 
 def _size(value: float) -> int:

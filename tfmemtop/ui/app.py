@@ -8,6 +8,7 @@ answer to a key) is drawn within a tenth of a second.
 """
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -15,8 +16,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop.events import OutOfMemory
-from tfmemtop.experiments.session.news import News
+from tfmemtop.events import CaughtUp, Event, OutOfMemory, RunEnd
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings.ending import ending
@@ -38,6 +38,32 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.units import format_bytes, format_duration
+
+
+class News:
+    """Finds the runs that ended by themselves, and the first out-of-memory error of each run; each is returned once."""
+
+    def __init__(self) -> None:
+        self._ran_out_in: int | None = None
+        self._present = False
+
+    def of(self, batch: Iterable[Event], state: State) -> Iterator[OutOfMemory | RunState]:
+        """Return the news in *batch*: out-of-memory errors, and runs that have ended.
+
+        *state* contains the events of *batch* already. A run that was ended from a screen is not news, and nothing
+        that happened before this screen was attached is.
+        """
+        run = state.run
+        for event in batch:
+            if isinstance(event, CaughtUp):
+                self._present = True
+            elif run is None or not self._present:
+                continue
+            elif isinstance(event, OutOfMemory) and self._ran_out_in != run.run:
+                self._ran_out_in = run.run
+                yield event
+            elif isinstance(event, RunEnd) and event.run == run.run and run.stopping is None:
+                yield run
 
 
 def alert(news: OutOfMemory | RunState) -> str:

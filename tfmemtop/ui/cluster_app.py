@@ -9,10 +9,9 @@ from textual.screen import ModalScreen, Screen
 from tfmemtop.cluster.watch import ClusterWatch, Seen
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.ui.cluster_keys import KEYS
 from tfmemtop.ui.panels.cluster_table import ClusterTable
 from tfmemtop.ui.screen_app import ScreenApp
-from tfmemtop.ui.screens.cluster_screen import ClusterScreen
+from tfmemtop.ui.screens.cluster_screen import KEYS, ClusterScreen
 from tfmemtop.ui.screens.gpu_screen import GpuScreen
 
 
@@ -46,7 +45,7 @@ class ClusterApp(ScreenApp):
     def _tick(self) -> None:
         """Redraw the header while there is a trouble, since it shows how long the trouble has lasted."""
         if self.seen.trouble is not None and not isinstance(self.screen, GpuScreen):
-            self._try(self.main.header.redraw)
+            self._try(lambda: self.main.look(self.seen))
 
     def redraw(self) -> None:
         """Draw the newest figures on the cluster's screen, and on a GPU's screen if one is open."""
@@ -59,11 +58,9 @@ class ClusterApp(ScreenApp):
 
     @on(ClusterTable.Opened)
     def _open(self, message: ClusterTable.Opened) -> None:
-        judged = next((one for one in self.seen.overview.rows if one.row is message.row), None)
-        if judged is not None:
-            interval_s = max(2.0, self.watch_.interval_s)
-            screen = GpuScreen(self.watch_.client, judged, interval_s, glyphs=self.glyphs, color=self.color)
-            self.push_screen(screen, lambda _: self.redraw())
+        interval_s = max(2.0, self.watch_.interval_s)
+        screen = GpuScreen(self.watch_.client, message.row, self.seen, interval_s, glyphs=self.glyphs, color=self.color)
+        self.push_screen(screen, lambda _: self.redraw())
 
     def action_refresh(self) -> None:
         self.watch_.hurry()

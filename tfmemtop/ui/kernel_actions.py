@@ -4,13 +4,37 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tfmemtop.experiments.session.earlier import run_in
+from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.options import ScreenOutcome
-from tfmemtop.state import State
+from tfmemtop.state import State, apply
+from tfmemtop.state.model import RunState
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screen_app import ScreenApp
+
+_LONG_S = 3600.0
+
+
+def run_in(path: Path) -> RunState | None:
+    """Return the last run in the recording of a session that is over.
+
+    The result is ``None`` if the recording cannot be read or contains no run. From a recording of more than an hour,
+    only the lowest and the highest readings of every ten seconds are used.
+    """
+    state = State()
+    try:
+        recording = read(path)
+        end = recording.duration()
+        for event in recording.outline(end, end) if end > _LONG_S else recording.events():
+            apply(state, event)
+    except RecordingError:
+        return None
+    run = state.run
+    if run is not None and run.ended is None:
+        run.ended = state.now  # the kernel was started again, so this run has ended; its end was not recorded
+    return run
+
 
 CHOSEN = "It holds from the kernel's next restart. [R] restarts it."
 NOT_RECOGNISED = (

@@ -4,11 +4,12 @@ import asyncio
 import ctypes
 import errno
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from pathlib import Path
 from tfmemtop import limits
 from tfmemtop.engine.process.environment import Refused, with_hook, with_report, xla_folder
 from tfmemtop.engine.process.launch import Launch, readable
-from tfmemtop.engine.process.named_variables import named_variables
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
@@ -26,7 +26,24 @@ from tfmemtop.events import NoticeKind, Run, RunEnd
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import Machine
-from tfmemtop.settings import Settings, launch_environment
+from tfmemtop.settings import Settings, launch_environment, names_a_secret
+
+_READ = re.compile(r"""(?:environ(?:\.get)?\s*[\[(]|getenv\s*\()\s*["'](\w{1,60})["']""")
+_MOST = 1 << 20  # bytes of the script
+
+
+def named_variables(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return those variables of *environment* that the text of the script in *argv* names, but no secrets."""
+    script = next((word for word in argv if word.endswith(".py")), None)
+    if script is None:
+        return {}
+    try:
+        with open(os.path.join(cwd, script), encoding="utf-8", errors="replace") as file:  # noqa: PTH118, PTH123
+            names = _READ.findall(file.read(_MOST))
+    except OSError:
+        return {}  # the script itself will say so
+    return {name: environment[name] for name in names if name in environment and not names_a_secret(name)}
+
 
 _LOOK_S = 0.25
 _PR_SET_PDEATHSIG = 1

@@ -4,12 +4,241 @@ Each class of events declares what is kept of it. The backlog itself only follow
 process that has ended are dropped after a while. It also keeps the readings before a failure.
 """
 
-from collections.abc import Set
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Set
 from itertools import chain
+from typing import Protocol
 
-from tfmemtop.engine.stream.stores import Store
-from tfmemtop.events import Event, Hook, OutOfMemory, Outside, Process, ProcessReadings, Run, event_types
-from tfmemtop.events.keep import Curve
+import msgspec
+
+from tfmemtop.events import Event, Hook, OutOfMemory, Output, Outside, Process, ProcessReadings, Run, event_types
+from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Nothing, Tail
+
+POINTS = 600
+"""The number of readings that are kept of one curve."""
+
+_POINTS_OF_THE_DEAD = 60
+_JOINED = 4 * 1024  # characters of output in one event
+
+Ours = Callable[[int], bool]
+"""A function that returns whether the process of that number belongs to a run."""
+
+
+class Slot(Protocol):
+    """The events that are kept of one key."""
+
+    last: Event | None
+
+    def add(self, event: Event) -> None: ...
+
+    def coarsen(self) -> None:
+        """Keep less, if there is much. Called when the process of this key has ended."""
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+
+class Store:
+    """The events that are kept of one class, in a :class:`Slot` for each key."""
+
+    def __init__(self, keep: Keep, ours: Ours) -> None:
+        self._keep = keep
+        self._ours = ours
+        self._key = keep.key
+        self._of_processes = keep.by[:1] == ("pid",)
+        self._most = keep.most if isinstance(keep, Latest) else None
+        self._slots: dict[Hashable, Slot] = {}
+
+    def add(self, event: Event) -> None:
+        """Add one event."""
+        key = self._key(event)
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = _slot(self._keep, self._ours)
+        slot.add(event)
+        if self._most is not None:
+            self._slots[key] = self._slots.pop(key)
+            if len(self._slots) > self._most:
+                del self._slots[next(iter(self._slots))]
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._slots)
+
+    def newest(self, pid: int) -> Iterator[Event]:
+        """Yield the newest event of each key of this process; of all keys, if the class is not kept by process."""
+        keys = self._keys_of({pid}) if self._of_processes else self._slots
+        yield from (last for key in keys if (last := self._slots[key].last) is not None)
+
+    def forget(self, pids: Set[int | None]) -> None:
+        """Drop all events that are kept of these processes."""
+        for key in self._keys_of(pids):
+            del self._slots[key]
+
+    def coarsen(self, pids: Set[int | None]) -> None:
+        """Keep less of these processes, which have ended."""
+        for key in self._keys_of(pids):
+            self._slots[key].coarsen()
+
+    def _keys_of(self, pids: Set[int | None]) -> list[Hashable]:
+        if not self._of_processes:
+            return []
+        return [key for key in self._slots if (key[0] if isinstance(key, tuple) else key) in pids]
+
+    def __iter__(self) -> Iterator[Event]:
+        for slot in self._slots.values():
+            yield from slot
+
+
+def _slot(keep: Keep, ours: Ours) -> Slot:
+    match keep:
+        case Nothing():
+            return _Empty()
+        case Latest():
+            return _Last()
+        case Newest():
+            return _Ring(keep.count, keep.first)
+        case Curve():
+            return _Series(keep, ours)
+        case Tail():
+            return _Text(keep.characters)
+    raise TypeError(type(keep).__name__)
+
+
+class _Empty:
+    last: Event | None = None
+
+    def add(self, event: Event) -> None:
+        pass
+
+    def coarsen(self) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(())
+
+
+class _Last:
+    last: Event | None = None
+
+    def add(self, event: Event) -> None:
+        self.last = event
+
+    def coarsen(self) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Event]:
+        if self.last is not None:
+            yield self.last
+
+
+class _Ring:
+    def __init__(self, count: int, first: bool) -> None:
+        self._first: Event | None = None
+        self._keeps_first = first
+        self._newest: deque[Event] = deque(maxlen=count)
+        self.last: Event | None = None
+
+    def add(self, event: Event) -> None:
+        self.last = event
+        if self._keeps_first and self._first is None:
+            self._first = event
+        else:
+            self._newest.append(event)
+
+    def coarsen(self) -> None:
+        if self._keeps_first:
+            while len(self._newest) > 1:
+                self._newest.popleft()
+
+    def __iter__(self) -> Iterator[Event]:
+        if self._first is not None:
+            yield self._first
+        yield from self._newest
+
+
+class _Series:
+    """One curve, thinned evenly. Each point is the highest event of its stretch. The newest event is kept whole."""
+
+    def __init__(self, curve: Curve, ours: Ours) -> None:
+        self._height = curve.height
+        self._ours = ours
+        self._points: list[Event] = []
+        self._stride = 1  # events in the stretch of one point
+        self._best: Event | None = None  # of the stretch that is not full yet
+        self._count = 0
+        self.last: Event | None = None
+
+    def add(self, event: Event) -> None:
+        self.last = event
+        point = event.past(self._ours)
+        self._best = point if self._best is None else self._higher(self._best, point)
+        self._count += 1
+        if self._count >= self._stride:
+            self._points.append(self._best)
+            self._best, self._count = None, 0
+        self._thin(POINTS)
+
+    def coarsen(self) -> None:
+        self._thin(_POINTS_OF_THE_DEAD)
+
+    def _thin(self, points: int) -> None:
+        while len(self._points) > points:
+            pairs = zip(self._points[::2], self._points[1::2], strict=False)
+            odd = self._points[-1:] if len(self._points) % 2 else []
+            self._points = [self._higher(a, b) for a, b in pairs] + odd
+            self._stride *= 2
+
+    def _higher(self, a: Event, b: Event) -> Event:
+        return a if self._height(a) > self._height(b) else b
+
+    def __iter__(self) -> Iterator[Event]:
+        if self.last is None:
+            return
+        # The newest event may also be a point, but without the fields that are kept of the newest event only.
+        yield from (point for point in self._points if point.t != self.last.t)
+        if self._best is not None and self._best.t != self.last.t:
+            yield self._best
+        yield self.last
+
+
+class _Text:
+    """The end of the script's output. The first event contains how many bytes of its run's output came before it."""
+
+    def __init__(self, characters: int) -> None:
+        self._most = characters
+        self._parts: deque[Output] = deque()
+        self._size = 0
+        self._lost = 0  # bytes
+        self.last: Event | None = None
+
+    def add(self, event: Event) -> None:
+        assert isinstance(event, Output)
+        self.last = event
+        last = self._parts[-1] if self._parts else None
+        if last and last.run == event.run and not event.skipped and len(last.text) + len(event.text) < _JOINED:
+            self._parts.pop()
+            self._size -= len(last.text)
+            event = msgspec.structs.replace(event, text=last.text + event.text, skipped=last.skipped)
+        self._parts.append(event)
+        self._size += len(event.text)
+        while self._size > self._most and len(self._parts) > 1:
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        gone = self._parts.popleft()
+        self._size -= len(gone.text)
+        lost = self._lost + gone.skipped + len(gone.text.encode())
+        self._lost = lost if gone.run == self._parts[0].run else 0
+
+    def coarsen(self) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Event]:
+        if self._parts:
+            first, *rest = self._parts
+            yield msgspec.structs.replace(first, skipped=first.skipped + self._lost)
+            yield from rest
+
 
 _ENDED = 64
 """How many processes that had a hook are still kept after their end."""

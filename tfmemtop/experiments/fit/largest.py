@@ -1,13 +1,70 @@
 """Chooses the values of a number in the command to try, to find the largest with which the command works. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import log2
 from typing import NamedTuple
 
 import msgspec
 
 from tfmemtop.experiments.fit.search import Tried
-from tfmemtop.experiments.fit.try_budget import left, within
+
+_FIRST, _MOST = 1.7, 4.0
+"""The credit at the start, and the highest credit; in tries."""
+
+_FAILED = 0.85
+"""The loss, in tries, if a try fails at a value far above the largest that is known to pass."""
+
+_DOUBLED = 2.0  # octaves: if a passed and a failed value are further apart, doubling is no worse than halving
+
+
+def left(tried: Iterable[tuple[int, bool]]) -> float:
+    """Return the credit, in tries, after *tried*: the values in their order, each with whether it passed.
+
+    The tries up to the first that passed cost nothing, because nothing is predicted until then.
+    """
+    credit, low, high = _FIRST, None, None
+    for value, passed in tried:
+        if low is not None:
+            credit = min(_MOST, credit + _gained(low, high, value, passed))
+        elif passed and high is not None:
+            credit -= max(0.0, log2(high / value) - 1)  # a try in the middle would have left less
+        if passed and (low is None or value > low):
+            low = value
+        elif not passed and (high is None or value < high):
+            high = value
+    return credit
+
+
+def _gained(low: int, high: int | None, value: int, passed: bool) -> float:
+    """Return the gain, in tries, of one try at *value*, which is between *low* and *high*; negative for a loss."""
+    above = log2(max(value, low + 1) / low)
+    if high is None or log2(high / low) > _DOUBLED:
+        if passed:
+            return above - 1
+        return -_FAILED if above > 1 else -log2(above)
+    whole = log2(high / low)
+    rest = whole - above if passed else above
+    return log2(whole / max(rest, whole / 1024)) - 1
+
+
+def within(wanted: int | None, low: int, high: int, *, fails: bool, credit: float) -> int:
+    """Return the value nearest to *wanted* that cannot lose more than *credit*.
+
+    If *wanted* is ``None``, it starts from the double of *low* or the middle instead. The value is above *low*, which
+    passed, and below *high*. *fails*: *high* has failed; otherwise it is the first value beyond the range.
+    """
+    whole = log2(high / low)
+    if not fails or whole > _DOUBLED:
+        least, most = low * 2 ** max(0.0, 1 - credit), float(high) if credit >= _FAILED else low * 2
+        chosen: float = low * 2 if wanted is None else wanted
+    else:
+        share = 2 ** (min(1.0, max(0.0, credit)) - 1)
+        least, most = low * 2 ** (whole * (1 - share)), low * 2 ** (whole * share)
+        chosen = round(low * 2 ** (whole / 2)) if wanted is None else wanted
+    chosen = round(min(max(chosen, least), most))
+    return min(max(chosen, low + 1), high - 1)
+
 
 VALUES_MOST = 2**40
 

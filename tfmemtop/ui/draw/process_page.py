@@ -12,6 +12,7 @@ from tfmemtop.findings.injection import sentence as sentence_of_injection
 from tfmemtop.findings.notice_texts import reason_text, remedy_text
 from tfmemtop.findings.places import spot
 from tfmemtop.findings.requests import call_text, settled_text
+from tfmemtop.reports import account as words
 from tfmemtop.reports import labels
 from tfmemtop.reports import process_text as process_words
 from tfmemtop.reports.account import heading, in_use, others_say, why_they_differ
@@ -19,16 +20,67 @@ from tfmemtop.reports.devices import shares_missing
 from tfmemtop.safe import safe
 from tfmemtop.settings import masked
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import breakdowns
+from tfmemtop.state.breakdown import Breakdown, MemoryPart, breakdowns
 from tfmemtop.state.holdings import TENSORS, holdings, largest
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.views import AllocatorRow, allocators
-from tfmemtop.ui.draw import breakdown
-from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.bar import apportion
+from tfmemtop.ui.draw.lines import Line, cut, fit
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+
+_NAME, _FIGURE = 14, 11  # cells
+_KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))
+_LAYERS = {
+    MemoryPart.CONTEXT: "rest",
+    MemoryPart.CACHED: "cached",
+    MemoryPart.OUTSIDE: "others",
+    MemoryPart.CACHED_AND_OUTSIDE: "others",
+    MemoryPart.UNREAD: "others",
+}
+
+
+def lines(found: Breakdown, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the bar, a line for each slice with its number in the bar, and notes on peak and limit."""
+    looks = _looks(found, glyphs)
+    drawn = [_bar(found, looks, width, glyphs)]
+    total = found.size
+    for number, (part, (glyph, style)) in enumerate(zip(found.slices, looks, strict=True), 1):
+        share = f"{part.size / total:4.0%}" if total else ""
+        head = f" {exactly(words.name(part.part), _NAME)} {words.figure(part):>{_FIGURE}} {share:>4}  "
+        line = [Segment(f"{number} ", DIM), Segment(glyph, style), Segment(head)]
+        room = width - 3 - len(head)
+        if room > 4:
+            line.append(Segment(fit(words.meaning(part, found), room, glyphs), DIM))
+        drawn.append(cut(line, width, glyphs))
+    for note in words.notes(found):
+        drawn += [[Segment(f"   {line}")] for line in wrap(note, width - 3)]
+    return drawn
+
+
+def _looks(found: Breakdown, glyphs: Glyphs) -> list[tuple[str, Style]]:
+    """Return each slice's glyph and colour. Slices in use differ only by colour, and in the bar by their numbers."""
+    kinds = iter(_KINDS)
+    looks = []
+    for part in found.slices:
+        layer = _LAYERS.get(part.part)
+        look = (glyphs.fill[layer], LAYER[layer]) if layer else (glyphs.fill["in_use"], next(kinds, _KINDS[0]))
+        looks.append(look)
+    return looks
+
+
+def _bar(found: Breakdown, looks: list[tuple[str, Style]], width: int, glyphs: Glyphs) -> Line:
+    cells = apportion([part.size for part in found.slices], width - 2)
+    left, right = glyphs.ends
+    line: Line = [Segment(left, DIM)]
+    for number, (count, (glyph, style)) in enumerate(zip(cells, looks, strict=True), 1):
+        if count:
+            # The number stands at the beginning of the slice. A slice of one cell shows only its number.
+            line += [Segment(str(number), style + BOLD + Style(reverse=True)), Segment(glyph * (count - 1), style)]
+    return [*line, Segment(" " * (width - 2 - sum(cells))), Segment(right, DIM)]
+
 
 _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
 """The beginnings of variables that affect TensorFlow. These stand before the rest of an environment."""
@@ -106,12 +158,12 @@ def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> set[str]
     told: set[str] = set()
     for found in breakdowns(state, pid):
         page.heading(heading(found))
-        page.lines += breakdown.lines(found, page.width, glyphs)
+        page.lines += lines(found, page.width, glyphs)
         told |= {held.device for held in found.held}
         if found.account is None:
             continue
-        for name, words in others_say(found.account):
-            page.fact(name, words)
+        for name, told_by in others_say(found.account):
+            page.fact(name, told_by)
         if sentence := why_they_differ(found.account):
             page.text(sentence, DIM)
     return told

@@ -1,23 +1,157 @@
 """The table of a cluster: one row for each rank or GPU, the worst first. A frame draws only the rows in view."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
 
-from tfmemtop.cluster import text as words
-from tfmemtop.cluster.judge import Judged
-from tfmemtop.cluster.overview import ClusterRow, Pool
-from tfmemtop.cluster.watch import Seen
-from tfmemtop.ui.draw.columns import Layout
-from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import DIM, Glyphs
+from tfmemtop.cluster.rows import ClusterRow, Kind, Pool, natural
+from tfmemtop.cluster.watch import Seen, nothing_of
+from tfmemtop.safe import safe
+from tfmemtop.ui.draw.bar import apportion
+from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting_columns, side_by_side
+from tfmemtop.ui.draw.lines import Line, fit, segments
+from tfmemtop.ui.draw.palette import CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.text import exactly
 from tfmemtop.ui.keys import FILTERING
-from tfmemtop.ui.panels.cluster_rows import ClusterOrder, lay_out, longest, matching, row_line, sort
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.row_table import TOP, RowTable
+from tfmemtop.units import GIB, UNKNOWN, format_short
+
+ASKED = "Prometheus is being asked …"
+_MARK = 2  # cells of the mark before a row
+_WRONG_LEAST, _WRONG_LIKED = 18, 40  # cells of the last column
+_HEAT = ((0.9, ERROR), (0.7, WARNING), (0.0, GOOD))
+"""Styles of a bar by its share of the card: the first row whose share is not above the bar's gives the style."""
+
+
+def _used(row: ClusterRow) -> str | None:
+    if row.used is None and row.total is None:
+        return None
+    used, whole = format_short(row.used), format_short(row.total)
+    if row.used is not None and whole.endswith("G"):
+        used = f"{row.used / GIB:.1f}"
+    return f"{used}/{whole}"
+
+
+COLUMNS: tuple[Column[ClusterRow], ...] = (
+    Column("HOST", 10, 90, lambda row: row.host, safe, left=True, falling=False, most=24),
+    Column(
+        *("GPU", 3, 80, lambda row: row.gpu or (None if row.uuid else row.gpu_name), safe),
+        key=lambda row: natural(row.gpu),
+        falling=False,
+        most=4,
+    ),
+    Column("JOB", 6, 60, lambda row: row.job, safe, key=lambda row: natural(row.job), falling=False, most=12),
+    Column("RANK", 4, 70, lambda row: row.rank, key=lambda row: natural(row.rank) if row.rank else None, falling=False),
+    Column("USER", 7, 30, lambda row: row.user or None, safe, left=True, falling=False, most=12),
+    Column("CARD", 10, 65, lambda row: row.share, left=True, most=32),
+    Column("USED", 12, 50, _used, key=lambda row: row.used),
+    Column("TF-USE", 6, 55, lambda row: row.in_use, format_short),
+    Column("LIMIT", 6, 20, lambda row: row.limit, format_short),
+    Column("UTIL", 4, 45, lambda row: row.busy, "{:.0%}".format),
+    Column("WRONG", 0, 1000, lambda row: 0.0, left=True, falling=False),
+)
+"""The columns in the order in which they stand. The last one takes the room that is left."""
+
+_GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOrder(Order):
+    """The order of the cluster's table."""
+
+    columns = COLUMNS
+    column: str = "WRONG"
+
+
+_FIELDS: dict[str, Callable[[ClusterRow], str]] = {
+    "job": lambda row: row.job,
+    "user": lambda row: row.user,
+    "host": lambda row: row.host,
+    "rank": lambda row: row.rank,
+    "gpu": lambda row: f"{row.gpu} {row.model} {row.uuid}",
+    "wrong": lambda row: row.wrong,
+}
+
+
+def matching(rows: Sequence[ClusterRow], wanted: str) -> list[ClusterRow]:
+    """Return the rows that contain each word of *wanted*; case does not matter.
+
+    A word such as ``user:ada`` is searched for in that column only. ``job:`` and ``rank:`` match whole values only.
+    """
+    found = list(rows)
+    for word in wanted.casefold().split():
+        name, colon, text = word.partition(":")
+        if colon and text and name in ("job", "rank"):  # rank 1 is not rank 12
+            found = [row for row in found if _FIELDS[name](row).casefold() == text]
+        elif colon and name in _FIELDS:
+            found = [row for row in found if text in _FIELDS[name](row).casefold()]
+        else:
+            found = [row for row in found if word in " ".join(of(row) for of in _FIELDS.values()).casefold()]
+    return found
+
+
+def _lay_out(width: int, rows: Sequence[ClusterRow]) -> Layout[ClusterRow]:
+    """Return the columns that fit in *width* cells. Room left over goes to columns whose texts in *rows* need more."""
+    *columns, last = COLUMNS
+    room = width - _MARK - _WRONG_LEAST
+    shown = fitting_columns(columns, room)
+    widths = {column.name: column.width for column in shown}
+    spare = max(0, room - sum(map(cells_of, shown)) - (_WRONG_LIKED - _WRONG_LEAST))
+    for column in sorted((one for one in shown if one.most), key=lambda one: _GROWING.index(one.name)):
+        longest = max((len(column.text(row) or "") for row in rows), default=0)
+        wanted = column.most if column.name == "CARD" else min(column.most, longest)
+        more = max(0, min(spare, wanted - column.width))
+        widths[column.name] += more
+        spare -= more
+    taken = _MARK + sum(widths.values()) + len(widths)
+    return side_by_side([*((one, widths[one.name]) for one in shown), (last, max(0, width - taken))], _MARK)
+
+
+def _row_line(row: ClusterRow, layout: Layout[ClusterRow], glyphs: Glyphs, *, chosen: bool) -> Line:
+    mark, style = mark_of(row, glyphs)
+    parts: list[tuple[str, Style]] = [(mark + " ", style)]
+    for column, _, room in layout.columns:
+        if column.name == "CARD":
+            parts += [*_bar(row, room, glyphs), (" ", PLAIN)]
+        elif column.name == "WRONG":
+            parts.append((exactly(fit(row.wrong, room, glyphs), room), style))
+        else:
+            parts.append((column.pad(column.text(row), glyphs, room) + " ", PLAIN))
+    if chosen or row.silence is not None:
+        return [Segment("".join(text for text, _ in parts), CHOSEN if chosen else DIM)]
+    return segments(parts)
+
+
+def mark_of(row: ClusterRow, glyphs: Glyphs) -> tuple[str, Style]:
+    """Return the mark before a row, and the style of its mark and of the column WRONG."""
+    if row.worst <= Kind.RUNS_OUT_SOON:
+        return "!", ERROR
+    if row.worst is Kind.SILENT or row.silence is not None:
+        return glyphs.ended, DIM
+    return ("!", WARNING) if row.wrongs else (" ", PLAIN)
+
+
+def _bar(row: ClusterRow, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:
+    """Return a bar of the card in *width* cells: in use by TensorFlow, otherwise taken, free; then the share taken."""
+    share, in_use = row.share, row.share_in_use or 0.0
+    if share is None:
+        return [(f"{UNKNOWN:>4}".rjust(width), DIM)]
+    style = next(style for least, style in _HEAT if share >= least)
+    parts = [int(part * 1000) for part in (in_use, max(0.0, share - in_use), 1 - share)]
+    room = width - 5
+    cells = apportion(parts, room) if sum(parts) else [0, 0, room]
+    in_use_bar, rest, free = (
+        glyphs.fill[kind] * count for kind, count in zip(("in_use", "rest", "free"), cells, strict=True)
+    )
+    figure = f" {f'{share * 100:.0f}%':>4}"
+    return [(in_use_bar + rest, style), (free, DIM), (figure, style if share >= _HEAT[0][0] else PLAIN)]
 
 
 class ClusterTable(RowTable[ClusterOrder]):
@@ -39,31 +173,32 @@ class ClusterTable(RowTable[ClusterOrder]):
         super().__init__(ClusterOrder(), glyphs=glyphs)
         self.seen = Seen()
         self._job = job
-        self._rows: list[Judged] | None = None  # filtered and sorted; None until they are needed
+        self._rows: list[ClusterRow] | None = None  # filtered and sorted; None until they are needed
         self._chosen: Pool | None = None  # None: the first row, whichever that is
-        self._layout: Layout[Judged] = Layout()
-        self._needed: dict[str, int] = {}
-
-    # What is shown.
+        self._layout: Layout[ClusterRow] = Layout()
+        self._laid_out: tuple[object, int] | None = None  # the rows and the width of the layout
 
     def look(self, seen: Seen) -> None:
         """Draw *seen*, the newest answer of the server."""
-        if seen.overview is not self.seen.overview:
+        if seen.rows is not self.seen.rows:
             self._rows = None
-            self._needed = longest(seen.overview.rows)
         self.seen = seen
         self.redraw()
 
     @property
-    def rows(self) -> list[Judged]:
+    def rows(self) -> list[ClusterRow]:
         """The rows as they stand in the table: filtered and sorted."""
         if self._rows is None:
-            self._rows = sort(matching(self.seen.overview.rows, self.filter.text), self.order)
+            rows = matching(self.seen.rows, self.filter.text)
+            if self.order.column == "WRONG":
+                self._rows = rows[::-1] if self.order.inverted else rows
+            else:
+                self._rows = self.order.sort(rows)
             self._find_chosen()
         return self._rows
 
     @property
-    def selected(self) -> Judged | None:
+    def selected(self) -> ClusterRow | None:
         """The row under the cursor; ``None`` if there are no rows."""
         return self.rows[self._index] if self.rows else None
 
@@ -74,12 +209,13 @@ class ClusterTable(RowTable[ClusterOrder]):
 
     def build(self, width: int, height: int) -> list[Line]:
         rows = self.rows
-        self._layout = lay_out(width, self._needed)
+        if self._laid_out is None or self._laid_out[0] is not self.seen.rows or self._laid_out[1] != width:
+            self._layout, self._laid_out = _lay_out(width, self.seen.rows), (self.seen.rows, width)
         room = max(0, height - TOP)
         self.keep_in_view(len(rows), room)
         lines = [self._title(width, len(rows)), self._layout.names(self.order)]
         lines += [
-            row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
+            _row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
             for index in range(self._top, min(len(rows), self._top + room))
         ]
         if not rows:
@@ -87,18 +223,18 @@ class ClusterTable(RowTable[ClusterOrder]):
         return lines
 
     def _title(self, width: int, shown: int) -> Line:
-        count = len(self.seen.overview.rows)
-        title = words.table_title(shown, count)
+        count = len(self.seen.rows)
+        title = f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
         parts = [f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"]
         parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
         return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)
 
     def _why_empty(self) -> str:
-        if self.seen.overview.rows:
-            return words.no_match(self.filter.text)
+        if self.seen.rows:
+            return f"no row has {safe(self.filter.text)}"
         if self.seen.trouble is not None:
             return ""
-        return words.nothing_of(self._job) if self.seen.complete else words.ASKING
+        return nothing_of(self._job) if self.seen.complete else ASKED
 
     # The cursor.
 
@@ -108,9 +244,9 @@ class ClusterTable(RowTable[ClusterOrder]):
         if self._chosen is None:
             self._index = 0
             return
-        found = next((index for index, one in enumerate(rows) if one.row.key == self._chosen), None)
+        found = next((index for index, row in enumerate(rows) if row.key == self._chosen), None)
         self._index = clamp(self._index, 0, max(0, len(rows) - 1)) if found is None else found
-        self._chosen = rows[self._index].row.key if rows else self._chosen
+        self._chosen = rows[self._index].key if rows else self._chosen
 
     @property
     def count(self) -> int:
@@ -123,13 +259,14 @@ class ClusterTable(RowTable[ClusterOrder]):
         if self.rows:
             self._index = clamp(index, 0, len(self.rows) - 1)
             # On the first row the cursor stays at the top, whichever row is there later.
-            self._chosen = self.rows[self._index].row.key if self._index else None
-        self._follow = True
-        self.redraw()
-        self.post_message(self.Moved())
+            self._chosen = self.rows[self._index].key if self._index else None
+        self._changed()
 
     def rearrange(self) -> None:
         self._rows = None
+        self._changed()
+
+    def _changed(self) -> None:
         self._follow = True
         self.redraw()
         self.post_message(self.Moved())
@@ -137,4 +274,4 @@ class ClusterTable(RowTable[ClusterOrder]):
     def action_open(self) -> None:
         """Open the screen of the chosen row's GPU."""
         if chosen := self.selected:
-            self.post_message(self.Opened(chosen.row))
+            self.post_message(self.Opened(chosen))

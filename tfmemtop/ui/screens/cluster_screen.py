@@ -3,67 +3,88 @@
 import time
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import on
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from tfmemtop.cluster import text as words
-from tfmemtop.cluster.watch import Seen
+from tfmemtop.cluster.watch import Seen, no_answer
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.cluster_keys import KEYS
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.panels.cluster_table import ClusterTable
+from tfmemtop.ui.keys import Key
+from tfmemtop.ui.panels.cluster_table import ASKED, ClusterTable
 from tfmemtop.ui.panels.key_bar import HintLine, Hints
 from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.units import format_duration
 
+KEYS: tuple[Key, ...] = (
+    Key("f1,question_mark,h", "F1", "help", "all keys", "help"),
+    Key("enter", "Enter", "", "open the GPU: its memory, its history, what is found", "open", "cluster"),
+    Key(
+        "slash,f4",
+        "/",
+        "",
+        "filter; job:42, user:ada, host:node3, rank:7, wrong:leak look in one column",
+        "filter",
+        "cluster",
+    ),
+    Key("full_stop,comma,f6", ".", "", "sort by the next column, with a comma by the one before", "sort", "cluster"),
+    Key("I", "I", "", "the other way round", "invert", "cluster"),
+    Key("r,f5", "r", "refresh", "ask Prometheus now", "refresh"),
+    Key("left_square_bracket", "[", "screen.span(-1)", "a shorter time", group="gpu"),
+    Key("right_square_bracket", "]", "screen.span(1)", "a longer time", group="gpu"),
+    Key("w", "w", "screen.whole", "the whole run, as far as it has been read", group="gpu"),
+    Key("s", "s", "screen.scale", "scale auto, pinned, whole card, by in use", group="gpu"),
+    Key("S", "S", "picture", "write the picture of the screen into a file, as SVG or text"),
+    Key("q,f10", "q", "leave", "quit; of an opened GPU, go back", "quit"),
+)
+"""Every key of the cluster's screens. Those of a session's screens are in ``ui/keys.py``."""
+
+KEY_GROUPS = {"screen": "The screen", "cluster": "The table", "gpu": "An opened GPU"}
+"""The titles of the groups of keys in the help."""
+
+COLUMN_MEANINGS = (
+    ("CARD", "of the card: in use by TensorFlow, taken otherwise, free"),
+    ("USED", "memory that all processes take on the card, and what the card has"),
+    ("TF-USE", "the most that TensorFlow had in use since the previous scrape"),
+    ("LIMIT", "of TensorFlow's pool"),
+    ("UTIL", "share of the time in which the GPU computed"),
+    ("WRONG", "what is wrong, the worst first"),
+)
+"""The columns whose names need an explanation."""
+
+NOTHING_WRONG = "The figures show nothing wrong here."
 _CHOSEN, _CHOSEN_SHORT = 4, 2
 """Lines for what is wrong with the chosen row, title included: on a screen of ``_ROOMY`` lines, and on a lower one."""
 _ROOMY = 18
 
 
 class ClusterHeader(Panel):
-    """Two lines above the table: the server, the job and the time; then the counts, or trouble with server or clock."""
+    """Two lines: what is shown, with the time of the figures; then the counts, or why there are no new figures."""
 
     DEFAULT_CSS = "ClusterHeader { height: 2; }"
 
-    def __init__(self, url: str, job: str | None, *, glyphs: Glyphs) -> None:
+    def __init__(self, name: str, *, glyphs: Glyphs) -> None:
         super().__init__(glyphs=glyphs)
-        self.seen = Seen()
-        self._url, self._job = url, job
+        self._name = name
+        self._at = 0.0
+        self._told: tuple[str, Style] = ASKED, DIM
 
-    def look(self, seen: Seen) -> None:
-        """Draw *seen*, the newest answer of the server."""
-        self.seen = seen
+    def tell(self, told: str, style: Style, at: float = 0.0) -> None:
+        """Draw the line *told*, and the time of the figures, *at* (seconds since 1970)."""
+        self._told, self._at = (told, style), at
         self.redraw()
 
     def build(self, width: int, height: int) -> list[Line]:
-        where = safe(self._url.partition("://")[2])
-        job = f" {self.glyphs.dot} job {safe(self._job)}" if self._job is not None else ""
-        at = self.seen.overview.at
-        clock = f" {time.strftime('%H:%M:%S', time.localtime(at))} " if at else ""
-        first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(fit(f" {where}{job}", max(0, width - 30)), BOLD)]
+        clock = f" {time.strftime('%H:%M:%S', time.localtime(self._at))} " if self._at else ""
+        name = fit(f" {self._name}", max(0, width - 30), self.glyphs)
+        first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(name, BOLD)]
         blank = " " * max(0, width - width_of(first) - len(clock))
-        return [[*first, Segment(blank), Segment(clock, DIM)], self._second(width)]
-
-    def _second(self, width: int) -> Line:
-        seen = self.seen
-        if seen.trouble is not None:
-            old_s = time.time() - seen.answered if seen.answered else None
-            told = words.since(words.no_answer(self._url, seen.trouble), time.time() - seen.since, old_s)
-            return [Segment(fit(f" {told}", width, self.glyphs), ERROR)]
-        if not seen.asked:
-            return [Segment(f" {words.ASKING}", DIM)]
-        found = seen.overview
-        counted = words.counted(len(found.rows), found.hosts, found.jobs, found.wrong)
-        if seen.apart_s is None:
-            return [Segment(fit(f" {counted}", width, self.glyphs), PLAIN)]
-        apart = words.clocks_apart(seen.apart_s)
-        # With little room, the difference of the clocks is shown instead of the counts, because it is rare.
-        line = [Segment(f" {counted} {self.glyphs.dot} ", PLAIN), Segment(apart, WARNING)]
-        return line if width_of(line) <= width else [Segment(fit(f" {apart}", width, self.glyphs), WARNING)]
+        told, style = self._told
+        return [[*first, Segment(blank), Segment(clock, DIM)], [Segment(fit(f" {told}", width, self.glyphs), style)]]
 
 
 class ChosenPanel(Panel):
@@ -76,13 +97,13 @@ class ChosenPanel(Panel):
         self._table = table
 
     def build(self, width: int, height: int) -> list[Line]:
-        chosen = self._table.selected
-        if chosen is None:
+        row = self._table.selected
+        if row is None:
             return []
-        lines = [self.title_line(width, words.whose(chosen.row), chosen.row.model)]
-        told = [words.at_length(chosen.row, wrong) for wrong in chosen.wrongs] or [words.NOTHING_WRONG]
+        told = [wrong.sentence for wrong in row.wrongs] or [NOTHING_WRONG]
         rows = [line for text in told for line in wrap(text, width - 4, "  ")]
-        return lines + [[Segment(f"  {line}", PLAIN if chosen.wrongs else DIM)] for line in rows]
+        style = PLAIN if row.wrongs else DIM
+        return [self.title_line(width, row.whose, row.model), *([Segment(f"  {line}", style)] for line in rows)]
 
 
 class ClusterScreen(Drawn, Screen[None]):
@@ -90,7 +111,9 @@ class ClusterScreen(Drawn, Screen[None]):
 
     def __init__(self, url: str, job: str | None, *, glyphs: Glyphs) -> None:
         super().__init__()
-        self.header = ClusterHeader(url, job, glyphs=glyphs)
+        self._url = url
+        named = f" {glyphs.dot} job {safe(job)}" if job is not None else ""
+        self.header = ClusterHeader(safe(url.partition("://")[2]) + named, glyphs=glyphs)
         self.table = ClusterTable(job, glyphs=glyphs)
         self.chosen = ChosenPanel(self.table, glyphs=glyphs)
         self.keys = HintLine(self.hints, glyphs=glyphs)
@@ -103,15 +126,34 @@ class ClusterScreen(Drawn, Screen[None]):
 
     def on_mount(self) -> None:
         self.table.focus()
-        self.call_after_refresh(self.look, self.table.seen)
+        self._fit_chosen()
+        self.call_after_refresh(lambda: self.look(self.table.seen))
 
     def look(self, seen: Seen) -> None:
         """Draw *seen*."""
-        self.chosen.styles.height = _CHOSEN if self.app.size.height >= _ROOMY else _CHOSEN_SHORT
-        for part in (self.header, self.table):
-            part.look(seen)
+        self._fit_chosen()
+        self.header.tell(*self._told(seen), seen.at)
+        self.table.look(seen)
         self.chosen.redraw()
         self.keys.redraw()
+
+    def _fit_chosen(self) -> None:
+        self.chosen.styles.height = _CHOSEN if self.app.size.height >= _ROOMY else _CHOSEN_SHORT
+
+    def _told(self, seen: Seen) -> tuple[str, Style]:
+        """Return the second line of the header, and its style."""
+        now = time.time()
+        if seen.trouble is not None:
+            told = f"{no_answer(self._url, seen.trouble)}, for {format_duration(now - seen.since)}"
+            old = f"; the figures are {format_duration(now - seen.answered)} old" if seen.answered else ""
+            return told + old, ERROR
+        if not seen.answered:
+            return ASKED, DIM
+        if seen.apart_s is None:
+            return seen.totals, PLAIN
+        # With little room, the difference of the clocks is shown instead of the counts, because it is rare.
+        both = f"{seen.totals} {self.header.glyphs.dot} {seen.clocks}"
+        return (both if len(both) < self.app.size.width else seen.clocks), WARNING
 
     def refresh_state(self, state: State) -> None:
         self.look(self.table.seen)

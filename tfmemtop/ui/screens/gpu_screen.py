@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -9,115 +10,61 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from tfmemtop.cluster import text as words
-from tfmemtop.cluster.client import Client, NoAnswer
-from tfmemtop.cluster.judge import Judged, Kind, rising_as
+from tfmemtop.cluster.client import Client, NoAnswer, in_thread
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.overview import Pool
-from tfmemtop.cluster.watch import Seen, in_thread
-from tfmemtop.findings.finding import Finding, Severity
+from tfmemtop.cluster.rows import ClusterRow, Kind, remark
+from tfmemtop.cluster.watch import Seen, no_answer
+from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.grouping import grouped, say_group
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.rules import findings_of_figures
 from tfmemtop.state import State, apply
 from tfmemtop.state.views import panels
-from tfmemtop.ui.draw.lines import Line, Panel, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, TITLE, Glyphs
-from tfmemtop.ui.draw.text import wrap
+from tfmemtop.ui.draw.lines import Line, Panel
+from tfmemtop.ui.draw.palette import DIM, ERROR, PLAIN, Glyphs
 from tfmemtop.ui.draw.window import SPANS
-from tfmemtop.ui.panels.cluster_rows import mark_of
+from tfmemtop.ui.panels.cluster_table import ASKED, mark_of
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.key_bar import HintLine
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
+from tfmemtop.ui.screens.cluster_screen import NOTHING_WRONG, ClusterHeader
 from tfmemtop.ui.screens.drawn import Drawn
+from tfmemtop.units import format_duration
 
 _FIRST_SPAN = next(index for index, (_, said) in enumerate(SPANS) if said == "1 h")
 FIRST_S = SPANS[_FIRST_SPAN][0]
 """Seconds of history that are read first. A longer history is read when the user chooses a longer span."""
 
 
-class GpuHeader(Panel):
-    """Two lines: the GPU's host, job and user; then what is wrong with it, or why there are no new figures."""
-
-    DEFAULT_CSS = "GpuHeader { height: 2; }"
-
-    def __init__(self, row: Judged, url: str, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
-        self.judged = row
-        self.trouble: NoAnswer | None = None
-        self.reading = True
-        self.span_s = FIRST_S
-        self._url = url
-
-    def begin_reading(self) -> None:
-        """Show that the history is being read."""
-        self.reading = True
-        self.redraw()
-
-    def end_reading(self, span_s: float, trouble: NoAnswer | None = None) -> None:
-        """The history of *span_s* seconds has been read, or *trouble* came instead."""
-        self.reading = False
-        self.trouble = trouble
-        if trouble is None:
-            self.span_s = span_s
-
-    def take(self, trouble: NoAnswer | None) -> None:
-        """New figures have been read, or *trouble* came instead."""
-        self.trouble = trouble
-
-    def judge(self, judged: Judged) -> None:
-        """Use *judged* for what is wrong with the GPU."""
-        self.judged = judged
-
-    def build(self, width: int, height: int) -> list[Line]:
-        whose = fit(f" {words.whose(self.judged.row)}", max(0, width - 20), self.glyphs)
-        first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(whose, BOLD)]
-        if self.trouble is not None:
-            return [first, [Segment(fit(f" {words.no_answer(self._url, self.trouble)}", width, self.glyphs), ERROR)]]
-        mark, style = mark_of(self.judged, self.glyphs)
-        told = words.ASKING if self.reading else words.in_short(self.judged) or words.NOTHING_WRONG
-        if not self.reading and not panels(self.state):
-            told = words.no_history(self.span_s)
-        return [first, [Segment(fit(f" {mark} {told}", width, self.glyphs), DIM if self.reading else style)]]
-
-
 class FoundPanel(Panel):
-    """What is wrong according to the overview, and what the rules find in the figures of this GPU."""
+    """What is wrong according to the table, and what the rules find in the figures of this GPU."""
 
-    def __init__(self, row: Judged, *, glyphs: Glyphs) -> None:
+    def __init__(self, row: ClusterRow, *, glyphs: Glyphs) -> None:
         super().__init__(glyphs=glyphs)
-        self.judged = row
-        self.findings: list[Finding] = []
-        self.twice: set[Kind] = set()
-        """What the overview reports and a finding describes in more detail: it is shown only once, as the finding."""
+        self.row = row
 
-    def judge(self, judged: Judged, findings: list[Finding], twice: set[Kind]) -> None:
-        """Use *judged* for what is wrong with the GPU, and *findings*, which describe the kinds *twice* too."""
-        self.judged, self.findings, self.twice = judged, findings, twice
+    @property
+    def said_twice(self) -> set[Kind]:
+        """What a finding says more about than the table. The figures of the two differ a little."""
+        return {Kind.LEAKING} if any(isinstance(one, Leak) for one in findings_of_figures(self.state)) else set()
 
     def build(self, width: int, height: int) -> list[Line]:
+        found, room = findings_of_figures(self.state), max(10, width - 4)
+        wrong, info = ("!", mark_of(self.row, self.glyphs)[1]), MARKS[Severity.INFO]
+        told = [
+            (info if one.kind >= Kind.GONE else wrong, one.sentence, "", PLAIN)
+            for one in self.row.wrongs
+            if one.kind not in self.said_twice
+        ]
+        told += [(info, remark(key), "", PLAIN) for key in self.row.remarks]
+        for group in grouped(found):
+            severity, said = group.first.severity, say_group(group)
+            told.append((MARKS[severity], said.headline, said.figures, headline_style(severity)))
         lines = [self.title_line(width, "Why")]
-        room = max(10, width - 4)
-        wrong = "!", mark_of(self.judged, self.glyphs)[1]
-        row, remark = self.judged.row, MARKS[Severity.INFO]
-        groups = grouped(self.findings)
-        wrongs = [one for one in self.judged.wrongs if one.kind not in self.twice]
-        told = [(remark if one.kind >= Kind.GONE else wrong, words.at_length(row, one)) for one in wrongs]
-        for (mark, style), sentence in [*told, *((remark, words.remark(key)) for key in self.judged.remarks)]:
-            rows = enumerate(wrap(sentence, room))
-            lines += [[Segment("   " if at else f" {mark} ", style), Segment(text)] for at, text in rows]
-        for group in groups:
-            said = say_group(group)
-            found = finding_lines(said.headline, said.figures, room, headline_style(group.first.severity))
-            mark, style = MARKS[group.first.severity]
-            lines += [[Segment("   " if at else f" {mark} ", style), *line] for at, line in enumerate(found)]
-        if len(lines) == 1:
-            lines.append([Segment(f"   {words.NOTHING_WRONG}", DIM)])
-        return lines
-
-    def wanted_height(self, width: int) -> int:
-        """Return how many lines the panel can fill."""
-        return len(self.build(width, 0))
+        for (mark, style), headline, figures, bold in told:
+            rows = enumerate(finding_lines(headline, figures, room, bold))
+            lines += [[Segment("   " if at else f" {mark} ", style), *line] for at, line in rows]
+        return lines if told else [*lines, [Segment(f"   {NOTHING_WRONG}", DIM)]]
 
 
 class GpuScreen(Drawn, Screen[None]):
@@ -131,21 +78,24 @@ class GpuScreen(Drawn, Screen[None]):
         Binding("w", "whole", show=False),
     ]
 
-    def __init__(self, client: Client, row: Judged, interval_s: float, *, glyphs: Glyphs, color: bool) -> None:
+    def __init__(
+        self, client: Client, row: ClusterRow, seen: Seen, interval_s: float, *, glyphs: Glyphs, color: bool
+    ) -> None:
         super().__init__()
-        self._client, self._judged, self._interval_s = client, row, interval_s
+        self._client, self._row, self._seen, self._interval_s = client, row, seen, interval_s
         self._wake = asyncio.Event()
-        self._gpu = OneGpu(client, row.row, FIRST_S)
-        self._wanted: OneGpu | None = None  # the GPU with another span of history, until that has been read
-        self.header = GpuHeader(row, client.address.url, glyphs=glyphs)
+        self._trouble: NoAnswer | None = None
+        self.gpu = OneGpu(client, row, FIRST_S)
+        self._wanted: OneGpu | None = self.gpu  # the one whose history is to be read
+        self.header = ClusterHeader(row.whose, glyphs=glyphs)
         self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
         self.found = FoundPanel(row, glyphs=glyphs)
         self.keys = HintLine(self.hints, glyphs=glyphs)
 
     @property
-    def key(self) -> Pool:
-        """The key of the row that this screen shows."""
-        return self._judged.row.key
+    def reading(self) -> bool:
+        """Whether a history is still to be read."""
+        return self._wanted is not None
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -161,70 +111,58 @@ class GpuScreen(Drawn, Screen[None]):
         return [("Esc", "back"), ("[", "shorter"), ("]", "longer"), ("w", "whole"), ("s", "scale"), ("F1", "help")]
 
     async def _follow(self) -> None:
-        await self._open(self._gpu)
         while True:
             self._wake.clear()
+            wanted = self._wanted
             try:
-                await asyncio.wait_for(self._wake.wait(), self._interval_s)
-            except asyncio.TimeoutError:
-                pass
-            gpu = self._gpu
-            if not self.header.reading and (self._wanted or gpu.state.session is None):
-                await self._open(self._wanted or gpu)
-                continue
-            try:
-                batch = await in_thread(gpu.follow)
+                if wanted is None:
+                    for event in await asyncio.wrap_future(in_thread(self.gpu.follow)):
+                        apply(self.gpu.state, event)
+                else:  # until it has been read, what was shown before stays
+                    await asyncio.wrap_future(in_thread(partial(wanted.open, self._seen.at + 1)))
+                    self.gpu = wanted
+                    if self._wanted is wanted:
+                        self._wanted = None
+                self._trouble = None
             except NoAnswer as trouble:
-                self.header.take(trouble)
-            else:
-                self.header.take(None)
-                for event in batch:
-                    apply(gpu.state, event)
-            self.refresh_state(gpu.state)
-
-    async def _open(self, gpu: OneGpu) -> None:
-        """Read the history of *gpu*. Until it has been read, what was shown before stays."""
-        self.header.begin_reading()
-        try:
-            await in_thread(gpu.open)
-        except NoAnswer as trouble:
-            self.header.end_reading(gpu.span_s, trouble)
-        else:
-            self._gpu = gpu
-            if self._wanted is gpu:
-                self._wanted = None
-            self.header.end_reading(gpu.span_s)
-        self.refresh_state(self._gpu.state)
+                self._trouble = trouble
+            self.refresh_state(self.gpu.state)
+            if self._wanted is None or self._trouble is not None:
+                try:
+                    await asyncio.wait_for(self._wake.wait(), self._interval_s)
+                except asyncio.TimeoutError:
+                    pass
 
     def hurry(self) -> None:
         """Read the new figures now."""
         self._wake.set()
 
     def look(self, seen: Seen) -> None:
-        """Use *seen*, the newest overview, for what is wrong with this GPU."""
-        found = next((one for one in seen.overview.rows if one.row.key == self.key), None)
-        if found is not None:
-            self._judged = found
-            self.refresh_state(self._gpu.state)
+        """Use *seen*, the newest answer, for what is wrong with this GPU."""
+        self._seen = seen
+        self._row = next((row for row in seen.rows if row.key == self._row.key), self._row)
+        self.refresh_state(self.gpu.state)
 
     def refresh_state(self, state: State) -> None:
-        state = self._gpu.state
-        session = state.session
-        if session is not None:
-            state.now = max(state.now, time.time() + self._gpu.ahead_s - session.started)
+        state = self.gpu.state
+        if state.session is not None:
+            state.now = max(state.now, time.time() + self.gpu.ahead_s - state.session.started)
         width, height = self.app.size
-        room = height - 3
-        found = findings_of_figures(state)
-        # A rise is shown with one figure only: that of the rule, and not also that of the overview.
-        leak = next((one for one in found if isinstance(one, Leak) and self._gpu.is_own(one)), None)
-        judged = self._judged if leak is None else rising_as(self._judged, leak.rise, leak.left_s)
-        self.header.judge(judged)
-        self.found.judge(judged, found, set() if leak is None else {Kind.LEAKING})
-        lines = min(self.found.wanted_height(width), max(3, room // 2))
-        self.found.styles.height = lines
+        self.found.row = self._row
         self.device.display = bool(panels(state))
-        for part in (self.device, self.found, self.header, self.keys):
+        for part in (self.device, self.found, self.keys):
             part.show(state)
+        if self._trouble is not None:
+            self.header.tell(no_answer(self._client.address.url, self._trouble), ERROR)
+        elif self.reading:
+            self.header.tell(ASKED, DIM)
+        elif not panels(state):
+            self.header.tell(f"Prometheus has no figures of it in the last {format_duration(self.gpu.span_s)}.", DIM)
+        else:
+            twice = self.found.said_twice
+            told = ", ".join("leak" if one.kind in twice else one.short for one in self._row.wrongs)
+            self.header.tell(told or NOTHING_WRONG, mark_of(self._row, self.found.glyphs)[1])
+        self.found.styles.height = min(len(self.found.build(width, 0)), max(3, (height - 3) // 2))
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -232,10 +170,10 @@ class GpuScreen(Drawn, Screen[None]):
     def action_span(self, step: int) -> None:
         """Show a shorter or a longer span. Its history is read if it has not been, or only in less detail."""
         self.device.cycle_span(step)
-        span_s = SPANS[self.device.span][0]
-        if span_s > self._gpu.span_s or (self._gpu.span_s > FIRST_S >= span_s and self.device.span <= _FIRST_SPAN):
-            self._wanted = OneGpu(self._client, self._judged.row, max(FIRST_S, span_s))
-            self.run_worker(self._open(self._wanted), name="span", exclusive=True, group="span", exit_on_error=True)
+        span_s = max(FIRST_S, SPANS[self.device.span][0])
+        if span_s > self.gpu.span_s or span_s == FIRST_S < self.gpu.span_s:
+            self._wanted = OneGpu(self._client, self._row, span_s)
+            self.hurry()
 
     def action_whole(self) -> None:
         self.device.toggle_whole()

@@ -11,15 +11,14 @@ from rich.style import Style
 from rich.theme import Theme
 from textual.binding import Binding, BindingType
 
-from tfmemtop.cluster import text as cluster_words
 from tfmemtop.help import topic, topics
 from tfmemtop.ui import keys as words
-from tfmemtop.ui.cluster_keys import KEYS as CLUSTER_KEYS
 from tfmemtop.ui.draw.chunk_map import shades
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, KEY, LAYER, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Key, on_the_key
+from tfmemtop.ui.screens import cluster_screen
 from tfmemtop.ui.screens.dialog import Hint, PageDialog
 
 _LEFT = 9
@@ -146,12 +145,14 @@ class ClusterHelp(HelpDialog):
     """The help of the cluster's screens. Its first page lists their keys and columns."""
 
     def __init__(self, *, glyphs: Glyphs) -> None:
-        super().__init__(CLUSTER_KEYS, glyphs=glyphs)
+        super().__init__(cluster_screen.KEYS, glyphs=glyphs)
 
     def _keys_and_words(self, width: int) -> list[Line]:
         lines: list[Line] = []
-        for group, title in cluster_words.HELP_GROUPS.items():
+        for group, title in cluster_screen.KEY_GROUPS.items():
             lines.append([Segment(title, BOLD)])
-            lines += table_rows([(key.shown, key.help) for key in CLUSTER_KEYS if key.group == group], width, KEY)
-        lines += [[], [Segment("Columns", BOLD)], *table_rows(cluster_words.COLUMNS, width, PLAIN)]
+            lines += table_rows(
+                [(key.shown, key.help) for key in cluster_screen.KEYS if key.group == group], width, KEY
+            )
+        lines += [[], [Segment("Columns", BOLD)], *table_rows(cluster_screen.COLUMN_MEANINGS, width, PLAIN)]
         return [*lines, *([Segment(f"  {line}")] for line in wrap(words.UNKNOWN, width - 2))]

@@ -1,12 +1,207 @@
 """A terminal emulator: turns what a program has written into lines of segments, with scroll-back."""
 
 import math
+import re
+import time
+from collections.abc import Callable
 from itertools import islice
+
+from pyte.screens import Screen
+from pyte.streams import Stream
 
 from tfmemtop.ui.draw.cells import crop, render
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.terminal.escapes import Parser
 from tfmemtop.ui.terminal.pyte_screen import CompleteScreen
+
+_TOKEN = re.compile(
+    "([^\x00-\x1f\x7f-\x9f]{1,512})"  # 1: text
+    "|\x1b\\[([0-?]*)([ -/]*)([@-~])"  # 2, 3, 4: CSI: parameters, intermediates, final
+    "|\x1b([ -/]*)([0-Z\\\\-~])"  # 5, 6: other escape sequences: intermediates, final
+    "|([\x00-\x1a\x1c-\x1f])"  # 7: control characters
+    "|\x1b\\[[0-?]*[ -/]*|[\x1b\x7f-\x9f]"  # an incomplete sequence, or a character without a meaning here
+)
+_UNFINISHED = re.compile("\x1b(?:\\[[0-?]*)?[ -/]*\\Z")
+_LONGEST = 512  # characters; a longer sequence is neither waited for nor carried out
+_STRING_END = re.compile("[\x07\x18\x1a\x1b\x9c]")
+_STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: titles, links, pictures, none of them shown
+_MOST = 9999
+_LOOK_EVERY, _EFFORT = 16, 4  # tokens between two readings of the clock; a sequence counts as 4
+_RENDITIONS = {2: (5,), 22: (22, 25), 5: (), 6: ()}
+
+# What pyte raises at parameters that it does not expect: a wrong number of them, an unknown way to erase
+# (a local variable is never set), origin mode without margins.
+_REFUSED = (TypeError, ValueError, LookupError, NameError, AssertionError)
+
+
+class Parser:
+    """Parses text for a screen. The text may be split anywhere between two calls of :meth:`feed`."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._pending = ""
+        self._in_string = False
+        self._controls: dict[str, Callable[[], None]] = {
+            "\b": screen.backspace,
+            "\t": screen.tab,
+            "\n": screen.linefeed,
+            "\v": screen.linefeed,
+            "\f": screen.linefeed,
+            "\r": screen.carriage_return,
+            "\x0e": screen.shift_out,
+            "\x0f": screen.shift_in,
+        }
+        self._escapes: dict[str, Callable[[], None]] = {
+            "c": screen.reset,
+            "D": screen.index,
+            "E": screen.next_line,
+            "M": screen.reverse_index,
+            "H": screen.set_tab_stop,
+            "7": screen.save_cursor,
+            "8": screen.restore_cursor,
+        }
+        self._csi: dict[str, Callable[..., None]] = {
+            final: getattr(screen, name) for final, name in Stream.csi.items() if final not in "cnm"
+        }
+        self._csi |= {
+            "b": screen.repeat,
+            "s": lambda *_: screen.save_cursor(),
+            "u": lambda *_: screen.restore_cursor(),
+            "S": screen.scroll_up,
+            "T": screen.scroll_down,
+            "Z": screen.back_tab,
+        }
+
+    def feed(self, text: str, until: float = math.inf) -> int:
+        """Parse *text*, and pass all that is recognised to the screen. No text makes this raise.
+
+        Return the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
+        reaches *until*. The caller must then pass the others again.
+        """
+        held = len(self._pending)
+        text = self._pending + text
+        whole = len(text)
+        self._pending = ""
+        last = text.rfind("\x1b")
+        if last >= 0 and _UNFINISHED.match(text, last):
+            text, self._pending = text[:last], text[last:] if len(text) - last <= _LONGEST else ""
+        at, end, effort, match, draw = 0, len(text), 0, _TOKEN.match, self._screen.draw
+        while at < end:
+            if effort >= _LOOK_EVERY:
+                effort = 0
+                if time.thread_time() >= until:
+                    self._pending = text[at:held]
+                    return max(0, at - held)
+            if self._in_string:
+                stop = _STRING_END.search(text, at)
+                if stop is None:
+                    break
+                self._in_string = False
+                # An ESC ends a string too. The sequence that it begins, even if just the terminator, is read next.
+                at = stop.start() if stop[0] == "\x1b" else stop.end()
+                continue
+            token = match(text, at)
+            assert token is not None  # every character is one of the alternatives
+            at = token.end()
+            kind = token.lastindex
+            effort += 1
+            if kind == 1:
+                draw(token[1])
+            elif kind == 7:
+                if control := self._controls.get(token[7]):
+                    control()
+            elif kind is not None:
+                effort += _EFFORT - 1
+                # Caught for each sequence: if the screen refuses one, only that one is lost.
+                try:
+                    if kind == 4:
+                        self._control_sequence(token[2], token[3], token[4])
+                    else:
+                        self._escape(token[5], token[6])
+                except _REFUSED:
+                    pass
+        return whole - held
+
+    def _escape(self, intermediates: str, final: str) -> None:
+        if intermediates in ("(", ")"):
+            self._screen.define_charset(final, mode=intermediates)
+        elif intermediates == "#" and final == "8":
+            self._screen.alignment_display()
+        elif not intermediates:
+            if final in _STRINGS:
+                self._in_string = True
+            elif escape := self._escapes.get(final):
+                escape()
+
+    def _control_sequence(self, parameters: str, intermediates: str, final: str) -> None:
+        private = parameters.startswith("?")
+        parameters = parameters[private:]
+        if len(parameters) > _LONGEST or intermediates or any(mark in parameters for mark in "<=>?"):
+            return  # too long; or specific to xterm, kitty and others: keyboard protocols, queries, cursor shapes
+        if final == "m":
+            if not private and (attributes := rendition(parameters)):
+                self._screen.select_graphic_rendition(*attributes)
+            return
+        handler = self._csi.get(final)
+        if handler is None or ":" in parameters:
+            return
+        numbers = [_number(number) for number in parameters.split(";")] if parameters else []
+        if private:
+            if final in "hl":
+                handler(*numbers, private=True)
+            elif final in "JK":
+                handler(*numbers[:1])
+        else:
+            handler(*numbers)
+
+
+def rendition(parameters: str) -> list[int]:
+    """Return SGR *parameters* in the form that pyte takes: a flat list, with the sixteen colours by their own codes.
+
+    Dim (2) becomes blink (5): pyte's cells have no dim, and blinking is not shown. The list is empty if none of the
+    parameters changes anything. It must not be passed to pyte then, which would reset all attributes.
+    """
+    result: list[int] = []
+    parts = parameters.split(";")
+    at = 0
+    while at < len(parts):
+        code, *values = parts[at].split(":")
+        at += 1
+        number = _number(code)
+        if number == 4 and values:
+            result.append(4 if _number(values[0]) else 24)
+        elif number in (38, 48, 58):
+            if values:
+                if len(values) > 4 and values[0] == "2":
+                    del values[1]  # the colour space
+            else:
+                count = {"2": 4, "5": 2}.get(parts[at] if at < len(parts) else "", 1)
+                values = parts[at : at + count]
+                at += count
+            result += _colour(number, [_number(value) for value in values])
+        else:
+            result += _RENDITIONS.get(number, (number,))
+    return result
+
+
+def _number(text: str) -> int:
+    # Python's ``int`` raises for a text of thousands of digits.
+    return min(int(text[:8] or 0), _MOST)
+
+
+def _colour(code: int, values: list[int]) -> list[int]:
+    kind, *numbers = values or [0]
+    if code == 58 or any(number > 255 for number in numbers):
+        return []  # an underline's colour, or an invalid one
+    if kind == 2 and len(numbers) == 3:
+        return [code, 2, *numbers]
+    if kind == 5 and len(numbers) == 1:
+        index = numbers[0]
+        if index >= 16:
+            return [code, 5, index]
+        # The first sixteen are the colours of the user's terminal, whatever they look like.
+        return [code - 8 + index if index < 8 else code + 44 + index]
+    return []
+
 
 HISTORY_LINES = 5000
 
