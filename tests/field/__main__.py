@@ -14,20 +14,14 @@ from tests.field.judging import Score, tried
 
 
 def markdown(scores: list[Score]) -> str:
-    """Return the table of the manual's page."""
-    cases = {case.name: case for case in CASES}
-    rows = ["| case | run | cause | passes with | said |", "| --- | --- | --- | --- | --- |"]
+    """Return the table of the manual's page: the cases by their cause."""
+    causes = {case.name: case.cause.replace("|", " or ") for case in CASES}
+    rows: dict[str, tuple[list[str], list[str]]] = {}
     for score in scores:
-        case = cases[score.name]
-        cells = (
-            f"{score.name}{': missed' if score.misses else ''}",
-            f"`{case.command} {case.options}`",
-            " or ".join(f"`{cause}`" for cause in case.cause.split("|")),
-            f"`{case.mended}`" if case.mended else "–",
-            score.text.replace("|", "\\|"),
-        )
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
+        solved, missed = rows.setdefault(causes[score.name], ([], []))
+        (missed if score.misses else solved).append(score.name.replace("_", " "))
+    table = [f"| {cause} | {', '.join(solved)} | {', '.join(missed)} |" for cause, (solved, missed) in rows.items()]
+    return "\n".join(["| true cause | solved | not solved |", "| --- | --- | --- |", *table])
 
 
 def main() -> int:
