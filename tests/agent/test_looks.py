@@ -26,14 +26,14 @@ wait()
 """
 
 
-def test_tapes_that_are_recording(monitor: Monitor, script: Script, forks: Forks) -> None:
+def test_tapes_that_record_or_are_persistent(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(TAPES))
     counts = []
     for _ in range(3):
         assert line(process) == "up"
         counts.append(ask(monitor, process)["tapes"])
         typed(process)
-    assert counts == [2, 0, 0]
+    assert counts == [2, 1, 1], "a persistent tape keeps what it has recorded"
     assert outcome(process).code == 0 and not monitor.of("hook_error")
 
 

@@ -88,9 +88,9 @@ def gpu(
 def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
     stream = [*gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()]
     text = told(stream).said.text
-    assert "AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB" in " ".join(summarise(stream, 0))
+    assert "AddV2 asked for 64.0 MiB. 2.0 GiB of the limit of 2.0 GiB" in " ".join(summarise(stream, 0))
     for part in (
-        "Out of memory: AddV2 asked for 64.0 MiB. Stopped by the limit of 2.0 GiB that you set.",
+        "Out of memory: AddV2 asked for 64.0 MiB. 2.0 GiB of the limit of 2.0 GiB that you set were in use.",
         "The request was for a tensor of [16,1048576] float32.",
         "GPU:0, process 100: in use 2.0 GiB",
         "cached 40.0 MiB",

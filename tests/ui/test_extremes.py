@@ -51,7 +51,7 @@ def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureF
         for event in stream:
             writer.write(event)
         writer.close()
-    assert cli.main(["why", str(path)]) == 0
+    assert cli.main(["why", "--long", str(path)]) == 0
     assert cli.main(["compare", str(path), str(usual)]) == 0
     assert cli.main(["compare", "--json", str(usual), str(path)]) == 0
     lines = report(path, RunEnd(t=1.0, run=1, exit_code=0, signal=None), None, 0)
@@ -95,6 +95,6 @@ def test_devices_without_end_are_counted_and_left_out(tmp_path: Path, capsys: py
         writer.write(s.effective(t, 100, f"GPU:{number}"))
         writer.write(s.allocator(t, 100, 1000, name=f"GPU:{number}"))
     writer.close()
-    assert cli.main(["why", str(path)]) == 0
+    assert cli.main(["why", "--long", str(path)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Process 100 names more than 64 devices; the others are left out" in told

@@ -72,12 +72,11 @@ async def test_until_there_are_pools_the_screen_says_what_it_waits_for() -> None
     assert "no operation yet" in shown[0] and "TensorFlow 2.21.0 is imported" in "\n".join(shown)
 
 
-@pytest.mark.parametrize(("t", "output"), [(20.0, True), (1000.0, False)])
-async def test_an_empty_output_leaves_its_room_to_the_processes_of_four_cards(t: float, output: bool) -> None:
+@pytest.mark.parametrize("t", [20.0, 1000.0])
+async def test_an_empty_output_leaves_its_room_to_the_processes_of_four_cards(t: float) -> None:
     shown = await lines(screen("h200-four-cards", t), (80, 24))
     rows = [line.split()[1] for line in shown if "mirrored.py 8" in line and "1211" in line]
     assert rows == ["0", "1", "2", "3"]
-    assert any("── Output" in line for line in shown) == output
 
 
 async def test_allocators_without_a_pool_take_no_more_lines_than_they_have_text_for() -> None:

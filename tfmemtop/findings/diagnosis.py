@@ -4,6 +4,8 @@ The order is: who keeps the memory, or why the request was so large; only if nei
 fragmentation.
 """
 
+from dataclasses import replace
+
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
 from tfmemtop.findings.outliers import Request, outlier
@@ -132,7 +134,8 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     near = min(trend.whole.windows, key=lambda window: abs(window.start - look.t))
     if rose < _SHARE * near.high:
         return None
-    return keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
+    cause = keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
+    return None if cause is None else replace(cause, text=f"Memory keeps rising: {cause.text}")
 
 
 def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:

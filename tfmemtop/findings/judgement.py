@@ -4,7 +4,7 @@ The order is: a failed allocation; another end; memory that rises; what else was
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfmemtop.ending import Way
 from tfmemtop.findings.cause import Cause, Key
@@ -59,7 +59,10 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     assert run is not None
     for finding in found:
         if isinstance(finding, AllocationFailed):
-            return finding.whole_cause, finding
+            cause = finding.whole_cause
+            if run.ending is not None and run.ending.good:
+                cause = replace(cause, evidence=("The script went on after that.", *cause.evidence))
+            return cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         text = "The kernel killed the run: the host's memory was full. TensorFlow's pools were not the reason."
         return Cause(Key.HOST_GROWTH, text), None
@@ -154,7 +157,7 @@ def _unread(state: State, run: RunState) -> str:
         return "tfmemtop saw no process use TensorFlow."
     if pool_kind(run).on_gpu:
         return "No memory of TensorFlow was read."
-    return "On the CPU tfmemtop reads TensorFlow's memory only in a BFC pool: add --cpu-pool SIZE."
+    return "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only with --cpu-pool SIZE."
 
 
 def _steady(state: State) -> str:

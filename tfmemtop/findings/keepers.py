@@ -4,6 +4,7 @@ Each rule answers for one cause. It needs a holder that is there at the moment, 
 there would have been room.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ _LOOSE = 64
 
 _MUCH, _MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
+
+_CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
 
 _LEAST = 8 * MIB
 
@@ -136,7 +139,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
             return Cause(
                 Key.TENSORS_KEPT,
-                f"{one.holder} keeps {_tensors(one)}: {_sized(one.bytes, scene)}.",
+                f"{_keeps(one.holder)} {_tensors(one)}: {_sized(one.bytes, scene)}.",
                 one.holder,
                 one.bytes,
                 one.count,
@@ -166,7 +169,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     shape = tensor_text(list(most.shape or []), most.dtype)
     return Cause(
         Key.TENSORS_KEPT,
-        f"Python keeps {counted(most.count, 'tensor')} of {shape}, by no variable of the script: "
+        f"{counted(most.count, 'tensor')} of {shape} are held, but by no name in the script: "
         f"{_sized(min(most.bytes, scene.stock.rest), scene)}.",
         "",
         most.bytes,
@@ -185,7 +188,10 @@ def variables_kept(scene: Scene) -> Cause | None:
         copies = number * 2 >= one.items or one_by_one
         if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
             each = one.count / one.items
-            what = "models with their optimizers" if one.optimizer else "sets of variables" if each > 1 else "variables"
+            several = f"objects with {one.count} variables" if each > 1 else "variables"
+            what = several
+            if one.optimizer:
+                what = "models with their optimizers" if one.model else "optimizers"
             return _variables_kept(
                 scene, f"{one.holder} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
             )
@@ -342,6 +348,12 @@ RULES: tuple[Rule, ...] = (
 
 def _sized(size: int, scene: Scene) -> str:
     return f"{format_bytes(size)} {scene.of_all}"
+
+
+def _keeps(holder: str) -> str:
+    """Return the *holder* and its verb. Functions hold what they capture under a name that nobody knows."""
+    captured = _CAPTURED.fullmatch(holder)
+    return f"The functions in {captured[1]} capture" if captured else f"{holder} keeps"
 
 
 def _root(holder: str) -> str:

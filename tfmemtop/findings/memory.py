@@ -105,7 +105,9 @@ class AllocationFailed(Finding):
         if self.cause.key is Key.UNKNOWN and len(text) > LONGEST:
             return replace(self.cause, text=self.failed, evidence=(self.cause.text, *self.cause.evidence))
         if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
-            return replace(self.cause, evidence=(*self.cause.evidence, self.failed))
+            short = f"Out of memory: {self.cause.text}"
+            text = short if len(short) <= LONGEST else self.cause.text
+            return replace(self.cause, text=text, evidence=(*self.cause.evidence, self.failed))
         return replace(self.cause, text=text)
 
     @property
@@ -126,9 +128,9 @@ class AllocationFailed(Finding):
 def failures(state: State) -> list[AllocationFailed]:
     """Return the newest failure of each process of the run, with its anatomy and cause."""
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
-    how = state.run.ending if state.run and state.run.failed else None
-    if not found and how is not None:
-        crashed = how.signal in _CRASHES
+    run = state.run
+    crashed = run is not None and run.ending is not None and run.ending.signal in _CRASHES
+    if not found and run is not None and (crashed or run.failed):
         found = [_failure(state, anatomy, crashed=crashed) for anatomy in crashes(state, crashed=crashed)]
     return found
 

@@ -113,8 +113,8 @@ def grown_by_copying(request: Request) -> Cause | None:
         if len(differ) == 1 and one.bytes * 2 >= a.asked > one.bytes:
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{one.name} is made anew by {request.who}, larger each time: {format_bytes(a.asked)} are asked for "
-                f"while the old {format_bytes(one.bytes)} stand.",
+                f"{one.name} is recreated by {request.who}, larger each time: {format_bytes(a.asked)} are needed "
+                f"while the old {format_bytes(one.bytes)} are still allocated.",
                 one.name,
                 one.bytes + a.asked,
                 2,
@@ -138,7 +138,7 @@ def dense_gradient(request: Request) -> Cause | None:
     size = a.asked or 4 * prod(shape)
     return Cause(
         Key.DENSE_GRADIENT,
-        f"The gradient of {tables[0][0]} is made dense: {request.who} asks for the whole table, "
+        f"The gradient of {tables[0][0]} is made dense: {request.who} asked for the whole table, "
         f"{tensor_text(list(shape), None)}, {format_bytes(size)}.",
         tables[0][0],
         size,
@@ -160,7 +160,7 @@ def step_larger(request: Request) -> Cause | None:
     before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} asks for {format_bytes(a.asked)}{shape}; before it was at most {before}"
+        f"{request.who} asked for {format_bytes(a.asked)}{shape}; such requests before were at most {before}"
         f"{format_bytes(past.bytes)}.",
         request.who,
         a.asked,

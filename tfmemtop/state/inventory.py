@@ -30,7 +30,7 @@ class Kept:
     """Tensors or variables that Python holds by one ``holder``: its path, such as ``search.done[*][1]``.
 
     There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
-    ``None`` if they have several. ``optimizer`` if slots of optimizers are among them.
+    ``None`` if they have several. ``model`` if variables of models are among them, ``optimizer`` if optimizers' slots.
     """
 
     holder: str
@@ -38,6 +38,7 @@ class Kept:
     items: int
     bytes: int
     variables: bool
+    model: bool = False
     optimizer: bool = False
     shape: tuple[int, ...] | None = None
     dtype: str = ""
@@ -218,6 +219,7 @@ def _kept(group: events.Alike) -> Kept:
         items=group.items,
         bytes=group.bytes,
         variables=group.kind != TENSORS,
+        model=group.kind not in (TENSORS, OPTIMIZER),
         optimizer=group.kind == OPTIMIZER,
         shape=None if group.shape is None else tuple(group.shape),
         dtype=group.dtype,
@@ -232,5 +234,6 @@ def _both(first: Kept, second: Kept) -> Kept:
         items=max(first.items, second.items),
         bytes=first.bytes + second.bytes,
         variables=first.variables,
+        model=first.model or second.model,
         optimizer=first.optimizer or second.optimizer,
     )
