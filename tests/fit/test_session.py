@@ -5,9 +5,9 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import Prediction, Wanted
 from tfmemtop.experiments.fit.plan import (
+    ImpossibleSearch,
     Plan,
     Sought,
     impossible_search_text,

@@ -11,7 +11,7 @@ from tests.ui import held
 from tests.ui.recorded import Recorded, screen
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.picture_dialog import DARK, LIGHT, picture
+from tfmemtop.ui.screens.picture_dialog import DARK, picture
 
 pytestmark = pytest.mark.screens
 
@@ -94,6 +94,29 @@ def brightness(fill: str) -> float:
     channels = [int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+LIGHT = {
+    "background": "#ffffff",
+    "foreground": "#24292f",
+    "black": "#24292f",
+    "red": "#cf222e",
+    "green": "#116329",
+    "yellow": "#9a6700",
+    "blue": "#0969da",
+    "magenta": "#8250df",
+    "cyan": "#1b7c83",
+    "white": "#eaeef2",
+    "bright_black": "#8c959f",
+    "bright_red": "#a40e26",
+    "bright_green": "#1a7f37",
+    "bright_yellow": "#bf8700",
+    "bright_blue": "#218bff",
+    "bright_magenta": "#a475f9",
+    "bright_cyan": "#3192aa",
+    "bright_white": "#ffffff",
+}
+"""The colours of a light terminal."""
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])

@@ -24,7 +24,6 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import Parser, Trailing
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
-from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
 from tfmemtop.experiments.fit.plan import (
     SECONDS,
@@ -32,11 +31,12 @@ from tfmemtop.experiments.fit.plan import (
     STEPS_MOST,
     TRIES,
     TRIES_MOST,
+    ImpossibleSearch,
     check,
     impossible_search_text,
     make_plan,
 )
-from tfmemtop.experiments.fit.stopped import Stopped, Why
+from tfmemtop.experiments.fit.session import Stopped, Why
 from tfmemtop.experiments.fit.text import advice, stopped_words
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.starting import start_text, unusable

@@ -24,7 +24,7 @@ from tfmemtop.experiments.fit import text as limits
 from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
 from tfmemtop.experiments.fit.plan import Plan
 from tfmemtop.experiments.fit.search import Search, Tried
-from tfmemtop.experiments.fit.stopped import Stopped, Why
+from tfmemtop.experiments.fit.session import Stopped, Why
 from tfmemtop.experiments.fit.watch import TryWatch
 from tfmemtop.experiments.whatif.expected import LONGEST_S, WORKER, Expectations, answered
 from tfmemtop.findings import probe_text as words

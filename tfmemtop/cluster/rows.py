@@ -444,9 +444,17 @@ def _of_figures(row: ClusterRow, reported: set[Kind]) -> Iterator[Wrong]:
             f"Memory in use keeps rising, also at its lowest points, by {rate} in the last {format_duration(RISE_S)}."
         )
         amount = -1e9 if left_s is None else -left_s
-        yield Wrong(Kind.LEAKING, f"leak {rate}", told, {"rate": row.rising, "left_s": left_s or 0.0}, amount)
+        yield Wrong(
+            Kind.LEAKING,
+            f"leak {rate}",
+            told,
+            {"rate": row.rising, **({} if left_s is None else {"left_s": left_s})},
+            amount,
+        )
     if row.idle and Kind.FULL_BUT_IDLE not in reported:
-        yield Wrong(Kind.FULL_BUT_IDLE, "full, idle", _idle(row), {"share": row.share or 0.0}, row.share or 0.0)
+        yield Wrong(
+            Kind.FULL_BUT_IDLE, "full, idle", _idle(row), {"share": row.share} if row.share else {}, row.share or 0.0
+        )
 
 
 _Middles = dict[tuple[str, ...], tuple[float, float]]

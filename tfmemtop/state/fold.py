@@ -8,8 +8,7 @@ from tfmemtop.events.device_names import is_cpu
 from tfmemtop.failure import facts_of
 from tfmemtop.state import fold_holders as fold_holders  # imported because it registers handlers
 from tfmemtop.state import fold_memory as fold_memory  # likewise
-from tfmemtop.state.capacity import add_notice, room_for, with_device
-from tfmemtop.state.device_index import forget_process, note_all, note_device
+from tfmemtop.state.fold_memory import add_notice, forget_process, note_all, note_device, room_for, with_device
 from tfmemtop.state.handlers import HANDLERS, folds
 from tfmemtop.state.lookup import (
     device_of,

@@ -1,7 +1,7 @@
 """The fold of recorded allocations: windows, traces, the script's lines, and XLA's reports."""
 
 from tfmemtop import events
-from tfmemtop.state.capacity import with_device
+from tfmemtop.state.fold_memory import with_device
 from tfmemtop.state.handlers import folds
 from tfmemtop.state.lookup import hooked_of, of_run
 from tfmemtop.state.model import CLUSTERS_KEPT, LINES_KEPT, PoolWindows, State

@@ -3,10 +3,8 @@
 from collections.abc import Callable
 
 from tfmemtop import events
+from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state import contexts
-from tfmemtop.state.capacity import with_device
-from tfmemtop.state.device_index import note_device
 from tfmemtop.state.handlers import folds
 from tfmemtop.state.lookup import (
     allocators_of,
@@ -19,9 +17,134 @@ from tfmemtop.state.lookup import (
     pool_use,
     process_total,
 )
-from tfmemtop.state.model import CpuPool, DeviceState, Pool, State
+from tfmemtop.state.model import (
+    DEVICES_KEPT,
+    NOTICES_KEPT,
+    PROCESSES_KEPT,
+    Context,
+    CpuPool,
+    DeviceState,
+    Hooked,
+    Pool,
+    State,
+)
 from tfmemtop.state.sums import Sums
 from tfmemtop.state.trend import Trend
+from tfmemtop.units import MIB
+
+
+def add_notice(
+    state: State,
+    key: str,
+    kind: NoticeKind,
+    level: Level = Level.WARNING,
+    *,
+    detail: str = "",
+    about: int | None = None,
+    count: int | None = None,
+) -> None:
+    """Add a notice to the state, unless the state has too many and none with this *key*."""
+    if key not in state.notices and len(state.notices) > NOTICES_KEPT:
+        return
+    notice = events.Notice(t=state.now, key=key, level=level, kind=kind, detail=detail, about=about, count=count)
+    state.notices[key] = notice
+
+
+def with_device(state: State, pid: int, device: str) -> Hooked | None:
+    """Return the hook's data of process *pid* and note *device* in it.
+
+    The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if the hook is not in
+    the process.
+    """
+    hooked = hooked_of(state, pid)
+    if hooked is None or device in hooked.devices:
+        return hooked
+    if len(hooked.devices) < DEVICES_KEPT:
+        hooked.devices.add(device)
+        return hooked
+    add_notice(state, "left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES_KEPT)
+    return None
+
+
+def room_for(state: State, pid: int) -> bool:
+    if pid in state.processes or len(state.processes) < PROCESSES_KEPT:
+        return True
+    add_notice(state, "left-out-processes", NoticeKind.PROCESSES_LEFT_OUT, count=PROCESSES_KEPT)
+    return False
+
+
+def note_device(state: State, pid: int, logical: str) -> None:
+    """Note on its GPU that process *pid* has reported the logical device *logical*."""
+    if device := device_of(state, pid, logical):
+        device.logical.setdefault(pid, set()).add(logical)
+
+
+def note_all(state: State) -> None:
+    """Note all logical devices again, because the GPUs have changed."""
+    for pid, process in state.processes.items():
+        if process.hooked:
+            for logical in {*process.hooked.effective, *process.hooked.allocators}:
+                note_device(state, pid, logical)
+
+
+def forget_process(state: State, pid: int) -> None:
+    """Remove process *pid* from the state."""
+    del state.processes[pid]
+    state.shape += 1
+    for device in state.devices.values():
+        device.logical.pop(pid, None)
+
+
+NOTHING_COMPUTED = 4096
+"""Bytes: a peak above this means that an operation has run.
+
+Once TensorFlow has made its devices, its own scratch is in use: 1792 bytes on an H200. Even the smallest operations
+load kernels and make cuBLAS allocate its workspace. Both are outside the pool, as the context is.
+"""
+
+FIRST_REGION = 2 * MIB
+"""Bytes that a growing pool of BFC takes first, for that scratch. They are known without the probe."""
+
+
+def total_read(hooked: Hooked, gpu: int, reading: events.DeviceReading, used: int, pool: int | None) -> None:
+    """Store NVML's *reading*: the process has *used* bytes on *gpu*, of them *pool* in its pools, if that is known."""
+    context = hooked.contexts.setdefault(gpu, Context())
+    context.unconfirmed = used, reading.t
+    if pool is None or pool > used:
+        return
+    # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
+    rest = used - pool
+    if not context.exact:
+        context.size = rest if context.size is None else min(rest, context.size)
+    context.recent.append(rest)
+
+
+def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> None:
+    """Confirm NVML's last total by *readings*, the newest of all allocators of the process on *gpu*.
+
+    The context becomes exact if all readings are newer than the total and show that nothing was computed.
+    """
+    context = hooked.contexts.get(gpu)
+    if context is None or context.unconfirmed is None:
+        return
+    used, at = context.unconfirmed
+    if any(reading.t <= at for reading in readings):
+        return
+    context.unconfirmed = None
+    peaks = [reading.peak for reading in readings]
+    pools = [_context_pool(reading, hooked.effective.get(reading.device)) for reading in readings]
+    if None in peaks or None in pools or max(peak or 0 for peak in peaks) > NOTHING_COMPUTED:
+        return
+    rest = used - sum(pool or 0 for pool in pools)
+    if rest >= 0:
+        context.size = min(rest, context.size) if context.exact and context.size is not None else rest
+        context.exact = True
+
+
+def _context_pool(reading: events.Allocator, effective: events.Effective | None) -> int | None:
+    if reading.pool is None and effective and effective.growth and effective.allocator == "bfc":
+        return FIRST_REGION if reading.peak else 0
+    return reading.pool
 
 
 @folds(events.DeviceReading)
@@ -80,7 +203,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
         if spike:
             _remember_device(state, device, spike)
         _remember_device(state, device)
-        contexts.pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
+        pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
     run = state.run
     if event.in_use is not None:
         trend = hooked.trends.setdefault(event.device, Trend())
@@ -133,7 +256,7 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
         if hooked.effective or (hooked.initialised and not hooked.initialised.error):
             readings = allocators_of(state, pid, hooked, device)
             pool = pool_use(readings)[1] if readings else None
-            contexts.total_read(hooked, device.info.index, reading, share.used, pool)
+            total_read(hooked, device.info.index, reading, share.used, pool)
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

@@ -76,13 +76,5 @@ def largest(hooked: Hooked) -> list[events.Variable]:
     return sorted(found, key=lambda one: -one.bytes)[:SHOWN]
 
 
-def alike_on(hooked: Hooked, device: str) -> list[events.Alike]:
-    """Return the groups of live tensors on logical device *device*, the largest first.
-
-    They are those of the newest census that looked for tensors.
-    """
-    return [group for group in hooked.look.alike if group.device == device] if hooked.look else []
-
-
 def _variables(kinds: dict[str, int]) -> dict[str, int]:
     return {kind: size for kind, size in kinds.items() if kind != TENSORS}

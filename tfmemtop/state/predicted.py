@@ -40,9 +40,9 @@ class Predicted:
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
     ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for
-    the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``whole_card`` is the GPU's memory
-    in bytes, ``gpu`` its NVML index. ``failed`` is the way in which the run failed, if it did. ``traced`` if all of its
-    allocations were to be recorded.
+    the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``gpu`` is the GPU's NVML
+    index. ``failed`` is the way in which the run failed, if it did. ``traced`` if all of its allocations were to be
+    recorded.
     """
 
     pid: int
@@ -50,7 +50,6 @@ class Predicted:
     measured: Allocator | None
     beside: int | None
     measured_beside: bool
-    whole_card: int | None
     gpu: int | None = None
     failed: Later = Later.NO_MORE
     traced: bool = False
@@ -220,7 +219,6 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         index = gpu.info.index if gpu else None
         read = _beside(state, pid, index)
         beside, measured = (USUAL_CONTEXT + USUAL_LIBRARIES, False) if read is None else (read, True)
-    whole = gpu.info.total if gpu else None
     index = gpu.info.index if gpu else None
     return Predicted(
         pid=pid,
@@ -228,7 +226,6 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         measured=hooked.allocators.get(replayed.device),
         beside=beside,
         measured_beside=measured,
-        whole_card=whole,
         gpu=index,
         failed=_failed(state, pid, hooked, replayed.device),
         traced=bool(state.run and state.run.traced and of_run(state, pid)),

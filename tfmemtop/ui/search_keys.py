@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch
 from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, Sought, impossible_search_text, parse_sought
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Sought, impossible_search_text, parse_sought
 from tfmemtop.experiments.fit.session import SessionFit, SessionTries
 from tfmemtop.experiments.fit.session_largest import SessionLargest
 from tfmemtop.experiments.fit.watch import Goal

@@ -3,10 +3,35 @@
 import io
 import os
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
+import msgspec
+
+from tfmemtop.events import Unreadable, decoder
 from tfmemtop.events.recording.chunks import GZIP, Member, chunks
-from tfmemtop.events.recording.header import LONGEST_LINE
+from tfmemtop.units import MIB
+
+LONGEST_LINE = 16 * MIB
+"""Bytes. A longer line is not an event."""
+
+
+class Header(msgspec.Struct):
+    """The fields of the first line in every format."""
+
+    type: Literal["session"]
+    format: int
+
+
+_decode = decoder(Header)
+
+
+def header_of(line: bytes) -> Header | None:
+    """Return the header in *line*; ``None`` if it is not the first line of a recording."""
+    try:
+        return _decode(line)
+    except Unreadable:
+        return None
+
 
 _PIECE = 256 * 1024  # bytes of text decompressed at once
 

@@ -14,8 +14,7 @@ import msgspec
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
 from tfmemtop.events.recording.chunks import GZIP, Chunk, chunks
 from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
-from tfmemtop.events.recording.header import LONGEST_LINE, header_of
-from tfmemtop.events.recording.lines import BEGINNING, Lines, Place
+from tfmemtop.events.recording.lines import BEGINNING, LONGEST_LINE, Lines, Place, header_of
 from tfmemtop.events.recording.outline import outlined
 from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 from tfmemtop.units import MIB

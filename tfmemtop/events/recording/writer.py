@@ -10,7 +10,7 @@ from pathlib import Path
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording.chunks import Packer
 from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
-from tfmemtop.events.recording.header import LONGEST_LINE, header_of
+from tfmemtop.events.recording.lines import LONGEST_LINE, header_of
 from tfmemtop.events.recording.outline import Outline
 from tfmemtop.events.recording.reader import first_line
 from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
 from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, TriedValue, Wanted
-from tfmemtop.experiments.fit.stopped import Stopped
+from tfmemtop.experiments.fit.session import Stopped
 from tfmemtop.experiments.fit.text import outcome, speed_words, stopped_words, unproved
 from tfmemtop.findings.notice_texts import reason_text
 from tfmemtop.units import aligned, counted, format_bytes

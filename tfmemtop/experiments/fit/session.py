@@ -4,6 +4,7 @@ Pure.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import Enum
 
 from tfmemtop.events import (
@@ -27,9 +28,29 @@ from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.fit.plan import Plan
 from tfmemtop.experiments.fit.search import Search, Tried
-from tfmemtop.experiments.fit.stopped import Stopped, Why
 from tfmemtop.experiments.fit.watch import Progress
 from tfmemtop.tensorflow_text import tells_exhaustion
+
+
+class Why(Enum):
+    """What stopped the search."""
+
+    INTERRUPTED = "interrupted"
+    OTHER_RUN = "other_run"  # the user started another run
+    RUN_ENDED = "run_ended"  # the user ended the run of a try
+    MEMORY_HELD = "memory_held"  # the last try's memory did not become free
+    NOT_STARTED = "not_started"  # the script could not be started; ``notice`` has the reason
+    ENGINE_GONE = "engine_gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The reason. ``held`` is the memory that did not become free, ``notice`` reports that no script was started."""
+
+    why: Why
+    held: StillHeld | None = None
+    notice: Notice | None = None
+
 
 REPLAY_S = 60.0
 """Seconds that a replay may take after the end of a try, including the time to build its program."""

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import HookAbsence
 from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.experiments.fit.session import Phase, SessionTries
-from tfmemtop.experiments.fit.stopped import Stopped, Why
+from tfmemtop.experiments.fit.session import Phase, SessionTries, Stopped, Why
 from tfmemtop.experiments.fit.watch import Goal, Progress, Stage
 from tfmemtop.findings.ending import ending, still_held
 from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line

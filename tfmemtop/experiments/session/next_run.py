@@ -2,15 +2,36 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import msgspec
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.experiments.session.not_chosen import NoChoice, NotChosen
 from tfmemtop.limits import HostOwner, Machine, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
+
+
+class NoChoice(Enum):
+    """What is wrong with the text. The comments name the fields of :class:`NotChosen` that belong to each reason."""
+
+    NO_LIST = "no_list"  # ``text`` is not a list of GPUs
+    NO_GPU = "no_gpu"  # the GPU with the number ``text`` does not exist; ``there``: the GPUs that do
+    UNREADABLE = "unreadable"  # a shell could not parse the command line; ``text``: Python's message
+    NO_COMMAND = "no_command"
+
+
+class NotChosen(ValueError):
+    """What the user typed for the next run cannot be used. ``words/not_chosen.py`` has the message for the user."""
+
+    def __init__(self, why: NoChoice, text: str = "", there: Iterable[int] = ()) -> None:
+        super().__init__(why, text)
+        self.why = why
+        self.text = text
+        self.there = tuple(there)
+
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")

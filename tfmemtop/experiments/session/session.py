@@ -8,12 +8,10 @@ import msgspec
 from tfmemtop import events
 from tfmemtop.events import Command, Event, Run
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.experiments.fit.impossible_search import ImpossibleSearch, NoSearch
 from tfmemtop.experiments.fit.largest import Prediction
-from tfmemtop.experiments.fit.plan import Plan, Sought, make_plan
-from tfmemtop.experiments.fit.session import Phase, SessionFit, SessionTries
+from tfmemtop.experiments.fit.plan import ImpossibleSearch, NoSearch, Plan, Sought, make_plan
+from tfmemtop.experiments.fit.session import Phase, SessionFit, SessionTries, Why
 from tfmemtop.experiments.fit.session_largest import SessionLargest
-from tfmemtop.experiments.fit.stopped import Why
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, Source

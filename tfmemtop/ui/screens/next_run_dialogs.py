@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tfmemtop.experiments.session.next_run import NextRun, whole_memory
-from tfmemtop.experiments.session.not_chosen import NoChoice, NotChosen
+from tfmemtop.experiments.session.next_run import NextRun, NoChoice, NotChosen, whole_memory
 from tfmemtop.findings.fitting import suggested_limits
 from tfmemtop.findings.limit_texts import basis, typed
 from tfmemtop.findings.starting import unusable

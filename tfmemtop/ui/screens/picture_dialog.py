@@ -40,26 +40,6 @@ DARK = {
     "bright_white": "#ffffff",
 }
 """The colours of a terminal: the sixteen, and background and foreground for cells without a colour."""
-LIGHT = {
-    "background": "#ffffff",
-    "foreground": "#24292f",
-    "black": "#24292f",
-    "red": "#cf222e",
-    "green": "#116329",
-    "yellow": "#9a6700",
-    "blue": "#0969da",
-    "magenta": "#8250df",
-    "cyan": "#1b7c83",
-    "white": "#eaeef2",
-    "bright_black": "#8c959f",
-    "bright_red": "#a40e26",
-    "bright_green": "#1a7f37",
-    "bright_yellow": "#bf8700",
-    "bright_blue": "#218bff",
-    "bright_magenta": "#a475f9",
-    "bright_cyan": "#3192aa",
-    "bright_white": "#ffffff",
-}
 _SHADES = {"█": 1.0, "▓": 0.7, "▒": 0.45, "░": 0.28}
 _LEFT_BLOCKS = "▏▎▍▌▋▊▉"
 _DOTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3))
