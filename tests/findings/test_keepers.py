@@ -145,7 +145,9 @@ def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list
 
 
 def test_variables_that_python_has_dropped() -> None:
-    cause = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]))
+    older = part("", 400 * MIB, 90, Kind.BEFORE)
+    assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)])) is None, "nothing in the pool is as old"
+    cause = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.RUNTIME_KEEPS, 40, 300 * MIB)
     assert actions(cause) == [Action.SEPARATE_PROCESS]
     assert kept(look(gone=[events.Gone("GPU:1", 40, 300 * MIB)])) is None
@@ -194,7 +196,7 @@ def test_results_of_a_notebooks_cells() -> None:
 
 def test_of_several_the_one_that_keeps_most_is_told() -> None:
     census = look(group("losses", 900, 300 * MIB), gone=[events.Gone("GPU:0", 40, 301 * MIB)])
-    cause = kept(census)
+    cause = kept(census, part("", 400 * MIB, 90, Kind.BEFORE))
     assert cause is not None and cause.key is Key.RUNTIME_KEEPS
 
 
@@ -211,13 +213,14 @@ def request(
 
 def test_an_array_that_is_copied_as_a_whole() -> None:
     census = look(arrays=[events.HostArray("x", [2048, 8192], "float32", 64 * MIB)])
-    cause = request(census)
+    cause = request(census, operation=None)
     assert cause is not None and (cause.key, cause.holder, cause.bytes) == (Key.INPUT_ON_DEVICE, "x", 64 * MIB)
     assert actions(cause) == [Action.FEED_BATCHES]
-    assert request(census, asked=32 * MIB) is not None, "in half of its precision"
-    assert request(census, asked=63 * MIB) is None
+    assert request(census, operation=None, asked=32 * MIB) is not None, "in half of its precision"
+    assert request(census, operation=None, asked=63 * MIB) is None
+    assert request(census) is None, "a product that happens to have its size"
     small = look(arrays=[events.HostArray("x", [1024], "float32", 4096)])
-    assert request(small, asked=4096) is None
+    assert request(small, operation=None, asked=4096) is None
 
 
 def test_a_copy_of_which_the_array_is_not_known() -> None:

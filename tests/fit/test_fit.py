@@ -142,6 +142,7 @@ rows = [fixed[0] + number for number in range(batch)]
 
 
 @pytest.mark.tensorflow
+@pytest.mark.whole
 def test_the_largest_number_of_rows(tmp_path: Path) -> None:
     script = tmp_path / "rows.py"
     script.write_text(FIXED_AND_BATCH)

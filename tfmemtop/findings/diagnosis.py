@@ -14,7 +14,8 @@ from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
-from tfmemtop.state.inventory import inventory
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.inventory import Inventory, inventory
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked
@@ -27,6 +28,8 @@ _WARM_UP = 4
 
 _HALF = 2
 """Half of the time. In a run that has not failed, memory is kept only if it still rose then."""
+
+_NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
@@ -60,7 +63,17 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    return kept or _grown(hooked, trend, a, t) or no_room(a)
+    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a))
+
+
+def _full(stock: Inventory, cause: Cause) -> Cause:
+    """Return *cause* with what was in use, where a limit was too small for it."""
+    known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
+    if cause.key is not Key.LIMIT_TOO_SMALL or not known:
+        return cause
+    kinds = ", ".join(f"{format_bytes(size)} of {kind.value}" for kind, size in known[:3])
+    tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
+    return replace(cause, evidence=(f"In use were {kinds}.{tape}", *cause.evidence))
 
 
 def _was_fuller(a: Anatomy, trend: Trend) -> bool:

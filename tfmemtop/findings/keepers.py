@@ -22,7 +22,7 @@ MANY = 8
 """The least number of tensors that counts as a collection that grows."""
 
 _LOOSE = 64
-"""The least number of tensors without a path. Fewer may be the results of one eager step, which it still needs."""
+"""The least number of tensors without a path, or on one tape. Fewer may be those of one step, which it needs."""
 
 _MUCH, _MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
@@ -220,7 +220,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     """TensorFlow itself holds memory of variables that no Python object holds any more."""
     count, gone = scene.stock.gone
     old = sum(part.bytes for part in scene.stock.parts if part.kind is Kind.BEFORE)
-    size = min(gone, scene.stock.rest, old or scene.stock.rest)
+    size = min(gone, scene.stock.rest, old)
     if not scene.matters(size):
         return None
     return Cause(
@@ -240,7 +240,8 @@ def tape_open(scene: Scene) -> Cause | None:
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
     parts = [part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)]
-    most = max((part for part in parts if part.count >= MANY), key=lambda part: part.bytes, default=None)
+    least = MANY if look.tapes > 2 else _LOOSE
+    most = max((part for part in parts if part.count >= least), key=lambda part: part.bytes, default=None)
     if most is None:
         return None
     tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
@@ -383,4 +384,5 @@ def _operation(part: Part) -> str:
 def _is_constant(part: Part) -> bool:
     """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
     base = part.operation.rpartition("/")[2].partition("_")[0]
-    return base == "Const" or bool(part.operation and part.shape is None and not part.region)
+    unlike = part.operation and not part.python_name and part.shape is None and not part.region
+    return base == "Const" or bool(unlike)

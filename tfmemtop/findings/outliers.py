@@ -57,13 +57,9 @@ def outlier(request: Request) -> Cause | None:
 
 def input_on_device(request: Request) -> Cause | None:
     """A whole NumPy array is copied to the device."""
-    look = request.stock.look
-    asked = request.asked or request.anatomy.more_than
-    if asked is None or look is None or not look.arrays:
-        return None
-    array = request.stock.array_of(request.asked) if request.asked else None
-    if array is None and request.asked is None and request.anatomy.operation is None:
-        array = max((one for one in look.arrays if one.bytes > asked), key=lambda one: one.bytes, default=None)
+    if request.asked is None or request.anatomy.operation not in (None, _CONSTANT):
+        return None  # an operation of the script's asked for it
+    array = request.stock.array_of(request.asked)
     if array is None or array.bytes < _LEAST:
         return None
     return _input(array.name, array.shape, array.dtype, array.bytes, request)

@@ -13,6 +13,7 @@ from tfmemtop import events
 from tfmemtop.events.courses import unpack_names
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
@@ -161,6 +162,14 @@ class Inventory:
         census = self.census
         told = (*census.largest, *census.others) if census else ()
         return [one for one in told if one.kind != TENSORS and self._lies_here(one.device)]
+
+    @property
+    def by_kind(self) -> list[tuple[Kind, int]]:
+        """The recorded allocations in use by their purpose, in bytes, the largest first."""
+        sizes: Counter[Kind] = Counter()
+        for part in self.parts:
+            sizes[part.kind] += part.bytes
+        return sizes.most_common()
 
     def array_of(self, size: int) -> events.HostArray | None:
         """Return the NumPy array whose copy has *size* bytes, in its own precision or in half of it."""
