@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pexpect
@@ -92,10 +93,17 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
             (b"\x1b", "TF-POOL", False),
         ]:
             child.send(keys)
+            until = monotonic() + PATIENCE_S
             while not any(sight in line for line in screen.display) or border is not any(
                 f"{80 * '-'}+" in line for line in screen.display
             ):
-                drawn += (some := child.read_nonblocking(1 << 16, PATIENCE_S))
+                assert monotonic() < until, sight
+                try:
+                    some = child.read_nonblocking(1 << 16, 20)
+                except pexpect.TIMEOUT:
+                    child.send(keys)  # a user presses a key again if nothing has come of it
+                    continue
+                drawn += some
                 stream.feed(some)
         child.send(b"q")
         child.expect(pexpect.EOF)
