@@ -70,7 +70,8 @@ async def test_what_is_printed_after_the_engines_death_is_kept_though_nothing_wa
     await asyncio.sleep(0)
     os.kill(session.pid, signal.SIGKILL)
     await asyncio.gather(script, keeper)
-    assert _read(Path(launched.output_path or "")).endswith("first words\n")
+    # Either may come first: the note of the engine's death, or what the script prints upon it.
+    assert "first words\n" in _read(Path(launched.output_path or ""))
 
 
 async def test_who_ends_all_that_is_called_tfmemtop_does_not_end_the_script(engines: Engines) -> None:
