@@ -1,8 +1,10 @@
 """The user's own commands for a run's end and for out-of-memory, run by the real engine."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,11 @@ def told(path: Path) -> dict[str, str]:
 def record(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [TFMEMTOP, "record", "-o", str(tmp_path / "run.jsonl"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=tmp_path)
+
+
+def why(recording: Path) -> Any:
+    command = [TFMEMTOP, "why", "--json", str(recording)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_a_command_is_run_at_the_end_with_the_facts(tmp_path: Path) -> None:
@@ -65,6 +72,8 @@ for _ in range(2):
     facts, end = told(tmp_path / "facts"), told(tmp_path / "end")
     assert facts["REQUESTED_BYTES"] == str(64 << 20) and facts["OOM_COUNT"] == "1" and "CPU" in facts["DEVICE"]
     assert end["OOM_COUNT"] == "2" and int(end["PEAK_BYTES"]) >= 8 << 20 and int(end["POOL_BYTES"]) <= 32 << 20
+    verdict = why(tmp_path / "run.jsonl")["verdict"]
+    assert (end["CAUSE"], end["VERDICT"]) == (verdict["cause"], verdict["text"])
     events = list(read(tmp_path / "run.jsonl").events())
     assert [event for event in events if isinstance(event, Hook)][-1].executable == sys.executable
     assert max(event.in_use or 0 for event in events if isinstance(event, Allocator)) >= 8 << 20

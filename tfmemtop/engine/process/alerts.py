@@ -15,6 +15,8 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.findings.run_review import review
+from tfmemtop.findings.verdict import verdict
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""
@@ -81,7 +83,7 @@ class Alerts(Source):
                     self._start(self._launch.on_oom, self._facts("oom", event.t) | _of_error(event))
             case RunEnd():
                 if self._launch.on_end and not self._asked:
-                    self._start(self._launch.on_end, self._facts("end", event.t) | _of_end(event))
+                    self._start(self._launch.on_end, self._facts("end", event.t) | _of_end(event) | self._verdict())
             case _:
                 pass
 
@@ -102,6 +104,10 @@ class Alerts(Source):
             OUTPUT=session.output_path if session else None,
             RECORDING=self._launch.record or kept_recordings().get(session.id if session else ""),
         )
+
+    def _verdict(self) -> dict[str, str]:
+        found = verdict(review(self._stream.backlog.events()))
+        return _known(VERDICT=found.text, CAUSE=found.cause.key.value) if found else {}
 
     def _start(self, line: str, facts: dict[str, str]) -> None:
         null = subprocess.DEVNULL
