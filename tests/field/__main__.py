@@ -7,10 +7,14 @@ A case counts if the cause, the holder and the remedy of the verdict are right, 
 import argparse
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from tests.field.cases import CASES
 from tests.field.judging import Score, tried
+
+ON_GPU = "--growth on --memory-limit"
+"""What a pool of the CPU is on a GPU."""
 
 
 def markdown(scores: list[Score]) -> str:
@@ -29,6 +33,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.field", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--gpu", action="store_true", help="run the cases for a GPU, and only these")
+    parser.add_argument(
+        "--on-gpu",
+        action="store_true",
+        help="run the cases for the CPU's pool on a GPU, under a limit of the same size",
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings and the outputs in FOLDER")
     parser.add_argument("--from", type=Path, metavar="FOLDER", dest="kept", help="score the recordings in FOLDER")
     parser.add_argument("--no-mended", action="store_true", help="do not run what mends the cases")
@@ -36,6 +45,8 @@ def main() -> int:
     parser.add_argument("-j", type=int, default=1, metavar="N", help="how many run at the same time")
     words = parser.parse_args()
     chosen = [case for case in CASES if case.on_gpu == words.gpu and (not words.names or case.name in words.names)]
+    if words.on_gpu:
+        chosen = [replace(case, options=case.options.replace("--cpu-pool", ON_GPU)) for case in chosen]
     if unknown := set(words.names) - {case.name for case in chosen}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as temporary, ProcessPoolExecutor(words.j) as pool:
