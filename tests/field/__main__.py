@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument(
         "--on-gpu",
         action="store_true",
-        help="run the cases for the CPU's pool on a GPU, under a limit of the same size",
+        help="run the CPU's cases on a GPU, under a limit of the same size",
     )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings and the outputs in FOLDER")
     parser.add_argument("--from", type=Path, metavar="FOLDER", dest="kept", help="score the recordings in FOLDER")
