@@ -1,24 +1,20 @@
 """The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
-import pytest
-
-from tfmemtop.ending import Ending, Way
-from tfmemtop.experiments.fit.largest import LargestSearch, Prediction, Wanted
-from tfmemtop.experiments.fit.largest_text import conclusion
 from tfmemtop.experiments.fit.plan import Plan, make_plan
-from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.experiments.fit.text import advice, finding
+from tfmemtop.experiments.fit.search import LimitSearch
+from tfmemtop.experiments.fit.text import advice, conclusion
+from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB
 
-FAILED = TryOutcome(result=Result.ENDED, ending=Ending(Way.EXIT, 1))
+FAILED = TryOutcome(Result.ENDED, "ended with exit code 1")
 
 
 def tried(limit: int | None, passed: bool, speed: float | None = None, how: TryOutcome | None = None) -> Tried:
     return Tried(
         limit=limit and limit * MIB,
-        how=how or TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY),
+        how=how or TryOutcome(Result.REACHED if passed else Result.OUT_OF_MEMORY),
         duration_s=31.2,
         peak_in_use=600 * MIB,
         pool=1000 * MIB,
@@ -31,8 +27,8 @@ def plan(has_gpus: bool) -> Plan:
     return make_plan(["x"], Settings(), has_gpus=has_gpus, host_memory=2**40, goal=Goal(1.0), tries=8)
 
 
-def search(*tries: Tried) -> Search:
-    found = Search(tries=8)
+def search(*tries: Tried) -> LimitSearch:
+    found = LimitSearch(tries=8)
     for one in tries:
         found.tell(one)
     return found
@@ -63,30 +59,5 @@ def test_why_nothing_was_found_is_said() -> None:
         ((tried(None, True), *(tried(600 + n, False) for n in range(7))), "in 8 tries"),
     ):
         found = search(*tries)
-        assert said in finding(found)[0]
+        assert said in conclusion(found, "", None)[0]
         assert plan(has_gpus=True).suggested(found) is None and advice(None, ["x"]) == []
-
-
-# The text about the largest value. About values outside the given range nothing is known.
-
-
-REPLAYED = (8, 13)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "told"),
-    [
-        ((40, 44, 46), "40 passes, the largest that is likely to pass is ~44, and values above ~46 should fail."),
-        ((64, 64, 64), "all values pass up to 64, the end of the range."),
-        ((40, 64, 64), "40 passes and all values may pass up to 64, the end of the range."),
-        ((40, 60, 64), "40 passes and the largest that is likely to pass is ~60."),
-        ((3, 44, 46), "it is not sure that any value passes, the largest that is likely to pass is ~44, and values"),
-        ((3, 3, 3), "no value of the range passes."),
-        ((3, 3, 7), "it is not sure that any value passes, 4 is likely to fail, and values above ~7 should fail."),
-    ],
-)
-def test_a_prediction_keeps_to_the_range(predicted: tuple[int, int, int], told: str) -> None:
-    search = LargestSearch(Wanted("batch", 4, 64), 6)
-    search.expect(Prediction(*predicted, REPLAYED))
-    (_, said) = conclusion(search, None, None)
-    assert said.startswith(f"The replay of the tries with batch=8 and batch=13 predicted: {told}")

@@ -1,12 +1,11 @@
 """The search for the largest value finds it, and in few tries."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.experiments.fit.largest import CLOSE, LargestSearch, Prediction, TriedValue, Wanted, parse_wanted
-from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
+from tfmemtop.experiments.fit.largest import CLOSE, LargestSearch, Wanted, parse_wanted
+from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 
@@ -18,15 +17,21 @@ def search(
     The program can use the share *room* of the limit. With *replayed*, each try that passed also has the figures of its
     replay.
     """
-    made = LargestSearch(wanted, tries)
-    while (value := made.next()) is not None:
-        need = int(fixed + each * value)
+    made = LargestSearch(wanted, tries, limit)
+    while trial := made.next():
+        assert trial.value is not None and trial.limit == limit
+        need = int(fixed + each * trial.value)
         passed = need <= limit * room
-        how = TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
-        tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=need if passed else limit)
-        if replayed and passed:
-            tried = msgspec.structs.replace(tried, at_least=int(need / room / 1.02), kept=int(fixed * 0.8))
-        made.tell(TriedValue(value, tried, limit))
+        made.tell(
+            Tried(
+                limit=limit,
+                value=trial.value,
+                how=TryOutcome(Result.REACHED if passed else Result.OUT_OF_MEMORY),
+                duration_s=1.0,
+                peak_in_use=need if passed else limit,
+                at_least=int(need / room / 1.02) if replayed and passed else None,
+            )
+        )
     return made
 
 
@@ -42,7 +47,7 @@ def search(
 def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float, tries: int) -> None:
     made = search(fixed, each, limit, Wanted("batch", 1, 4096), tries=tries, room=room)
     right = int((limit * room - fixed) / each)
-    assert made.works is not None and made.works <= right <= made.works * (1 + 1 / CLOSE) + 1
+    assert made.found is not None and made.found <= right <= made.found * (1 + 1 / CLOSE) + 1
     assert made.settled
 
 
@@ -52,8 +57,8 @@ def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float
 def test_what_is_predicted_of_each_try_spares_some(fixed: float, each: float, room: float, tries: int) -> None:
     made = search(fixed * MIB, each * MIB, 512 * MIB, Wanted("batch", 1, 4096), tries=tries, room=room, replayed=True)
     right = int((512 * MIB * room - fixed * MIB) / (each * MIB))
-    assert made.settled and made.works is not None
-    assert made.works <= right <= made.works * (1 + 1 / CLOSE) + 1
+    assert made.settled and made.found is not None
+    assert made.found <= right <= made.found * (1 + 1 / CLOSE) + 1
 
 
 @given(st.integers(0, 900), st.integers(1, 400), st.integers(1, 300), st.integers(1, 5000), st.floats(0.5, 1.0))
@@ -64,11 +69,11 @@ def test_what_it_finds_worked_and_what_it_names_failed(
     made = search(fixed * MIB, each * MIB / 10, 1000 * MIB, wanted, tries=60, room=room)
     right = int((1000 * MIB * room - fixed * MIB) / (each * MIB / 10))
     assert made.settled
-    if made.works is None:
+    if made.found is None:
         assert right < lowest
     else:
-        assert made.works <= min(right, wanted.highest)
-        assert made.works == wanted.highest or made.works * (1 + 1 / CLOSE) + 1 >= right
+        assert made.found <= min(right, wanted.highest)
+        assert made.found == wanted.highest or made.found * (1 + 1 / CLOSE) + 1 >= right
     assert len({one.value for one in made.tried}) == len(made.tried), "nothing is tried twice"
 
 
@@ -80,16 +85,16 @@ def test_what_grows_and_what_does_not() -> None:
 
 
 def test_peaks_near_the_limit_do_not_tell_what_grows() -> None:
-    made = LargestSearch(Wanted("batch", 1, 4096), 9)
+    made = LargestSearch(Wanted("batch", 1, 4096), 9, 320 * MIB)
     for value, peak in ((64, 21), (97, 30), (984, 275), (1003, 275.5)):
-        how = TryOutcome(result=Result.REACHED)
-        made.tell(TriedValue(value, Tried(limit=None, how=how, duration_s=1.0, peak_in_use=int(peak * MIB)), 320 * MIB))
-    assert made.told_growth is not None and made.told_growth.each == pytest.approx(0.27 * MIB, rel=0.02)
+        how = TryOutcome(Result.REACHED)
+        made.tell(Tried(limit=320 * MIB, value=value, how=how, duration_s=1.0, peak_in_use=int(peak * MIB)))
+    assert made.growth is not None and made.growth.each == pytest.approx(0.27 * MIB, rel=0.02)
 
 
 def test_a_peak_that_does_not_grow_is_searched_by_halving() -> None:
     made = search(100 * MIB, 0, 2048 * MIB, Wanted("batch", 1, 300))
-    assert (made.works, made.fails, made.growth) == (300, None, None)
+    assert (made.found, made.fails, made.growth) == (300, None, None)
 
 
 @pytest.mark.parametrize("text", ["batch", "batch=4..2", "batch=0..9", "2=1..9", "b=1..99999999999999", "b=-1..4", ""])
@@ -103,29 +108,3 @@ def test_a_range_and_its_place() -> None:
     command = ["python", "train.py", "--batch-size={batch}", "{other}"]
     assert wanted.placed(command, 32) == ["python", "train.py", "--batch-size=32", "{other}"]
     assert wanted.is_in(command) and not wanted.is_in(["python"])
-
-
-@pytest.mark.parametrize(
-    ("right", "surely", "likely"),
-    [
-        (3050, 2389, 3068),
-        (2480, 2389, 3068),
-        (1010, 706, 1022),
-        (420, 406, 416),
-        (2760, 2725, 2969),
-        (2800, 2725, 2969),
-    ],
-)
-def test_a_prediction_is_proved_in_six_tries(right: int, surely: int, likely: int) -> None:
-    made = LargestSearch(Wanted("batch", 1, 4096), 6)
-    while (value := made.next()) is not None:
-        passed = value <= right
-        how = TryOutcome(result=Result.REACHED if passed else Result.OUT_OF_MEMORY)
-        tried = Tried(limit=None, how=how, duration_s=1.0, peak_in_use=MIB, at_least=MIB)
-        made.tell(TriedValue(value, tried, 512 * MIB))
-        if passed and len(made.tried) > 1:  # with each larger value that passes, the replays are nearer to the truth
-            off = 0.3 ** (len(made.tried) - 2)
-            surest, likeliest = (round(right + (end - right) * off) for end in (surely, likely))
-            made.expect(Prediction(surest, likeliest, likely, (1, 2)))
-    assert made.settled and made.works is not None and made.works <= right < made.works + max(1, made.works // CLOSE)
-    assert made.first_prediction == Prediction(surely, likely, likely, (1, 2))

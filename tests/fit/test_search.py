@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.experiments.fit.search import CLOSE_BYTES, CLOSE_SHARE, Result, Search, Tried, TryOutcome
+from tfmemtop.experiments.fit.search import CLOSE_BYTES, CLOSE_SHARE, LimitSearch
+from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 GIB = 1024 * MIB
@@ -27,10 +28,10 @@ def tried(limit: int | None, need: int, peak: int, pool: int) -> Tried:
     )
 
 
-def search(need: int, peak: int, pool: int, **bounds: int) -> Search:
-    found = Search(**({"tries": 8, "ceiling": 140 * GIB} | bounds))
-    while found.has_next():
-        found.tell(tried(found.next(), need, peak, pool))
+def search(need: int, peak: int, pool: int, **bounds: int) -> LimitSearch:
+    found = LimitSearch(**({"tries": 8, "ceiling": 140 * GIB} | bounds))
+    while trial := found.next():
+        found.tell(tried(trial.limit, need, peak, pool))
     return found
 
 
@@ -48,9 +49,9 @@ def test_what_is_found_has_worked_in_a_bounded_number_of_tries(peak: int, need: 
     limits = [one.limit for one in found.tried[1:]]
     assert len(set(limits)) == len(limits)
     assert all(limit is not None and limit % MIB == 0 and limit <= 140 * GIB for limit in limits)
-    if found.limit is not None:
-        assert found.limit >= needed
-        assert found.advice is not None and found.limit <= found.advice <= found.limit * 1.05 + 17 * MIB
+    if found.found is not None:
+        assert found.found >= needed
+        assert found.advice is not None and found.found <= found.advice <= found.found * 1.05 + 17 * MIB
 
 
 @given(peak=sizes, need=shares, spare=shares)
@@ -58,8 +59,8 @@ def test_a_little_less_than_what_is_found_does_not_work(peak: int, need: float, 
     needed = int(peak * (0.5 + need))
     pool = int(needed + (2 * peak - needed) * spare)
     found = search(needed, peak, pool)
-    assert found.limit is not None
-    assert found.limit >= needed > found.limit - max(found.limit * CLOSE_SHARE, CLOSE_BYTES) - MIB
+    assert found.found is not None
+    assert found.found >= needed > found.found - max(found.found * CLOSE_SHARE, CLOSE_BYTES) - MIB
 
 
 @given(need=sizes, smallest=sizes, largest=sizes)
@@ -68,26 +69,26 @@ def test_bounds_are_kept(need: int, smallest: int, largest: int) -> None:
     found = search(need, need, 2 * need, smallest=smallest, largest=largest)
     assert all(one.limit is not None and smallest <= one.limit <= largest for one in found.tried)
     assert len({one.limit for one in found.tried}) == len(found.tried)
-    assert (found.limit is None) == (need > largest)
+    assert (found.found is None) == (need > largest)
     assert found.advice is None or found.advice <= largest
 
 
 def test_a_script_that_takes_its_whole_limit_at_once_is_found_too() -> None:
     # With growth off, the pool of the first try takes the whole card.
     found = search(need=3 * GIB, peak=3 * GIB, pool=139 * GIB)
-    assert found.limit == 3 * GIB
+    assert found.found == 3 * GIB
     assert found.failed_below is not None and found.failed_below >= 2.85 * GIB
     assert len(found.tried) <= 8
 
 
 def test_without_the_pools_figures_the_peak_leads_to_the_limit() -> None:
-    found = Search(tries=4, ceiling=64 * GIB)
-    while found.has_next():
-        limit = found.next()
+    found = LimitSearch(tries=4, ceiling=64 * GIB)
+    while trial := found.next():
+        limit = trial.limit
         passed = limit is None or limit >= 390 * MIB
         found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=356 * MIB))
     assert [one.limit for one in found.tried][1] == 356 * MIB
-    assert found.limit is not None
+    assert found.found is not None
 
 
 def test_nothing_is_tried_after_a_first_try_that_fails_or_tells_nothing() -> None:
@@ -95,25 +96,25 @@ def test_nothing_is_tried_after_a_first_try_that_fails_or_tells_nothing() -> Non
         Tried(limit=None, how=went(False), duration_s=1.0, peak_in_use=GIB),
         Tried(limit=None, how=went(True), duration_s=1.0),
     ):
-        found = Search(tries=8)
+        found = LimitSearch(tries=8)
         found.tell(first)
-        assert not found.has_next()
-        assert found.limit is found.advice is None
+        assert found.next() is None
+        assert found.found is found.advice is None
 
 
 def test_with_two_tries_the_second_is_the_likeliest_to_work() -> None:
     found = search(need=900 * MIB, peak=600 * MIB, pool=1000 * MIB, tries=2)
     assert [one.limit for one in found.tried] == [None, 1000 * MIB]
-    assert found.limit == 1000 * MIB
+    assert found.found == 1000 * MIB
     # No smaller limit was tried, so none is reported to fail.
     assert found.failed_below is None
 
 
 def test_a_limit_that_failed_once_counts_whatever_passed_below_it() -> None:
-    found = Search(tries=8)
+    found = LimitSearch(tries=8)
     for limit, passed in ((None, True), (600 * MIB, True), (900 * MIB, False), (1000 * MIB, True)):
         found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=600 * MIB, pool=1000 * MIB))
-    assert (found.limit, found.failed_below) == (1000 * MIB, 900 * MIB)
+    assert (found.found, found.failed_below) == (1000 * MIB, 900 * MIB)
 
 
 @given(need=sizes, between=shares, over=shares)
@@ -121,11 +122,11 @@ def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, ove
     # The real need lies between the lower end and the upper end, which are at most 10 % apart here.
     surely = need + int(need * 0.1 * between)
     first = msgspec.structs.replace(tried(None, need, need, int(need * (1 + over))), surely=surely, at_least=need)
-    found = Search(tries=8, ceiling=140 * GIB)
+    found = LimitSearch(tries=8, ceiling=140 * GIB)
     found.tell(first)
-    while found.has_next():
-        found.tell(tried(found.next(), need, need, 2 * need))
-    assert found.limit is not None and found.limit >= need and found.settled
+    while trial := found.next():
+        found.tell(tried(trial.limit, need, need, 2 * need))
+    assert found.found is not None and found.found >= need and found.settled
     # Both ends are tried: the first passes, the second fails.
     assert len(found.tried) <= 4
     assert found.tried[1].limit is not None and found.tried[1].limit >= surely
@@ -136,27 +137,27 @@ def test_ends_that_are_far_apart_cost_one_try_more(at_least: int, over: float) -
     # ResNet-50 without XLA is like this: if there is room for all its scratch memory, it takes half as much again.
     need = int(at_least * (1 + over))
     first = tried(None, need, need, 2 * need)
-    found = Search(tries=8, ceiling=140 * GIB)
+    found = LimitSearch(tries=8, ceiling=140 * GIB)
     found.tell(msgspec.structs.replace(first, surely=int(at_least * 1.7), at_least=at_least))
-    while found.has_next():
-        found.tell(tried(found.next(), need, need, 2 * need))
-    assert found.limit is not None and found.limit >= need and found.settled and found.failed_below is not None
+    while trial := found.next():
+        found.tell(tried(trial.limit, need, need, 2 * need))
+    assert found.found is not None and found.found >= need and found.settled and found.failed_below is not None
     assert len(found.tried) <= 5
 
 
 def test_a_wrong_prediction_costs_tries_and_no_truth() -> None:
     first = msgspec.structs.replace(tried(None, 8 * GIB, 7 * GIB, 9 * GIB), surely=6 * GIB, at_least=5 * GIB)
-    found = Search(tries=8, ceiling=140 * GIB)
+    found = LimitSearch(tries=8, ceiling=140 * GIB)
     found.tell(first)
-    while found.has_next():
-        found.tell(tried(found.next(), 8 * GIB, 7 * GIB, 9 * GIB))
-    assert found.limit is not None and 8 * GIB <= found.limit <= 8.6 * GIB
+    while trial := found.next():
+        found.tell(tried(trial.limit, 8 * GIB, 7 * GIB, 9 * GIB))
+    assert found.found is not None and 8 * GIB <= found.found <= 8.6 * GIB
 
 
 @pytest.mark.parametrize("limit", [8 * GIB, 8 * GIB + 1000])
 def test_a_limit_that_has_passed_is_not_tried_again_where_more_is_predicted(limit: int) -> None:
     first = msgspec.structs.replace(tried(limit, 7 * GIB, 7 * GIB, 8 * GIB), surely=9 * GIB, at_least=7 * GIB)
-    found = Search(tries=8, largest=limit)
+    found = LimitSearch(tries=8, largest=limit)
     found.tell(first)
     second = found.next()
-    assert second is not None and second < 8 * GIB
+    assert second and second.limit is not None and second.limit < 8 * GIB

@@ -5,22 +5,12 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.experiments.fit.largest import Prediction, Wanted
-from tfmemtop.experiments.fit.plan import (
-    ImpossibleSearch,
-    Plan,
-    Sought,
-    impossible_search_text,
-    make_plan,
-    parse_goal,
-    parse_sought,
-)
+from tfmemtop.experiments.fit.largest import Wanted
+from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, make_plan, parse_sought
 from tfmemtop.experiments.fit.session import Phase, SessionFit
-from tfmemtop.experiments.fit.session_largest import SessionLargest
-from tfmemtop.experiments.fit.text import outcome, progress, stopped_words
+from tfmemtop.experiments.fit.text import conclusion
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
-from tfmemtop.ui.screens.fit_text import conclusion
 
 MIB, GIB = s.MIB, s.GIB
 NOT_RELAUNCHED = ev.Notice(
@@ -108,8 +98,8 @@ def test_tries_are_runs_of_the_session_until_the_limit_is_known() -> None:
     # Growth is on unless the user has chosen otherwise: without growth, each pool would be as large as its limit.
     assert session.limits[0] is None and session.limits[1] == 650 * MIB
     assert [one.passed for one in fit.search.tried] == [limit is None or limit >= NEED for limit in session.limits]
-    assert outcome(fit.search.tried[1].how) == "ended with exit code 1, out of memory"
-    assert fit.search.limit is not None and NEED <= fit.search.limit <= 960 * MIB
+    assert fit.search.tried[1].how.text == "ended with exit code 1, out of memory"
+    assert fit.search.found is not None and NEED <= fit.search.found <= 960 * MIB
     assert len(session.limits) <= 4 and fit.number == len(session.limits)
 
 
@@ -122,7 +112,7 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
     trace = ev.Trace(t=201.0, pid=1004, device="GPU:0", part=0, last=True, whole=True, events=0)
     session.give(trace)
     session.give(ev.RunEnd(t=202.0, run=4, exit_code=0, signal=None))
-    assert fit.phase is Phase.REPLAYING and "replaying" in progress(fit) and not session.asked
+    assert fit.phase is Phase.REPLAYING and "replaying" in fit.progress and not session.asked
     least = [ev.SmallestLimits(True, True, 720 * MIB, 690 * MIB)]
     whole = replayed.Outcome(True, 0, 640 * MIB, 960 * MIB, 960 * MIB, 5, 0, 10)
     present = ev.SettingReplayed(True, True, None, whole)
@@ -134,12 +124,12 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
 
 def test_how_far_a_try_has_come_is_told() -> None:
     fit, session = going()
-    assert fit.number == 1 and "the run before" in progress(fit)
+    assert fit.number == 1 and "the run before" in fit.progress
     session.start()
-    assert "first allocation" in progress(fit)
+    assert "first allocation" in fit.progress
     session.give(s.allocator(200.0, 1004, in_use=MIB))
     session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
-    assert progress(fit) == "4 of 10 s"
+    assert fit.progress == "4 of 10 s"
 
 
 def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
@@ -167,7 +157,7 @@ def test_what_others_do_to_the_session_ends_the_search(event: ev.Event, why: str
     fit, session = going()
     session.start()
     session.give(event)
-    assert (fit.stopped and stopped_words(fit.stopped), fit.going, session.asked) == (why, False, [])
+    assert (fit.stopped, fit.going, session.asked) == (why, False, [])
 
 
 @pytest.mark.parametrize(
@@ -187,7 +177,7 @@ def test_a_try_that_cannot_be_made_as_meant_ends_the_search(event: ev.Event, why
     fit, session = going()
     session.asked = []
     session.give(event)
-    assert (fit.stopped and stopped_words(fit.stopped), fit.going) == (why, False)
+    assert (fit.stopped, fit.going) == (why, False)
 
 
 def test_a_plan_keeps_what_the_user_has_chosen() -> None:
@@ -195,11 +185,11 @@ def test_a_plan_keeps_what_the_user_has_chosen() -> None:
     chosen = Settings(growth="off", memory_limit=4 * GIB, environment={"BATCH": "8"})
     assert plan(settings=chosen).settings_of(None) == Settings(growth="off", environment={"BATCH": "8"})
     cpu = make_plan(["x"], Settings(memory_limit=GIB), has_gpus=False, host_memory=GIB * 8, goal=Goal(1.0), tries=1)
-    assert cpu.settings_of(None) == Settings(cpu_pool=8 * GIB) and cpu.kind == "CPU"
+    assert cpu.settings_of(None) == Settings(cpu_pool=8 * GIB) and not cpu.on_gpu
     assert cpu.settings_of(2 * GIB) == Settings(cpu_pool=2 * GIB)
     with pytest.raises(ImpossibleSearch) as refused:
         plan(settings=Settings(allocator="cuda_malloc_async"))
-    assert impossible_search_text(refused.value).startswith("fit needs the allocator bfc")
+    assert str(refused.value).startswith("fit needs the allocator bfc")
 
 
 @pytest.mark.parametrize(
@@ -214,17 +204,17 @@ def test_a_plan_keeps_what_the_user_has_chosen() -> None:
     ],
 )
 def test_the_goal_is_read_as_it_is_written(text: str, goal: Goal, tries: int) -> None:
-    assert parse_goal(text) == (goal, tries)
+    assert parse_sought(text) == Sought(goal, tries)
 
 
 @pytest.mark.parametrize("text", ["soon", "30", "0 s", "0.5 steps", "25 h", "60 tries", "0 tries", "-5 s"])
 def test_what_is_no_goal_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(ImpossibleSearch) as refused:
-        parse_goal(text)
-    assert text in impossible_search_text(refused.value) and "give" in impossible_search_text(refused.value)
+        parse_sought(text)
+    assert text in str(refused.value) and "give" in str(refused.value)
 
 
-# A search for the largest value in a live session: it waits while recorded tries are replayed with other values.
+# A search for the largest value in a live session.
 
 
 BATCH = Wanted("batch", 1, 4096)
@@ -232,7 +222,7 @@ SMALLEST = [ev.SmallestLimits(True, True, 800 * MIB, 780 * MIB)]
 PRESENT = ev.SettingReplayed(True, True, GIB, replayed.Outcome(True, 0, 700 * MIB, GIB, GIB, 5, 0, 10))
 
 
-def begun() -> tuple[SessionLargest, list[ev.Command]]:
+def begun() -> tuple[SessionFit, list[ev.Command]]:
     plan = make_plan(
         ["python", "train.py", "{batch}"],
         Settings(),
@@ -243,7 +233,7 @@ def begun() -> tuple[SessionLargest, list[ev.Command]]:
         largest=GIB,
         wanted=BATCH,
     )
-    fit = SessionLargest(plan, BATCH)
+    fit = SessionFit(plan)
     return fit, fit.begin(1)
 
 
@@ -262,31 +252,24 @@ def passing(asked: list[ev.Command], number: int) -> list[ev.Event]:
     ]
 
 
-def passes(fit: SessionLargest, asked: list[ev.Command], number: int) -> list[ev.Command]:
-    """Give *fit* the events of :func:`passing`. Return the commands that it sends after the last of them."""
-    *events, replayed = passing(asked, number)
-    for event in events:
-        assert fit.take(event) == []
-    assert fit.phase is Phase.REPLAYING
-    return fit.take(replayed)
-
-
-def test_each_try_that_passed_is_followed_by_a_prediction() -> None:
+def test_each_try_that_passed_leads_to_a_larger_value() -> None:
     fit, asked = begun()
-    assert passes(fit, asked, 2) == [] and fit.phase is Phase.PREDICTING
-    asked = fit.predicted(None)  # one try alone predicts nothing
-    assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", "129"]]
-    assert passes(fit, asked, 3) == []
-    (third,) = fit.predicted(Prediction(400, 420, 430, (64, 129)))
-    assert isinstance(third, ev.Relaunch) and third.argv == ["python", "train.py", "410"]
-    assert (fit.done, fit.number) == (2, 3)
+    for number, value in ((2, "129"), (3, "259")):
+        *events, replayed = passing(asked, number)
+        for event in events:
+            assert fit.take(event) == []
+        assert fit.phase is Phase.REPLAYING
+        asked = fit.take(replayed)
+        assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", value]]
+    assert fit.number == 3 and fit.search.found == 129
 
 
-def test_another_run_ends_the_search_while_it_is_predicted() -> None:
+def test_another_run_ends_the_search_while_a_try_is_replayed() -> None:
     fit, asked = begun()
-    passes(fit, asked, 2)
+    for event in passing(asked, 2)[:-1]:
+        fit.take(event)
     fit.take(s.run(t=300.0, number=3, pid=7))
-    assert not fit.going and fit.stopped and fit.predicted(Prediction(1, 2, 3, (1, 2))) == []
+    assert not fit.going and fit.stopped == "another run was started meanwhile"
 
 
 def test_what_is_typed() -> None:
@@ -295,7 +278,7 @@ def test_what_is_typed() -> None:
     for text in ("batch=1..", "a=1..2, b=1..2"):
         with pytest.raises(ImpossibleSearch) as refused:
             parse_sought(text)
-        assert f"{text}: give one name" in impossible_search_text(refused.value)
+        assert f"{text}: give one name" in str(refused.value)
 
 
 def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
@@ -303,6 +286,6 @@ def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
     first, hook, _, _, over, _ = passing(asked, 2)
     for event in (first, hook, over):
         assert fit.take(event) == []
-    assert not fit.going and not fit.can_go_on and fit.command[-1] == "{batch}"
-    said = conclusion(fit)
+    assert not fit.going and not fit.can_go_on and fit.search.found is None
+    said = conclusion(fit.search, fit.stopped, fit.hint)
     assert "batch=64 proves nothing" in said[0] and "GPU memory" in said[1]

@@ -6,10 +6,10 @@ import pytest
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
-from tfmemtop.experiments.fit.largest import LargestSearch, TriedValue, Wanted
-from tfmemtop.experiments.fit.largest_text import conclusion
-from tfmemtop.experiments.fit.search import Result, Search, Tried, TryOutcome
-from tfmemtop.experiments.fit.text import finding, outcome, predicted
+from tfmemtop.experiments.fit.largest import LargestSearch, Wanted
+from tfmemtop.experiments.fit.search import LimitSearch
+from tfmemtop.experiments.fit.text import conclusion
+from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
 from tfmemtop.experiments.fit.watch import UNSEEN_S, Goal, TryWatch
 
 MIB, GIB = s.MIB, 1024 * s.MIB
@@ -48,8 +48,8 @@ def test_the_seconds_count_from_tensorflows_first_use_of_memory() -> None:
     assert going.over(50.6)
     going.take(ev.Stopping(t=50.2, run=1, phase=ev.StoppingPhase.TERM, deadline=55.0))
     going.take(ended(50.5, signal=15))
-    told = going.outcome(512 * MIB, 51.0, complained=False, interrupted=False)
-    assert (told.passed, outcome(told.how), told.duration_s) == (True, "passed", 50.2)
+    told = going.outcome(Trial(512 * MIB), 51.0, complained=False, interrupted=False)
+    assert (told.passed, told.how.text, told.duration_s) == (True, "passed", 50.2)
     assert (told.peak_in_use, told.pool) == (300 * MIB, 512 * MIB)
     assert told.speed == pytest.approx(40) and told.speed_unit == "allocations/s"
 
@@ -58,9 +58,9 @@ def test_memory_of_another_kind_does_not_count() -> None:
     going = watch(reading(1.0, device="CPU:0"), reading(1.0, device="HOST:0"))
     assert not going.over(UNSEEN_S - 1)
     assert going.over(UNSEEN_S + 1)
-    told = going.outcome(None, UNSEEN_S + 1, complained=False, interrupted=False)
+    told = going.outcome(Trial(None), UNSEEN_S + 1, complained=False, interrupted=False)
     assert (told.passed, told.peak_in_use) == (False, None)
-    assert outcome(told.how) == "tfmemtop did not see TensorFlow use GPU memory"
+    assert told.how.text == "no use of GPU memory by TensorFlow was seen"
 
 
 def test_out_of_memory_ends_a_try_at_once() -> None:
@@ -68,17 +68,17 @@ def test_out_of_memory_ends_a_try_at_once() -> None:
     assert not going.over(5.0)
     going.take(ev.OutOfMemory(t=5.1, pid=100, message="OOM", requested=100 * MIB))
     assert going.over(5.1)
-    told = going.outcome(512 * MIB, 5.2, complained=True, interrupted=False)
-    assert (told.passed, outcome(told.how)) == (False, "out of memory, asking for 100.0 MiB")
+    told = going.outcome(Trial(512 * MIB), 5.2, complained=True, interrupted=False)
+    assert (told.passed, told.how.text) == (False, "out of memory, asking for 100.0 MiB")
 
 
 def test_a_try_that_stands_still_is_given_the_time_tensorflow_takes_to_fail() -> None:
-    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=30.0)
+    first = Tried(limit=None, how=TryOutcome(Result.REACHED), duration_s=30.0)
     stuck = watch(*steadily(0.0, 25.0), first=first)
     assert not stuck.over(34.0)
     assert stuck.over(43.0)
     # A script that stalls without a limit too, as the first try has shown, gets no additional time.
-    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=30.0, stalled_s=5.0)
+    first = Tried(limit=None, how=TryOutcome(Result.REACHED), duration_s=30.0, stalled_s=5.0)
     assert watch(*steadily(0.0, 25.0), first=first).over(30.6)
 
 
@@ -106,8 +106,8 @@ def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes
 def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -> None:
     going = watch(*steadily(1.0, 9.0), end)
     assert going.over(9.0)
-    told = going.outcome(None, 9.5, complained, interrupted=False)
-    assert (told.passed, outcome(told.how), told.duration_s) == (False, said, 9.0)
+    told = going.outcome(Trial(None), 9.5, complained, interrupted=False)
+    assert (told.passed, told.how.text, told.duration_s) == (False, said, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,11 @@ def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -
 def test_a_try_proves_nothing_if_no_pool_had_its_limit(limit: int | None, said: str) -> None:
     bytes_ = None if limit is None else limit * MIB
     readings = [msgspec.structs.replace(one, limit=bytes_) for one in (reading(1.0), reading(1.0, device="GPU:1"))]
-    told = watch(*readings, ended(9.0, exit_code=0)).outcome(512 * MIB, 9.5, complained=False, interrupted=False)
-    assert outcome(told.how) == said and told.how.proves is told.passed
-    failed = watch(*readings, ended(9.0, exit_code=1)).outcome(512 * MIB, 9.5, complained=False, interrupted=False)
+    told = watch(*readings, ended(9.0, exit_code=0)).outcome(Trial(512 * MIB), 9.5, complained=False, interrupted=False)
+    assert told.how.text == said and told.how.proves is told.passed
+    failed = watch(*readings, ended(9.0, exit_code=1)).outcome(
+        Trial(512 * MIB), 9.5, complained=False, interrupted=False
+    )
     assert failed.how.proves, "what fails under a larger limit fails"
 
 
@@ -132,13 +134,15 @@ def test_a_try_that_ran_out_of_memory_predicts_no_limit() -> None:
     present = ev.SettingReplayed(True, True, None, replayed.Outcome(True, 0, 300 * MIB, GIB, GIB, 5, 0, 10))
     least = [ev.SmallestLimits(True, True, 310 * MIB, 305 * MIB)]
     known = ev.Replayed(t=5.0, pid=100, device="GPU:0", present=present, smallest=least)
-    told = watch(reading(1.0), known, ended(9.0, exit_code=0)).outcome(None, 9.5, complained=False, interrupted=False)
+    told = watch(reading(1.0), known, ended(9.0, exit_code=0)).outcome(
+        Trial(None), 9.5, complained=False, interrupted=False
+    )
     assert told.surely == 310 * MIB
     ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
-    told = watch(reading(1.0), known, ran_out).outcome(None, 9.5, complained=True, interrupted=False)
-    search = Search(tries=8)
+    told = watch(reading(1.0), known, ran_out).outcome(Trial(None), 9.5, complained=True, interrupted=False)
+    search = LimitSearch(tries=8)
     search.tell(told)
-    assert predicted(search) == []
+    assert len(conclusion(search, "", None)) == 1
 
 
 def test_what_runs_out_of_a_smaller_pool_proves_nothing_of_the_limit() -> None:
@@ -146,33 +150,35 @@ def test_what_runs_out_of_a_smaller_pool_proves_nothing_of_the_limit() -> None:
     readings = [msgspec.structs.replace(reading(1.0), limit=100 * MIB)]
     ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
     for last, complained in ((ran_out, True), (ended(9.0, exit_code=1), True)):
-        told = watch(*readings, last).outcome(1024 * MIB, 9.5, complained, interrupted=False)
-        search = Search(tries=8, largest=1024 * MIB)
+        told = watch(*readings, last).outcome(Trial(1024 * MIB), 9.5, complained, interrupted=False)
+        search = LimitSearch(tries=8, largest=1024 * MIB)
         search.tell(told)
-        assert (search.has_next(), search.unproved) == (False, told)
-        first, second, _ = finding(search)
+        assert (search.next(), search.unproved) == (None, told)
+        first, second, _ = conclusion(search, "", None)
         assert "1.0 GiB proves nothing" in first and "100.0 MiB" in second
-    asked = watch(*readings, ran_out).outcome(100 * MIB, 9.5, complained=True, interrupted=False)
+    asked = watch(*readings, ran_out).outcome(Trial(100 * MIB), 9.5, complained=True, interrupted=False)
     assert asked.how.result is Result.OUT_OF_MEMORY
-    crashed = watch(*readings, ended(9.0, exit_code=1)).outcome(1024 * MIB, 9.5, complained=False, interrupted=False)
+    crashed = watch(*readings, ended(9.0, exit_code=1)).outcome(
+        Trial(1024 * MIB), 9.5, complained=False, interrupted=False
+    )
     assert crashed.how.result is Result.ENDED, "not for want of memory, as far as is known"
 
 
 def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:
     going = watch(reading(1.0, device="CPU:0"), ended(9.0, exit_code=0))
-    told = going.outcome(512 * MIB, 9.5, complained=False, interrupted=False)
+    told = going.outcome(Trial(512 * MIB, 64), 9.5, complained=False, interrupted=False)
     assert (told.passed, told.how.proves) == (False, False)
-    search = LargestSearch(Wanted("batch", 1, 4096), 8)
-    search.tell(TriedValue(64, told, 512 * MIB))
-    assert (search.next(), search.works, search.fails, search.settled) == (None, None, None, False)
-    first, second, third = conclusion(search, None, None)
+    search = LargestSearch(Wanted("batch", 1, 4096), 8, 512 * MIB)
+    search.tell(told)
+    assert (search.next(), search.found, search.fails, search.settled) == (None, None, None, False)
+    first, second, third = conclusion(search, "", None)
     assert "batch=64 proves nothing" in first and "GPU memory" in second and "--gpus none" in third
 
 
 def test_a_script_that_ends_well_before_its_time_has_passed() -> None:
     going = watch(*steadily(1.0, 9.0), ended(9.0, exit_code=0))
     assert going.over(9.0)
-    assert going.outcome(None, 9.5, complained=False, interrupted=False).passed
+    assert going.outcome(Trial(None), 9.5, complained=False, interrupted=False).passed
 
 
 def test_steps_are_those_of_the_busiest_function() -> None:
@@ -186,20 +192,20 @@ def test_steps_are_those_of_the_busiest_function() -> None:
         going.take(functions(float(second), second * 10))
     assert not going.over(5.1)  # the last step may be waiting for memory
     assert going.over(5.6)
-    told = going.outcome(None, 5.0, complained=False, interrupted=False)
+    told = going.outcome(Trial(None), 5.0, complained=False, interrupted=False)
     assert told.passed
     assert (told.speed, told.speed_unit) == (100.0, "steps/s")
 
 
 def test_a_try_much_slower_than_the_first_fails() -> None:
-    first = Tried(limit=None, how=TryOutcome(result=Result.REACHED), duration_s=10.0)
+    first = Tried(limit=None, how=TryOutcome(Result.REACHED), duration_s=10.0)
     slow = watch(*steadily(0.0, 1.0), goal=Goal(steps=500), first=first)
     slow.take(ev.Functions(t=2.0, pid=100, functions=[ev.Traced("train", 37, 1, "train.py", 7)]))
     assert not slow.over(30.0)
     assert slow.over(60.0)
-    told = slow.outcome(512 * MIB, 60.0, complained=False, interrupted=False)
+    told = slow.outcome(Trial(512 * MIB), 60.0, complained=False, interrupted=False)
     assert not told.passed
-    assert outcome(told.how).startswith("too slow: 37 steps")
+    assert told.how.text.startswith("too slow: 37 steps")
 
 
 def test_a_script_that_the_hook_cannot_get_into_is_not_waited_for() -> None:

@@ -14,7 +14,7 @@ from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
-from tfmemtop.experiments.session.whatif import ask_later
+from tfmemtop.experiments.session.whatif import ask
 from tfmemtop.experiments.session.whatif import traced as traced_in
 from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
 from tfmemtop.state.predicted import predicted
@@ -52,7 +52,7 @@ async def test_a_complete_trace_is_replayed_and_its_table_published(events: list
     assert view.share == 1.0 and view.measured is not None and view.rows[0] is told.present
     # A screen can start a replay itself, with the same result.
     (pool,) = traced_in(fold(events))
-    again = await ask_later(pool)
+    again = await ask(pool)
     assert (again.present, again.rows, again.smallest) == (told.present, told.rows, told.smallest)
 
 

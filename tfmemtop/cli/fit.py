@@ -16,12 +16,18 @@ import textwrap
 import time
 from pathlib import Path
 
+import msgspec
+
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
-from tfmemtop.cli.fit_search import FitLargest, FitLimit, build_for
+from tfmemtop.cli.checks.interpreter import Interpreter, Start, ask
+from tfmemtop.cli.checks.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
-from tfmemtop.cli.output import print_json, print_lines
+from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.tries import Tries, open_tries
+from tfmemtop.events import HookAbsence, Unbuilt
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
@@ -31,17 +37,23 @@ from tfmemtop.experiments.fit.plan import (
     STEPS_MOST,
     TRIES,
     TRIES_MOST,
+    WRONG_ALLOCATOR,
     ImpossibleSearch,
-    check,
-    impossible_search_text,
+    Plan,
     make_plan,
 )
-from tfmemtop.experiments.fit.session import Stopped, Why
-from tfmemtop.experiments.fit.text import advice, stopped_words
+from tfmemtop.experiments.fit.session import INTERRUPTED as STOPPED_BY_USER
+from tfmemtop.experiments.fit.session import memory_held
+from tfmemtop.experiments.fit.text import advice, conclusion, result, table, trial_words
+from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
+from tfmemtop.findings import probe_text
 from tfmemtop.findings.starting import start_text, unusable
 from tfmemtop.home import writable_output_folder
+from tfmemtop.probe.build import PROBE, REPLAY, build
+from tfmemtop.tensorflow_text import tells_exhaustion
 
+_TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched
 _NO_EFFECT = 3
 _WIDTH = 96
 
@@ -60,6 +72,8 @@ class FitArguments(RunArguments):
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
             raise Refusal("give --seconds or --steps, not both")
+        if self.allocator == "cuda_malloc_async":
+            raise Refusal(WRONG_ALLOCATOR)
         if self.value is not None and self.smallest is not None:
             raise Refusal("--from is a limit to search from: with --largest, --to gives the limit of every try")
 
@@ -132,62 +146,161 @@ def run(arguments: FitArguments) -> int:
     """
     wanted = arguments.wanted
     machine = ask_machine()
-    try:
-        check(arguments.settings)
-    except ImpossibleSearch as error:
-        raise Refusal(impossible_search_text(error)) from error
     launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
     smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
-    plan = make_plan(
-        launch.argv,
-        launch.settings,
-        has_gpus=bool(machine.uuids),
-        host_memory=machine.host_memory or 0,
-        goal=arguments.goal,
-        tries=arguments.tries,
-        smallest=smallest,
-        largest=largest,
-        ceiling=ceiling,
-    )
+    try:
+        plan = make_plan(
+            launch.argv,
+            launch.settings,
+            has_gpus=bool(machine.uuids),
+            host_memory=machine.host_memory or 0,
+            goal=arguments.goal,
+            tries=arguments.tries,
+            smallest=smallest,
+            largest=largest,
+            ceiling=ceiling,
+            wanted=wanted,
+        )
+    except ImpossibleSearch as error:
+        raise Refusal(str(error)) from error
     if wanted is not None and not plan.on_gpu and arguments.largest is None:
         raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
-    search = FitLimit(plan, launch) if wanted is None else FitLargest(wanted, plan, launch)
-    build_for(launch)
+    if launch.probe:
+        _build_for(launch)
     try:
         folder = writable_output_folder()
     except OSError:
         folder = Path(tempfile.gettempdir())
     path = folder / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fit = _Fit(plan)
     try:
-        asyncio.run(search.run(output))
+        asyncio.run(fit.run(launch, output))
     except StartError as error:
         raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
     except ValueError as error:
         raise Refusal(unusable(error)) from error
     finally:
         os.close(output)
-    _print(search, path, arguments)
-    if search.stopped == Stopped(Why.INTERRUPTED):
+    _print(fit, path, arguments)
+    if fit.stopped == STOPPED_BY_USER:
         return INTERRUPTED
-    if search.search.unproved is not None:
+    if fit.search.unproved is not None:
         return _NO_EFFECT
-    return 0 if search.found else 1
+    return 0 if fit.search.found is not None else 1
 
 
-def _print(fit: FitLimit | FitLargest, path: Path, arguments: FitArguments) -> None:
-    sentences = fit.conclusion()
+class _Fit:
+    """A search that runs the command again and again, with a line on stderr for each try."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.search = plan.search()
+        self.stopped = ""
+        """Why the search stopped before its end; empty if it did not."""
+        self.hint: HookAbsence | None = None
+        """The reason why the hook was not loaded, if a try showed no memory."""
+
+    async def run(self, launch: Launch, output: int) -> None:
+        """Make the tries. The script's output goes to the file descriptor *output*.
+
+        Raises:
+            StartError: the command cannot be started.
+            ValueError: the settings are not valid.
+        """
+        async with open_tries(launch, output) as tries:
+            while not self.stopped and await self._try_next(tries, output):
+                pass
+
+    async def _try_next(self, tries: Tries, output: int) -> bool:
+        """Make the next try. Return whether there was one."""
+        trial = self.search.next()
+        if trial is None:
+            return False
+        plan, watch = self.plan, self.plan.watch(self.search)
+        what = trial_words(trial, plan.wanted)
+        name = f"try {len(self.search.tried) + 1} of at most {plan.tries}: {what}"
+        note(f"tfmemtop: {name} … ", end="")
+        begin = os.lseek(output, 0, os.SEEK_END)
+        os.write(output, f"=== {name}\n".encode())
+        settings, argv = plan.settings_of(trial.limit), plan.argv(trial.value)
+        try:
+            reached = await tries.run(settings, watch.take, watch.over, argv, trace=watch.traces)
+        except (StartError, ValueError):
+            note("not started")
+            raise
+        tried = watch.outcome(trial, tries.now(), _complained(output, begin), not reached)
+        note(result(tried))
+        if not reached or tries.interrupted:
+            self.stopped = STOPPED_BY_USER
+        elif watch.held:
+            self.stopped = memory_held(watch.held)
+        if reached:
+            self.search.tell(tried)
+            if tried.peak_in_use is None:
+                self.hint = watch.hook_absence
+        return True
+
+
+def _complained(output: int, begin: int) -> bool:
+    """Return whether TensorFlow wrote, after the offset *begin* of *output*, that a pool ran out of memory.
+
+    If the script crashed, no event reports that.
+    """
+    end = os.lseek(output, 0, os.SEEK_END)
+    tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
+    return tells_exhaustion(tail.decode(errors="replace"))
+
+
+def _print(fit: _Fit, path: Path, arguments: FitArguments) -> None:
+    search = fit.search
+    sentences = conclusion(search, fit.stopped, fit.hint)
     if arguments.json:
-        common = {
-            "found": fit.found,
-            "no_effect": fit.search.unproved is not None,
-            "stopped": stopped_words(fit.stopped) if fit.stopped else None,
+        common: dict[str, object] = {
+            "found": search.found is not None,
+            "no_effect": search.unproved is not None,
+            "settled": bool(search.tried) and search.settled,
+            "stopped": fit.stopped or None,
             "sentences": sentences,
             "output": str(path),
+            "tries": [_to_json(tried) for tried in search.tried],
         }
-        print_json(common | fit.figures())
+        print_json(common | search.figures())
         return
     wrapped = [part for line in sentences for part in textwrap.wrap(line, _WIDTH)]
-    suggested = advice(fit.plan.suggested(fit.search), arguments.command) if isinstance(fit, FitLimit) else []
-    blocks = filter(None, (fit.table(), wrapped, suggested, [f"What the script printed in these tries: {path}"]))
+    suggested = advice(fit.plan.suggested(search), arguments.command)
+    lines = [line.text for line in table(search)]
+    blocks = filter(None, (lines, wrapped, suggested, [f"What the script printed in these tries: {path}"]))
     print_lines(line for number, block in enumerate(blocks) for line in ([""] * bool(number) + block))
+
+
+def _to_json(tried: Tried) -> dict[str, object]:
+    how = {"passed": tried.passed, "result": tried.how.result, "how": tried.how.text}
+    return msgspec.structs.asdict(tried) | how
+
+
+def _build_for(launch: Launch) -> None:
+    """Build the probe and the replay for the TensorFlow of the launch's command, with a line for each on stderr.
+
+    Otherwise they would be built during the first tries, and the probe would come too late to record these. Nothing is
+    built, and nothing printed, if they exist already, or if the command's Python cannot be found, because it is started
+    by a shell script, for example.
+    """
+    cwd = Path(launch.cwd)
+    start = find_python(launch.argv, launch.environment, cwd)
+    python = ask(start, cwd) if isinstance(start, Start) else start
+    if not isinstance(python, Interpreter) or python.folder is None or python.tensorflow is None:
+        return
+    for product, title in ((PROBE, probe_text.PROBE), (REPLAY, probe_text.REPLAY)):
+        begun: list[float] = []
+
+        def begin(title: str = title, begun: list[float] = begun) -> None:
+            begun.append(time.monotonic())
+            note(f"tfmemtop: {probe_text.building_text(title, python.tensorflow or '')} … ", end="")
+
+        built = build(Path(python.folder), python.tensorflow, product, begin)
+        if begun:
+            note(probe_text.built_text(time.monotonic() - begun[0], done=built.unbuilt is None))
+        if built.unbuilt is not None:
+            say(probe_text.no_prediction(msgspec.convert(built.unbuilt, Unbuilt), title))
+            return

@@ -9,6 +9,8 @@ The allocations of the run's first steps are replayed in TensorFlow's own alloca
 many limits. The replay runs on this machine and needs no GPU. --device chooses one of several logical devices.
 """
 
+import asyncio
+
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ReportArguments, add_report_options
 from tfmemtop.cli.output import print_json, print_lines
@@ -67,6 +69,6 @@ def _replay(state: State) -> None:
         if here is None or any(view.pid == pool.pid and not view.replayed.is_missing for view in known):
             continue
         try:
-            apply(state, ask(here))
+            apply(state, asyncio.run(ask(here)))
         except Unanswered as error:
             raise Refusal(unanswered(error.last_line)) from error

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 from textual.screen import ModalScreen
 
 from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Sought, impossible_search_text, parse_sought
-from tfmemtop.experiments.fit.session import SessionFit, SessionTries
-from tfmemtop.experiments.fit.session_largest import SessionLargest
-from tfmemtop.experiments.fit.watch import Goal
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Sought, parse_sought
+from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state.model import RunState
@@ -76,9 +74,9 @@ class SearchKeys:
         if upcoming is None:
             return
         try:
-            plan = session.plan(upcoming, Sought(Goal(SECONDS), TRIES))
+            plan = session.plan(upcoming, Sought())
         except ImpossibleSearch as error:
-            self._app.notify(refusals.fit_impossible(impossible_search_text(error)))
+            self._app.notify(refusals.fit_impossible(str(error)))
             return
         asked = Asked(
             running=f"Run {run.run}" if run and run.going else "",
@@ -87,11 +85,8 @@ class SearchKeys:
         )
 
         def read(text: str) -> Sought:
-            try:
-                sought = parse_sought(text)
-                session.plan(upcoming, sought)  # raises if this search is not possible
-            except ImpossibleSearch as error:
-                raise ValueError(impossible_search_text(error)) from error
+            sought = parse_sought(text)
+            session.plan(upcoming, sought)  # raises if this search is not possible
             return sought
 
         def done(answer: Sought | None) -> None:
@@ -113,7 +108,7 @@ class SearchKeys:
         self._session.fitting.stop()
         self.look()
 
-    def _show(self, search: SessionTries) -> None:
+    def _show(self, search: SessionFit) -> None:
         from tfmemtop.ui.screens.fit_dialogs import AfterSearch, FitDialog
 
         session = self._session
@@ -131,12 +126,12 @@ class SearchKeys:
         self._app.push_screen(FitDialog(search, stop=self._stop, glyphs=self._glyphs), done)
 
 
-def _found(search: SessionTries) -> NextRun | None:
+def _found(search: SessionFit) -> NextRun | None:
     """Return the next run with what the search has found; ``None`` if it has found nothing."""
     plan = search.plan
-    if isinstance(search, SessionLargest):
-        return NextRun(tuple(search.command), plan.settings_of(plan.largest))
-    found = plan.suggested(search.search) if isinstance(search, SessionFit) else None
+    if plan.wanted is not None:
+        return NextRun(tuple(plan.argv(search.search.found)), plan.settings_of(plan.largest))
+    found = plan.suggested(search.search)
     return None if found is None else NextRun(tuple(plan.command), plan.settings_of(found.size))
 
 

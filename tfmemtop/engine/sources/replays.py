@@ -26,7 +26,6 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.whatif.settings import Asked, present
-from tfmemtop.experiments.whatif.worker_protocol import request
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run; also ended processes of which something is kept
@@ -140,7 +139,7 @@ class Replays(Source):
         asked = Asked(*process.tensorflow, now, self._stream.now())
         self._forget()
         try:
-            self._worker = _start(self._loop, request(asked, parts), lambda answer: self._done(pid, device, answer))
+            self._worker = _start(self._loop, asked.request(parts), lambda answer: self._done(pid, device, answer))
         except OSError as error:
             self._done(pid, device, _Failed(Unreplayed.NOT_STARTED, str(error)))
 

@@ -1,46 +1,28 @@
 """The plan of a search: the command, its settings, how far each try has to get, and what is searched. Pure."""
 
 import re
-from enum import Enum
 from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
-from tfmemtop.experiments.fit.search import Search, Tried
+from tfmemtop.experiments.fit.largest import LargestSearch, Wanted, parse_wanted
+from tfmemtop.experiments.fit.search import LimitSearch, Search
 from tfmemtop.experiments.fit.watch import Goal, TryWatch
 from tfmemtop.settings import Settings
 from tfmemtop.suggested import Basis, SuggestedLimit
-
-
-class NoSearch(Enum):
-    """What is wrong with the request. Where the comment has "detail", the detail is the text that was given."""
-
-    ALLOCATOR = "allocator"  # a limit has no effect on cuda_malloc_async
-    NO_PLACE = "no_place"  # the command has no place for the value; detail: its name
-    NO_LIMIT = "no_limit"  # the value should fit under the limit of the CPU's pool, and that has none
-    NO_RANGE = "no_range"  # detail
-    TRIES = "tries"  # zero, or too many; detail
-    STEPS = "steps"  # zero, too many, or not a whole number; detail
-    SECONDS = "seconds"  # too short or too long; detail
-    NO_GOAL = "no_goal"  # neither a goal nor a number of tries; detail
-
-
-class ImpossibleSearch(ValueError):
-    """The search cannot be made, for the reason *why*."""
-
-    def __init__(self, why: NoSearch, detail: str = "") -> None:
-        super().__init__(why, detail)
-        self.why = why
-        self.detail = detail
-
 
 SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
 SECONDS, TRIES = 30.0, 8
 """The defaults: seconds that a try has to run, and the number of tries."""
 
-_GOAL = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|steps?)\s*", re.I)
-_TRIES = re.compile(r"\s*(\d{1,6})\s*(?:try|tries)\s*", re.I)
+WRONG_ALLOCATOR = "fit needs the allocator bfc: a limit has no effect on cuda_malloc_async"
+
+_GOAL = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|steps?)", re.I)
+_TRIES = re.compile(r"(\d{1,6})\s*(?:try|tries)", re.I)
+
+
+class ImpossibleSearch(ValueError):
+    """The search cannot be made. The message has the reason, and what to give instead."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,31 +45,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ceiling: int | None = None
     wanted: Wanted | None = None
 
-    @property
-    def kind(self) -> str:
-        """The kind of the devices whose memory is limited: ``GPU`` or ``CPU``."""
-        return "GPU" if self.on_gpu else "CPU"
-
     def search(self) -> Search:
         """Return a new search, without any tries."""
-        return Search(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
+        if self.wanted is not None:
+            return LargestSearch(self.wanted, self.tries, self.largest)
+        return LimitSearch(tries=self.tries, smallest=self.smallest, largest=self.largest, ceiling=self.ceiling)
 
-    def watch(self, first: Tried | None, *, traces: bool | None = None) -> TryWatch:
-        """Return the watch for one try; *first* is the result of the first try, ``None`` for the first try itself.
-
-        *traces*: all allocations of the try are recorded, to be replayed. By default those of the first try are.
-        """
-        traces = first is None if traces is None else traces
+    def watch(self, search: Search) -> TryWatch:
+        """Return the watch for the next try of *search*."""
         growth = not self.on_gpu or self.settings.growth != "off"
-        return TryWatch(self.kind, self.goal, first, growth=growth, traces=traces)
+        kind = "GPU" if self.on_gpu else "CPU"
+        return TryWatch(kind, self.goal, search.model, growth=growth, traces=search.traces)
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """Return the limit to set after *search*; ``None`` if it has found none."""
-        advice, limit = (search.advice, search.limit) if search.tried else (None, None)
-        if advice is None or limit is None:
+        if not isinstance(search, LimitSearch) or search.found is None or search.advice is None:
             return None
         growth = self.settings.growth if self.on_gpu else None
-        return SuggestedLimit(advice, Basis.FIT, limit, on_gpu=self.on_gpu, growth=growth)
+        return SuggestedLimit(search.advice, Basis.FIT, search.found, on_gpu=self.on_gpu, growth=growth)
+
+    def argv(self, value: int | None) -> list[str]:
+        """Return the command of a try with *value*; unchanged if there is none."""
+        return self.command if self.wanted is None or value is None else self.wanted.placed(self.command, value)
 
     def settings_of(self, limit: int | None) -> Settings:
         """Return the settings of a try under *limit* bytes (``None``: without a limit)."""
@@ -95,16 +74,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(self.settings, memory_limit=limit)
         # Without a pool of its own the CPU has no allocator that reports a peak.
         return msgspec.structs.replace(self.settings, memory_limit=None, cpu_pool=limit or self.host_memory)
-
-
-def check(settings: Settings) -> None:
-    """Check that a limit has an effect under *settings*.
-
-    Raises:
-        ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
-    """
-    if settings.allocator == "cuda_malloc_async":
-        raise ImpossibleSearch(NoSearch.ALLOCATOR)
 
 
 def make_plan(
@@ -125,7 +94,8 @@ def make_plan(
     Raises:
         ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
-    check(settings)
+    if settings.allocator == "cuda_malloc_async":
+        raise ImpossibleSearch(WRONG_ALLOCATOR)
     on_gpu = has_gpus and settings.gpus != ()
     if on_gpu and settings.growth is None:
         # Without growth the pool is always as large as the limit, and the first try would take the whole GPU.
@@ -147,70 +117,45 @@ def make_plan(
 class Sought(NamedTuple):
     """What the user requests: how far a try has to get, how many tries, and the number to maximise, if any."""
 
-    goal: Goal
-    tries: int
+    goal: Goal = Goal(SECONDS)
+    tries: int = TRIES
     wanted: Wanted | None = None
 
 
 def parse_sought(text: str) -> Sought:
-    """Parse a request such as ``30 s, 8 tries`` or ``batch=1..4096, 5 steps``. An empty text means the defaults.
+    """Parse a request such as ``5 min, 6 tries`` or ``batch=1..4096, 5 steps``. What is left out has its default.
 
     Raises:
-        ImpossibleSearch: a part is not valid (see :func:`parse_goal`), or a range is not valid, or there are several.
+        ImpossibleSearch: a part is no goal, no number of tries and no range; a number is too small or too large; or
+            there are several ranges.
     """
-    parts = text.split(",")
-    ranges = [part.strip() for part in parts if "=" in part]
-    goal, tries = parse_goal(",".join(part for part in parts if "=" not in part))
-    if not ranges:
-        return Sought(goal, tries)
-    wanted = parse_wanted(ranges[0])
-    if wanted is None or len(ranges) > 1:
-        raise ImpossibleSearch(NoSearch.NO_RANGE, ", ".join(ranges))
-    return Sought(goal, tries, wanted)
-
-
-def parse_goal(text: str) -> tuple[Goal, int]:
-    """Parse a goal and a number of tries: ``30 s``, ``200 steps`` or ``5 min, 6 tries``. Empty means the defaults.
-
-    Raises:
-        ImpossibleSearch: a part is neither a goal nor a number of tries, or its number is too small or too large.
-    """
-    goal, tries = Goal(SECONDS), TRIES
-    for part in filter(str.strip, text.split(",")):
+    sought = Sought()
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    ranges = [part for part in parts if "=" in part]
+    if ranges:
+        wanted = parse_wanted(ranges[0])
+        if wanted is None or len(ranges) > 1:
+            problem = "give one name and a range of whole numbers, such as batch=1..4096"
+            raise ImpossibleSearch(f"{', '.join(ranges)}: {problem}")
+        sought = sought._replace(wanted=wanted)
+    for part in parts:
         if match := _TRIES.fullmatch(part):
-            tries = int(match[1])
-            if not 1 <= tries <= TRIES_MOST:
-                raise ImpossibleSearch(NoSearch.TRIES, part.strip())
+            if not 1 <= int(match[1]) <= TRIES_MOST:
+                raise ImpossibleSearch(f"{part}: give 1 to {TRIES_MOST} tries")
+            sought = sought._replace(tries=int(match[1]))
         elif match := _GOAL.fullmatch(part):
-            goal = _goal(float(match[1]), match[2].lower(), part.strip())
-        else:
-            raise ImpossibleSearch(NoSearch.NO_GOAL, part.strip())
-    return goal, tries
+            sought = sought._replace(goal=_goal(float(match[1]), match[2].lower(), part))
+        elif part not in ranges:
+            raise ImpossibleSearch(f"{part!r} is not understood; give for example: 30 s, 8 tries; or: 200 steps")
+    return sought
 
 
 def _goal(number: float, unit: str, text: str) -> Goal:
     if unit.startswith("st"):
         if not (number.is_integer() and 1 <= number <= STEPS_MOST):
-            raise ImpossibleSearch(NoSearch.STEPS, text)
+            raise ImpossibleSearch(f"{text}: give a whole number of steps from 1 on")
         return Goal(steps=int(number))
     seconds = number * {"s": 1, "m": 60, "h": 3600}[unit[0]]
     if not 1 <= seconds <= SECONDS_MOST:
-        raise ImpossibleSearch(NoSearch.SECONDS, text)
+        raise ImpossibleSearch(f"{text}: give 1 second to 24 hours")
     return Goal(seconds)
-
-
-_TEXTS = {
-    NoSearch.ALLOCATOR: "fit needs the allocator bfc: a limit has no effect on cuda_malloc_async",
-    NoSearch.NO_PLACE: "the command has no {{{}}}: press [E] and put it in place of the value",
-    NoSearch.NO_LIMIT: "the search needs a memory limit, and the next run has none: [L] sets one",
-    NoSearch.NO_RANGE: "{}: give one name and a range of whole numbers, such as batch=1..4096",
-    NoSearch.TRIES: f"{{}}: give 1 to {TRIES_MOST} tries",
-    NoSearch.STEPS: "{}: give a whole number of steps from 1 on",
-    NoSearch.SECONDS: "{}: give 1 second to 24 hours",
-    NoSearch.NO_GOAL: "{!r} is not understood; give for example: 30 s, 8 tries; or: 200 steps",
-}
-
-
-def impossible_search_text(error: ImpossibleSearch) -> str:
-    """Return what is wrong with the request, and what to give instead."""
-    return _TEXTS[error.why].format(error.detail)

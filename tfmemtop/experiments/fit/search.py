@@ -1,10 +1,8 @@
 """Chooses the limits to try: a bisection with few tries, because each try is a run of the script. Pure."""
 
-from enum import Enum
+from abc import ABC, abstractmethod
 
-import msgspec
-
-from tfmemtop.ending import Ending
+from tfmemtop.experiments.fit.tries import Trial, Tried
 from tfmemtop.suggested import whole_mib, with_margin
 from tfmemtop.units import MIB
 
@@ -19,94 +17,68 @@ _STRIDE = 1.3
 """The largest step up, as a factor, while every limit that is known to work is many times larger."""
 
 
-class Result(Enum):
-    """The result of a try."""
+class Search(ABC):
+    """Chooses one try after another, at most *tries*, until what is sought is known closely enough."""
 
-    REACHED = "reached"  # the try reached its goal
-    FINISHED = "finished"  # the script ended with exit code 0 before the goal
-    OUT_OF_MEMORY = "out_of_memory"
-    ENDED = "ended"  # the script ended in another way
-    INTERRUPTED = "interrupted"
-    UNUSED = "unused"  # no use of memory by TensorFlow was observed
-    UNLIMITED = "unlimited"  # TensorFlow used memory, but no pool had the limit of the try
-    TOO_SLOW = "too_slow"
-
-
-class TryOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a try, and the figures that belong to it.
-
-    ``OUT_OF_MEMORY``: ``requested`` is the size of the failed request, in bytes. ``TOO_SLOW``: the try made ``steps``
-    in ``seconds``. ``UNUSED``: ``kind`` is the kind of the devices whose memory was not used, ``GPU`` or ``CPU``.
-    ``UNLIMITED``: ``limit`` is the pool's limit in bytes, which differs from that of the try. ``ENDED``: ``ending`` is
-    how the run ended; ``complained``: TensorFlow had written before that a pool ran out.
-    """
-
-    result: Result
-    requested: int | None = None
-    steps: int = 0
-    seconds: float = 0.0
-    kind: str = ""
-    limit: int | None = None
-    ending: Ending | None = None
-    complained: bool = False
+    def __init__(self, tries: int) -> None:
+        self._tries = tries
+        self.tried: list[Tried] = []
 
     @property
-    def passed(self) -> bool:
-        """Whether the limit worked."""
-        return self.result in (Result.REACHED, Result.FINISHED)
+    @abstractmethod
+    def found(self) -> int | None:
+        """The limit or value that was found; ``None`` while there is none."""
 
     @property
-    def proves(self) -> bool:
-        """Whether the try proves anything about the limit. For that, a pool must have had the limit."""
-        return self.result not in (Result.UNUSED, Result.UNLIMITED)
-
-
-class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """A try under *limit* bytes (``None``: without a limit), and its result; unknown figures are ``None``.
-
-    ``peak_in_use`` and ``pool`` are the highest values of the largest allocator, in bytes. ``speed`` is in
-    ``speed_unit``, which is ``steps/s`` or ``allocations/s``. ``stalled_s`` is the time without any allocation, in
-    seconds. The replay of its allocations predicts that every limit from ``surely`` bytes on passes, and none below
-    ``at_least`` bytes. ``kept`` is the number of bytes that were in use between two steps. ``traced``: all its
-    allocations were recorded, which makes a try slower.
-    """
-
-    limit: int | None
-    how: TryOutcome
-    duration_s: float
-    peak_in_use: int | None = None
-    pool: int | None = None
-    speed: float | None = None
-    speed_unit: str = ""
-    stalled_s: float = 0.0
-    surely: int | None = None
-    at_least: int | None = None
-    kept: int | None = None
-    traced: bool = False
+    @abstractmethod
+    def settled(self) -> bool:
+        """Whether what is sought is known closely enough for the search to end."""
 
     @property
-    def passed(self) -> bool:
-        """Whether the limit worked."""
-        return self.how.passed
+    @abstractmethod
+    def traces(self) -> bool:
+        """Whether all allocations of the next try are recorded, to be replayed."""
+
+    @property
+    @abstractmethod
+    def model(self) -> Tried | None:
+        """A try that ran without want of memory. It shows how long a later try may take; ``None`` if there is none."""
+
+    @abstractmethod
+    def next(self) -> Trial | None:
+        """Return what to try now; ``None`` if another try is not worth it, or not allowed."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, object]:
+        """Return what was found by keys and values, in bytes."""
+
+    def tell(self, tried: Tried) -> None:
+        """Store the result of the try that :meth:`next` chose."""
+        self.tried.append(tried)
+
+    @property
+    def unproved(self) -> Tried | None:
+        """The last try, if it proved nothing and so ended the search; otherwise ``None``."""
+        return self.tried[-1] if self.tried and not self.tried[-1].how.proves else None
 
 
-class Search:
-    """Chooses one try after another, until the smallest limit that works is known closely enough.
+class LimitSearch(Search):
+    """The search for the smallest limit that works.
 
-    *smallest* and *largest* bound the limits that are tried, *ceiling* is what the machine has; bytes.
+    *smallest* and *largest* bound the limits that are tried, *ceiling* is what the machine has; bytes. A limit to try
+    is in whole MiB.
     """
 
     def __init__(
         self, *, tries: int, smallest: int | None = None, largest: int | None = None, ceiling: int | None = None
     ) -> None:
-        self._tries = tries
+        super().__init__(tries)
         self._smallest = smallest
         self._largest = largest
         self._ceiling = largest or ceiling
-        self.tried: list[Tried] = []
 
     @property
-    def limit(self) -> int | None:
+    def found(self) -> int | None:
         """The smallest limit that worked and is above every limit that failed; ``None`` while there is none."""
         failed = self._highest_failed()
         worked = [tried.limit for tried in self.tried if tried.passed and tried.limit is not None]
@@ -114,56 +86,44 @@ class Search:
 
     @property
     def failed_below(self) -> int | None:
-        """The largest limit below :attr:`limit` that was tried and did not work."""
+        """The largest limit below :attr:`found` that was tried and did not work."""
         return self._highest_failed() or None
 
     @property
-    def unproved(self) -> Tried | None:
-        """The last try, if it proved nothing and so ended the search; otherwise ``None``."""
-        return self.tried[-1] if self.tried and not self.tried[-1].how.proves else None
-
-    @property
     def advice(self) -> int | None:
-        """:attr:`limit` with a margin, in whole MiB."""
-        limit = self.limit
-        if limit is None:
-            return None
-        advice = with_margin(limit)
-        return min(advice, self._ceiling // MIB * MIB) if self._ceiling else advice
-
-    def tell(self, tried: Tried) -> None:
-        """Store the result of the try that :meth:`next` chose."""
-        self.tried.append(tried)
-
-    def has_next(self) -> bool:
-        """Return whether another try is worth it."""
-        if not self.tried:
-            return True
-        if self.unproved is not None:
-            return False
-        if len(self.tried) >= self._tries or not self.tried[0].passed or self.tried[0].peak_in_use is None:
-            return False
-        return self._candidate() is not None
+        """:attr:`found` with a margin, in whole MiB."""
+        return None if self.found is None else self._up_to_ceiling(with_margin(self.found))
 
     @property
     def settled(self) -> bool:
-        """Whether :attr:`limit` is known closely enough for the search to end."""
-        return self.limit is not None and self.unproved is None and self._candidate() is None
+        return self.found is not None and self.unproved is None and self._candidate() is None
 
-    def next(self) -> int | None:
-        """Return the limit to try now, in bytes, whole MiB; ``None`` for a try without a limit.
+    @property
+    def traces(self) -> bool:
+        return not self.tried
 
-        Call it only after :meth:`has_next` has returned true.
-        """
-        return self._candidate() if self.tried else self._largest
+    @property
+    def model(self) -> Tried | None:
+        return self.tried[0] if self.tried else None
+
+    def next(self) -> Trial | None:
+        if not self.tried:
+            return Trial(self._largest)
+        first = self.tried[0]
+        if self.unproved or len(self.tried) >= self._tries or not first.passed or first.peak_in_use is None:
+            return None
+        candidate = self._candidate()
+        return None if candidate is None else Trial(candidate)
+
+    def figures(self) -> dict[str, object]:
+        return {"limit": self.found, "failed_below": self.failed_below, "advice": self.advice}
 
     def _candidate(self) -> int | None:
-        low, works = self._low(), self.limit
+        low, works = self._low(), self.found
         upper = self._upper(low, works)
         if upper is None:
             # All limits that should have worked have failed: go up, as far as there is memory.
-            upper = whole_mib(int(low * _STRIDE))
-            upper = min(upper, self._ceiling // MIB * MIB) if self._ceiling else upper
+            upper = self._up_to_ceiling(whole_mib(int(low * _STRIDE)))
             return upper if upper > low else None
         if len(self.tried) == self._tries - 1 and works is None:
             return upper  # the last try: otherwise there may be no limit to recommend
@@ -181,16 +141,17 @@ class Search:
             return upper if spares and upper != works else None
         if works is not None and (above := self._predicted_to_do()) is not None and low < above < upper:
             return above
-        middle = (low + upper) // 2
-        if upper > low * 2 * _STRIDE:
-            middle = int(low * _STRIDE)
+        middle = int(low * _STRIDE) if upper > low * 2 * _STRIDE else (low + upper) // 2
         return max(low + MIB, middle // MIB * MIB)
+
+    def _up_to_ceiling(self, limit: int) -> int:
+        return min(limit, self._ceiling // MIB * MIB) if self._ceiling else limit
 
     def _first_guess(self, low: int) -> int:
         """Return the limit of the second try: the one that is predicted to be enough, or else the peak in use."""
         surely = self.tried[0].surely
-        first = max(whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0), low + MIB)
-        return min(first, self._ceiling // MIB * MIB) if self._ceiling else first
+        guess = whole_mib(surely if surely is not None else self.tried[0].peak_in_use or 0)
+        return self._up_to_ceiling(max(guess, low + MIB))
 
     def _predicted_to_fail(self) -> int | None:
         """Return the largest limit under which the run is predicted to fail, in bytes, whole MiB."""
@@ -223,7 +184,5 @@ class Search:
         """Return the smallest limit that works or should: a pool needs no larger limit than the size it reached."""
         # If a pool's size is not known, twice its peak is taken: regions double, so hardly any pool is larger.
         pools = [whole_mib(tried.pool or 2 * (tried.peak_in_use or 0)) for tried in self.tried if tried.passed]
-        known = [limit for limit in (*pools, works) if limit is not None and limit > low]
-        if self._ceiling is not None:
-            known = [min(limit, self._ceiling // MIB * MIB) for limit in known]
+        known = [self._up_to_ceiling(limit) for limit in (*pools, works) if limit is not None and limit > low]
         return min((limit for limit in known if limit > low), default=None)

@@ -1,7 +1,6 @@
 """Follows one try by its events, and decides when it is over and what its result is. Pure."""
 
 import math
-from enum import Enum
 from typing import NamedTuple
 
 from tfmemtop.events import (
@@ -22,8 +21,9 @@ from tfmemtop.events import (
     Stopping,
     StoppingPhase,
 )
-from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
-from tfmemtop.units import MIB
+from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
+from tfmemtop.findings.ending import ending
+from tfmemtop.units import MIB, format_bytes
 
 UNSEEN_S = 300.0
 """Seconds that a script may take until TensorFlow uses memory, and from then until the first step is counted."""
@@ -58,44 +58,23 @@ class Goal(NamedTuple):
     steps: int | None = None
 
 
-class Stage(Enum):
-    """How far a try has got."""
-
-    BEFORE_USE = "before_use"  # TensorFlow has not used memory yet
-    UNDER_WAY = "under_way"
-    REACHED = "reached"  # far enough, but an allocation may still be waiting
-
-
-class Progress(NamedTuple):
-    """How far a try has got: ``seconds`` of TensorFlow's use of memory, and ``steps``."""
-
-    stage: Stage
-    goal: Goal
-    seconds: float = 0.0
-    steps: int = 0
-
-
-class _Count(NamedTuple):
-    t: float
-    counted: int
-
-
 class _Speed:
     """The rate at which a count rises."""
 
     def __init__(self) -> None:
-        self.counts: list[_Count] = []
+        self._counts: list[tuple[float, int]] = []  # each with its time in seconds
 
     def add(self, t: float, count: int) -> None:
-        self.counts.append(_Count(t, count))
-        if len(self.counts) > _COUNTS_KEPT:
-            del self.counts[::2]
+        self._counts.append((t, count))
+        if len(self._counts) > _COUNTS_KEPT:
+            del self._counts[::2]
 
     def within(self, since: float, until: float) -> float | None:
-        counts = [count for count in self.counts if since <= count.t <= until]
-        if len(counts) < 2 or counts[-1].t - counts[0].t < _SPEED_LEAST_S:
+        counts = [(t, count) for t, count in self._counts if since <= t <= until]
+        if not counts:
             return None
-        return (counts[-1].counted - counts[0].counted) / (counts[-1].t - counts[0].t) or None
+        (began, first), (ended, last) = counts[0], counts[-1]
+        return None if ended - began < _SPEED_LEAST_S else (last - first) / (ended - began) or None
 
 
 class TryWatch:
@@ -192,26 +171,30 @@ class TryWatch:
         stepless = not self._called and now - self._began > UNSEEN_S
         return stepless or now - self._started > self._patience_s
 
-    def progress(self, now: float) -> Progress:
+    def progress(self, now: float) -> str:
         """Return how far the script has got *now*, in seconds of the session."""
         if self._began is None:
-            return Progress(Stage.BEFORE_USE, self._goal)
-        due = self._due()
-        stage = Stage.REACHED if due is not None and now >= due else Stage.UNDER_WAY
-        return Progress(stage, self._goal, now - self._began, self._steps)
+            return "waiting for TensorFlow's first allocation"
+        if (due := self._due()) is not None and now >= due:
+            return "goal reached; waiting for pending allocations"
+        if self._goal.steps is not None:
+            return f"{self._steps} of {self._goal.steps} steps"
+        return f"{now - self._began:.0f} of {self._goal.seconds or 0:g} s"
 
-    def outcome(self, limit: int | None, now: float, complained: bool, interrupted: bool) -> Tried:
-        """Return the result of the try under *limit* bytes.
+    def outcome(self, trial: Trial, now: float, complained: bool, interrupted: bool) -> Tried:
+        """Return the result of *trial*.
 
         *complained*: TensorFlow wrote that a pool ran out of memory. *interrupted*: the user ended the try.
         """
         over = self._ended_at if self._ended_at is not None else now
-        how = self._outcome(limit, complained, interrupted)
+        how = self._outcome(trial.limit, complained, interrupted)
         replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
         predicted = replayed.least(self._growth) if replayed else None
         speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
-            limit=limit,
+            limit=trial.limit,
+            value=trial.value,
+            pool_limit=max(filter(None, self._limits.values()), default=None),
             how=how,
             duration_s=round(over - self._started, 3),
             peak_in_use=self._peak,
@@ -221,7 +204,6 @@ class TryWatch:
             stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
-            kept=replayed.kept if replayed else None,
             traced=self.traces and bool(self._replayed),
         )
 
@@ -296,22 +278,22 @@ class TryWatch:
         return None, ""
 
     def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> TryOutcome:
-        if self._failure is not None:
-            out_of_memory = TryOutcome(result=Result.OUT_OF_MEMORY, requested=self._failure.requested)
-            return self._had_less(limit) or out_of_memory
         end = self._end
+        if self._failure is not None:
+            asked = f", asking for {format_bytes(self._failure.requested)}" if self._failure.requested else ""
+            return self._had_less(limit) or TryOutcome(Result.OUT_OF_MEMORY, f"out of memory{asked}")
         if end is not None and self._ended_at == end.t:
             if end.ending.good:
-                return self._unproved(limit) or TryOutcome(result=Result.FINISHED)
+                return self._unproved(limit) or TryOutcome(Result.FINISHED, "passed: it ran to its end")
             less = self._had_less(limit) if complained else None
-            return less or TryOutcome(result=Result.ENDED, ending=end.ending, complained=complained)
+            return less or TryOutcome(Result.ENDED, ending(end.ending) + ", out of memory" * complained)
         # The run ended because we ended it.
         if interrupted:
-            return TryOutcome(result=Result.INTERRUPTED)
+            return TryOutcome(Result.INTERRUPTED, "interrupted")
         if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
             took = (self._ended_at or 0.0) - self._started
-            return TryOutcome(result=Result.TOO_SLOW, steps=self._steps, seconds=took)
-        return self._unproved(limit) or TryOutcome(result=Result.REACHED)
+            return TryOutcome(Result.TOO_SLOW, f"too slow: {self._steps} steps of a tf.function in {took:.0f} s")
+        return self._unproved(limit) or TryOutcome(Result.REACHED, "passed")
 
     def _unproved(self, limit: int | None) -> TryOutcome | None:
         """Return why the try, which ended well, proves nothing about *limit*.
@@ -319,11 +301,11 @@ class TryWatch:
         ``None`` if it proves something, or if the limits of its pools are not known.
         """
         if self._began is None:
-            return TryOutcome(result=Result.UNUSED, kind=self._kind)
+            remedy = "If the script is to use the CPU, add --gpus none: the limit is then that of the CPU's pool."
+            text = f"no use of {self._kind} memory by TensorFlow was seen"
+            return TryOutcome(Result.UNUSED, text, remedy if self._kind == "GPU" else "")
         had = self._had()
-        if limit is None or not had or min(had) < limit + MIB:
-            return None
-        return TryOutcome(result=Result.UNLIMITED, limit=min(had), kind=self._kind)
+        return _without_effect(min(had)) if limit is not None and had and min(had) >= limit + MIB else None
 
     def _had_less(self, limit: int | None) -> TryOutcome | None:
         """Return why the try, which ran out of memory, proves nothing about *limit*: its pool had a smaller limit.
@@ -331,12 +313,16 @@ class TryWatch:
         ``None`` if it proves something.
         """
         had = self._had(self._failure.device if self._failure else None)
-        if limit is None or not had or max(had) > limit - MIB:
-            return None
-        return TryOutcome(result=Result.UNLIMITED, limit=max(had), kind=self._kind)
+        return _without_effect(max(had)) if limit is not None and had and max(had) <= limit - MIB else None
 
     def _had(self, device: str | None = None) -> list[int]:
         """Return the limits of all pools, or of the pools of *device*; empty if not all of them are known."""
         limits = [known or self._effective.get(key) for key, known in self._limits.items() if device in (None, key[1])]
         had = [one for one in limits if one is not None]
         return had if len(had) == len(limits) else []
+
+
+def _without_effect(limit: int) -> TryOutcome:
+    """Return the outcome of a try whose pool had *limit* bytes, and not the limit of the try."""
+    text = f"the limit had no effect: TensorFlow's pool had a limit of {format_bytes(limit)}"
+    return TryOutcome(Result.UNLIMITED, text, "Perhaps the script sets a limit of its own.")

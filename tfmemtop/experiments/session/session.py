@@ -6,18 +6,14 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events import Command, Event, Run
+from tfmemtop.events import Command, Event
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.experiments.fit.largest import Prediction
-from tfmemtop.experiments.fit.plan import ImpossibleSearch, NoSearch, Plan, Sought, make_plan
-from tfmemtop.experiments.fit.session import Phase, SessionFit, SessionTries, Why
-from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, make_plan
+from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, Source
-from tfmemtop.experiments.session.whatif import expect, still_traced
-from tfmemtop.experiments.whatif.expected import Expectations
-from tfmemtop.failure import facts_of
+from tfmemtop.experiments.session.whatif import still_traced
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.suggested import SuggestedLimit
@@ -33,10 +29,8 @@ class Fitting:
     def __init__(self, *, send: Callable[[Command], None], choose: Callable[[NextRun], None]) -> None:
         self._send = send
         self._choose = choose
-        self.search: SessionTries | None = None
+        self.search: SessionFit | None = None
         """The search that is running, else the newest one that has ended; ``None`` before the first."""
-        self._expectations = Expectations("")
-        self._asking: asyncio.Task[None] | None = None
         self._before: NextRun | None = None  # the next run as it was before the search
 
     @property
@@ -49,17 +43,15 @@ class Fitting:
 
         *upcoming* is the next run, whose command and growth are used.
         """
-        search = self.search
-        if not isinstance(search, SessionFit) or tuple(search.plan.command) != upcoming.argv:
+        if self.search is None or tuple(self.search.plan.command) != upcoming.argv:
             return None
-        found = search.plan.suggested(search.search)
+        found = self.search.plan.suggested(self.search.search)
         return found.under(upcoming.settings.growth) if found else None
 
     def begin(self, plan: Plan, upcoming: NextRun, newest_run: int) -> None:
         """Start a search. *upcoming* is the next run as the user has it now, *newest_run* the last run's number."""
         self._before = upcoming
-        self.search = SessionFit(plan) if plan.wanted is None else SessionLargest(plan, plan.wanted)
-        self._expectations = Expectations(plan.kind)
+        self.search = SessionFit(plan)
         self.go_on(newest_run)
 
     def go_on(self, newest_run: int) -> None:
@@ -71,56 +63,19 @@ class Fitting:
         """End the search. The run of its current try goes on."""
         if self.search is not None and self.search.going:
             self.search.stop()
-            self._ask_no_more()
             self._over()
 
     def take(self, event: Event) -> None:
         """Pass *event*, the session's next one, to the search."""
-        search = self.search
-        if search is None or not search.going:
-            return
-        if isinstance(search, SessionLargest):
-            if isinstance(event, Run):
-                self._expectations.begin()
-            self._expectations.take(event)
-        before = search.phase
-        self._send_all(search.take(event))
-        if search.phase is Phase.PREDICTING is not before and isinstance(search, SessionLargest):
-            self._expectations.passed(search.value)
-            self._asking = asyncio.ensure_future(self._predict(search))
-        if not search.going:
-            self._ask_no_more()
-            self._over()
-
-    async def _predict(self, search: SessionLargest) -> None:
-        """Replay the tries made so far with other values, and give the search what the replay predicts."""
-        prediction = None
-        try:
-            prediction = await self._prediction(search)
-        except Exception as error:  # the search goes on without a prediction, and reports this at its end
-            search.search.trouble = facts_of(error)
-        self._asking = None
-        self._send_all(search.predicted(prediction))
-        if not search.going and search is self.search:
-            self._over()
-
-    async def _prediction(self, search: SessionLargest) -> Prediction | None:
-        wanted, limit = search.search.wanted, search.search.limit
-        asked = None if limit is None else self._expectations.request(limit, wanted.lowest, wanted.highest)
-        found = None if asked is None else await expect(asked)
-        return None if found is None else Prediction(found.surely, found.likely, found.at_most, found.values)
-
-    def _ask_no_more(self) -> None:
-        """Cancel a prediction that is being computed: if it came late, it would be used for a later try."""
-        if self._asking is not None:
-            self._asking.cancel()
-            self._asking = None
+        if self.search is not None and self.search.going:
+            self._send_all(self.search.take(event))
+            if not self.search.going:
+                self._over()
 
     def engine_went(self) -> None:
         """End the search, since no further try can be made without the engine."""
         if self.search is not None and self.search.going:
-            self.search.stop(Why.ENGINE_GONE)
-            self._ask_no_more()
+            self.search.stop("the engine has ended")
 
     def _send_all(self, commands: list[Command]) -> None:
         for command in commands:
@@ -262,10 +217,12 @@ class Session:
         limit = None
         if wanted is not None:
             if not wanted.is_in(upcoming.argv):
-                raise ImpossibleSearch(NoSearch.NO_PLACE, wanted.name)
+                raise ImpossibleSearch(
+                    f"the command has no {{{wanted.name}}}: press [E] and put it in place of the value"
+                )
             limit = settings.limit(has_gpus=bool(self.state.devices))
             if limit is None and not self.state.devices:
-                raise ImpossibleSearch(NoSearch.NO_LIMIT)
+                raise ImpossibleSearch("the search needs a memory limit, and the next run has none: [L] sets one")
         return make_plan(
             list(upcoming.argv),
             # A search makes many runs, and the contents of their XLA buffers are shown nowhere.

@@ -1,7 +1,6 @@
 """Replays the trace of a pool with other settings, in a worker process: a source of one event, the table of results."""
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -13,11 +12,8 @@ from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.whatif.course import is_complete
-from tfmemtop.experiments.whatif.expected import LONGEST_S, Expected, answered
-from tfmemtop.experiments.whatif.expected import WORKER as EXPECTING
 from tfmemtop.experiments.whatif.settings import Asked, Present, present
-from tfmemtop.experiments.whatif.worker_protocol import request
-from tfmemtop.state import State, apply
+from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked
 
@@ -86,60 +82,26 @@ def still_traced(state: State) -> Iterator[int]:
                 yield pid
 
 
-def ask(pool: Traced) -> Replayed:
-    """Run the worker for *pool*, wait for it, and return its answer.
-
-    Raises:
-        Unanswered: the worker gave no answer.
-    """
-    done = subprocess.run(_command(), input=request(pool.asked, pool.parts), capture_output=True, check=False)
-    return _answer(done.stdout, done.stderr)
-
-
-async def replay(state: State, pool: Traced) -> None:
-    """Have *pool* replayed as by :func:`ask_later`, and fold the worker's answer into *state*.
-
-    Raises:
-        Unanswered: the worker gave no answer.
-    """
-    apply(state, await ask_later(pool))
-
-
-async def ask_later(pool: Traced) -> Replayed:
-    """Do the same as :func:`ask`, while other tasks go on. If this task is cancelled, the worker is killed.
+async def ask(pool: Traced) -> Replayed:
+    """Run the worker for *pool* and return its answer. If this task is cancelled, the worker is killed.
 
     Raises:
         Unanswered: the worker gave no answer.
     """
     pipe = asyncio.subprocess.PIPE
-    worker = await asyncio.create_subprocess_exec(*_command(), stdin=pipe, stdout=pipe, stderr=pipe)
+    worker = await asyncio.create_subprocess_exec(*boot.command(_WORKER), stdin=pipe, stdout=pipe, stderr=pipe)
     try:
-        out, error = await worker.communicate(request(pool.asked, pool.parts))
+        out, complaint = await worker.communicate(pool.asked.request(pool.parts))
     finally:
         if worker.returncode is None:
             worker.kill()
-    return _answer(out, error)
-
-
-async def expect(asked: bytes) -> Expected | None:
-    """Return which values of a number in the command are expected to pass, as the recorded tries in *asked* show.
-
-    *asked* is what ``Expectations.request`` returns. The result is ``None`` if the worker
-    gives no answer, or takes longer than ``LONGEST_S`` seconds.
-    """
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
-        worker = await asyncio.create_subprocess_exec(*boot.command(EXPECTING), stdin=pipe, stdout=pipe, stderr=null)
-    except OSError:
-        return None
-    try:
-        out, _ = await asyncio.wait_for(worker.communicate(asked), LONGEST_S)
-    except asyncio.TimeoutError:
-        return None
-    finally:
-        if worker.returncode is None:
-            worker.kill()
-    return answered(out)
+        event = decode_event(out.strip())
+    except Unreadable:
+        event = None
+    if not isinstance(event, Replayed):
+        raise Unanswered(complaint.decode(errors="replace").strip().rpartition("\n")[2])
+    return event
 
 
 def _beside_us(wanted: str) -> str | None:
@@ -159,18 +121,3 @@ def _present(hooked: Hooked, device: str) -> Present:
     reading, initialised = hooked.allocators.get(device), hooked.initialised
     limit = reading.limit if reading else None
     return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})
-
-
-def _command() -> list[str]:
-    return boot.command(_WORKER)
-
-
-def _answer(out: bytes, error: bytes) -> Replayed:
-    try:
-        event = decode_event(out.strip())
-    except Unreadable:
-        event = None
-    if not isinstance(event, Replayed):
-        told = error.decode(errors="replace").strip().splitlines()
-        raise Unanswered(told[-1] if told else "")
-    return event

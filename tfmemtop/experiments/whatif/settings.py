@@ -1,11 +1,11 @@
 """Chooses the settings that are replayed: the present one, and limits from the smallest upward. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.events import Effective
+from tfmemtop.events import Effective, Trace, encode
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.probe.replaying import Ends, Question
 from tfmemtop.units import MIB
@@ -45,6 +45,10 @@ class Asked(msgspec.Struct, frozen=True):
     version: str
     present: Present
     t: float = 0.0
+
+    def request(self, parts: Iterable[Trace]) -> bytes:
+        """Return the text that the worker reads: a line of JSON, and a line for each of *parts* of the trace."""
+        return b"\n".join([msgspec.json.encode(self), *map(encode, parts)])
 
 
 def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Present:

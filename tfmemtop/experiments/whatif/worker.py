@@ -1,21 +1,32 @@
 """Builds the replay program if there is none, and replays one trace: ``python -m tfmemtop.experiments.whatif.worker``.
 
 This runs in a separate process, so that it does not disturb the script. The answer is the
-event :class:`~tfmemtop.events.replayed.Replayed`; ``worker_protocol.py`` describes input and output.
+event :class:`~tfmemtop.events.replayed.Replayed`, as a line on stdout.
 """
 
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits, Trace, Unbuilt, Unreplayed, encode
+from tfmemtop.events import (
+    Outcome,
+    Replayed,
+    SettingReplayed,
+    SmallestLimits,
+    Trace,
+    Unbuilt,
+    Unreplayed,
+    decode_event,
+    encode,
+)
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.experiments.whatif.settings import Asked, Present, at_least, first, further, growths
 from tfmemtop.experiments.whatif.waiting import runs_of
-from tfmemtop.experiments.whatif.worker_protocol import serve
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, Replayer, ReplayOutcome
 
@@ -32,10 +43,10 @@ def replayed(course: Course, program: Path, present: Present, t: float = 0.0) ->
             answers = [*replayer.ask(more), free]
             rows = _rows(course, [*more, Question(True, present.collects)], answers)
     except NotReplayed as error:
-        return told(course, t, unreplayed=Unreplayed(error.why), detail=error.detail, count=error.count)
-    return told(
-        course,
-        t,
+        unreplayed = Unreplayed(error.why)
+        return replace(_unanswered(course, t), unreplayed=unreplayed, detail=error.detail, count=error.count)
+    return replace(
+        _unanswered(course, t),
         present=rows[0] if answers[0] is not None else None,
         rows=rows[answers[0] is not None :],
         smallest=[
@@ -47,20 +58,8 @@ def replayed(course: Course, program: Path, present: Present, t: float = 0.0) ->
     )
 
 
-def told(
-    course: Course,
-    t: float,
-    *,
-    present: SettingReplayed | None = None,
-    rows: Sequence[SettingReplayed] = (),
-    smallest: Sequence[SmallestLimits] = (),
-    took_s: float = 0.0,
-    unreplayed: Unreplayed | None = None,
-    detail: str = "",
-    count: int | None = None,
-    unbuilt: Unbuilt | None = None,
-) -> Replayed:
-    """Return the event for *course*. Without rows, *unreplayed* and the three arguments after it contain why."""
+def _unanswered(course: Course, t: float) -> Replayed:
+    """Return the event about *course*, without any answer."""
     return Replayed(
         t=t,
         pid=course.pid,
@@ -74,14 +73,6 @@ def told(
         requested=course.requested,
         kept=course.kept,
         before=course.before,
-        present=present,
-        rows=list(rows),
-        smallest=list(smallest),
-        took_s=took_s,
-        unreplayed=unreplayed,
-        detail=detail,
-        count=count,
-        unbuilt=unbuilt,
     )
 
 
@@ -130,13 +121,26 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
     built = build(Path(asked.tensorflow), asked.version, REPLAY)
     if built.state != "built":
         unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
-        return told(course, asked.t, unreplayed=Unreplayed.UNBUILT, unbuilt=unbuilt)
+        return replace(_unanswered(course, asked.t), unreplayed=Unreplayed.UNBUILT, unbuilt=unbuilt)
     return replayed(course, Path(built.path), asked.present, asked.t)
 
 
 def main(_: list[str]) -> int:
-    """Answer the question on stdin. Return the exit status: 0, or 1 if the question cannot be decoded."""
-    return serve(Asked, lambda asked, parts: encode(answer(asked, parts)))
+    """Answer the question on stdin, at a low priority. Return the exit status: 1 if it cannot be decoded, else 0.
+
+    The input is that of :meth:`~tfmemtop.experiments.whatif.settings.Asked.request`.
+    """
+    os.nice(19)
+    first, *lines = sys.stdin.buffer.read().splitlines()
+    try:
+        asked = msgspec.json.decode(first, type=Asked)
+        parts = [event for event in map(decode_event, lines) if isinstance(event, Trace)]
+        found = answer(asked, parts)
+    except (ValueError, msgspec.MsgspecError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.buffer.write(encode(found) + b"\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """F: the dialogs of a search: what to search for, its progress, and what it has found."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -9,9 +10,8 @@ from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.fit.plan import Sought
-from tfmemtop.experiments.fit.session import SessionFit, SessionTries
-from tfmemtop.experiments.fit.session_largest import SessionLargest
-from tfmemtop.experiments.fit.text import progress
+from tfmemtop.experiments.fit.session import SessionFit
+from tfmemtop.experiments.fit.text import conclusion, table
 from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
 from tfmemtop.reports import labels
 from tfmemtop.state import State
@@ -88,7 +88,7 @@ class FitDialog(PageDialog[AfterSearch]):
         Binding("y", "copy", show=False),
     ]
 
-    def __init__(self, search: SessionTries, *, stop: Callable[[], None], glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, search: SessionFit, *, stop: Callable[[], None], glyphs: Glyphs = UNICODE) -> None:
         super().__init__(fit_screen.title(search), glyphs=glyphs, width=124)
         self._fit = search
         self._end_it = stop
@@ -104,21 +104,20 @@ class FitDialog(PageDialog[AfterSearch]):
         if self._advice is not None:
             hints += [("R", fit_screen.relaunch_with(format_bytes(self._advice.size))), ("y", COPY_LINES)]
         elif self._found is not None:
-            hints.append(("R", fit_screen.relaunch_with(fit_screen.found_words(self._found))))
+            hints.append(("R", fit_screen.relaunch_with(self._found)))
         if search.can_go_on:
             hints.append(("F", fit_screen.GO_ON))
         return [*hints, ("N", labels.NEW_SEARCH), ("Esc", "close")]
 
     @property
     def _advice(self) -> SuggestedLimit | None:
-        search = self._fit
-        return search.plan.suggested(search.search) if isinstance(search, SessionFit) else None
+        return self._fit.plan.suggested(self._fit.search)
 
     @property
-    def _found(self) -> SessionLargest | None:
-        """The search, if it was for the largest value and has found one."""
-        search = self._fit
-        return search if isinstance(search, SessionLargest) and search.search.works is not None else None
+    def _found(self) -> str | None:
+        """The value that was found, such as ``batch=1024``; ``None`` if there is none, or a limit was searched."""
+        wanted, found = self._fit.plan.wanted, self._fit.search.found
+        return None if wanted is None or found is None else f"{wanted.name}={found}"
 
     def body(self, width: int) -> list[Line]:
         search = self._fit
@@ -127,24 +126,24 @@ class FitDialog(PageDialog[AfterSearch]):
         lines += self._table(width)
         if search.going:
             mark = f"{self.glyphs.running} {fit_screen.under_way(search)}  "
-            lines.append([Segment(mark, KEY), Segment(fit(progress(search), width - len(mark), self.glyphs))])
+            lines.append([Segment(mark, KEY), Segment(fit(search.progress, width - len(mark), self.glyphs))])
             return lines
-        lines += [[]] if search.done else []
-        for index, sentence in enumerate(fit_screen.conclusion(search)):
+        lines += [[]] if search.search.tried else []
+        for index, sentence in enumerate(conclusion(search.search, search.stopped, search.hint)):
             style = BOLD if index == 0 else PLAIN
             lines += [[Segment(part, style)] for part in wrap(sentence, max(10, width))]
         return lines + self._setting(width)
 
     def _table(self, width: int) -> list[Line]:
-        rows = fit_screen.table(self._fit, pools=width >= _POOLS_FROM)
-        styles = [BOLD, *(GOOD if passed else WARNING for _, passed in rows[1:])]
-        return [[Segment(fit(row, width, self.glyphs), style)] for (row, _), style in zip(rows, styles, strict=False)]
+        rows = table(self._fit.search, pools=width >= _POOLS_FROM)
+        styles = [BOLD, *(GOOD if row.passed else WARNING for row in rows[1:])]
+        return [[Segment(fit(row.text, width, self.glyphs), style)] for row, style in zip(rows, styles, strict=False)]
 
     def _setting(self, width: int) -> list[Line]:
         found = self._advice
         if found is None and self._found is not None:
             lines: list[Line] = [[], [Segment("[R]", KEY), Segment(fit_screen.NEXT_TIME)]]
-            started = fit_screen.next_time(self._found)
+            started = shlex.join(self._fit.plan.argv(self._fit.search.found))
             return lines + [[Segment("  " + part, GOOD)] for part in chop(started, max(10, width - 2), "  ")]
         if found is None:
             return []

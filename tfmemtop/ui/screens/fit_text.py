@@ -1,12 +1,9 @@
 """The screen's text about a search, for a limit or for the largest value. Pure."""
 
-import shlex
 from collections.abc import Sequence
 
-from tfmemtop.experiments.fit import largest_text as fit_largest
-from tfmemtop.experiments.fit import text as fit
-from tfmemtop.experiments.fit.session import SessionFit, SessionTries
-from tfmemtop.experiments.fit.session_largest import SessionLargest
+from tfmemtop.experiments.fit.session import SessionFit
+from tfmemtop.experiments.fit.text import goal_text, trial_words
 from tfmemtop.units import format_bytes
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"
@@ -57,52 +54,9 @@ def suggestions(
     return found
 
 
-def title(search: SessionTries) -> str:
+def title(search: SessionFit) -> str:
     """Return the title above the search."""
-    return RESULT_LARGEST if isinstance(search, SessionLargest) else RESULT
-
-
-def try_words(search: SessionTries) -> str:
-    """Return the name of the current try: its limit, or its value."""
-    if isinstance(search, SessionLargest):
-        return fit_largest.value_words(search.search.wanted.name, search.value)
-    return fit.limit_words(search.limit) if isinstance(search, SessionFit) else ""
-
-
-def table(search: SessionTries, *, pools: bool) -> list[tuple[str, bool]]:
-    """Return the lines of the table, a heading and all tries, each with whether the try passed.
-
-    With *pools*, the lines show how large the pool became.
-    """
-    if not search.done:
-        return []
-    if isinstance(search, SessionLargest):
-        tried = search.search.tried
-        passed = [one.tried.passed for one in sorted(tried, key=lambda one: one.value)]
-        lines = fit_largest.table(search.search.wanted.name, tried)
-    elif isinstance(search, SessionFit):
-        passed = [one.passed for one in fit.from_the_largest(search.search.tried)]
-        lines = fit.table(search.search.tried, pools=pools)
-    else:
-        return []
-    return list(zip(lines, [True, *passed], strict=True))
-
-
-def conclusion(search: SessionTries) -> list[str]:
-    """Return what the search found, or why it found nothing, as lines."""
-    if isinstance(search, SessionLargest):
-        return fit_largest.conclusion(search.search, search.stopped, search.hint)
-    return fit.conclusion(search.search, search.stopped, search.hint) if isinstance(search, SessionFit) else []
-
-
-def found_words(search: SessionLargest) -> str:
-    """Return the value that was found: ``batch=1024``."""
-    return fit_largest.value_words(search.search.wanted.name, search.search.works or 0)
-
-
-def next_time(search: SessionLargest) -> str:
-    """Return the command line with the value that was found."""
-    return shlex.join(search.command)
+    return RESULT if search.plan.wanted is None else RESULT_LARGEST
 
 
 STOP = "stop, leave the run going"
@@ -117,15 +71,15 @@ def begin(running: str) -> str:
     return f"end {running[:1].lower()}{running[1:]} and begin" if running else "begin"
 
 
-def goal(search: SessionTries) -> str:
+def goal(search: SessionFit) -> str:
     """Return how far the script must get, and in how many tries."""
     tries = "1 try" if search.plan.tries == 1 else f"{search.plan.tries} tries"
-    return f"{fit.goal_text(search.plan.goal)}, in at most {tries}"
+    return f"{goal_text(search.plan.goal)}, in at most {tries}"
 
 
-def under_way(search: SessionTries) -> str:
+def under_way(search: SessionFit) -> str:
     """Return which try runs, and with which limit or value."""
-    return f"try {search.number} of {search.plan.tries}: {try_words(search)}"
+    return f"try {search.number} of {search.plan.tries}: {trial_words(search.trial, search.plan.wanted)}"
 
 
 def relaunch_with(what: str) -> str:

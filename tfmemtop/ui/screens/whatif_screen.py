@@ -5,10 +5,11 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.whatif import Unanswered, replay, still_traced, traced
+from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
 from tfmemtop.failure import describe
 from tfmemtop.findings.starting import unusable
 from tfmemtop.reports.whatif_text import unanswered
+from tfmemtop.state import apply
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.palette import Glyphs
@@ -50,7 +51,7 @@ class WhatIfScreen(FullScreen[WhatIfPanel]):
         self.post_message(Changed())
         for pool in here:
             try:
-                await replay(state, pool)
+                apply(state, await ask(pool))
             except Unanswered as error:
                 self.panel.said = whatif_screen.failed(unanswered(error.last_line))
             except OSError as error:

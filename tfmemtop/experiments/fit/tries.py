@@ -1,0 +1,75 @@
+"""One try of a search: what is tried, and what came of it."""
+
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+
+class Trial(NamedTuple):
+    """What is tried: the allocator's ``limit`` in bytes (``None``: none), and the ``value`` of a number, if sought."""
+
+    limit: int | None
+    value: int | None = None
+
+
+class Result(Enum):
+    """The result of a try."""
+
+    REACHED = "reached"  # the try reached its goal
+    FINISHED = "finished"  # the script ended with exit code 0 before the goal
+    OUT_OF_MEMORY = "out_of_memory"
+    ENDED = "ended"  # the script ended in another way
+    INTERRUPTED = "interrupted"
+    UNUSED = "unused"  # no use of memory by TensorFlow was observed
+    UNLIMITED = "unlimited"  # TensorFlow used memory, but no pool had the limit of the try
+    TOO_SLOW = "too_slow"
+
+
+class TryOutcome(NamedTuple):
+    """The result of a try, and the same in words. If the try proves nothing, ``remedy`` is a sentence on what helps."""
+
+    result: Result
+    text: str = ""
+    remedy: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the limit worked."""
+        return self.result in (Result.REACHED, Result.FINISHED)
+
+    @property
+    def proves(self) -> bool:
+        """Whether the try proves anything about the limit. For that, a pool must have had the limit."""
+        return self.result not in (Result.UNUSED, Result.UNLIMITED)
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A try under *limit* bytes (``None``: without a limit), and its result; unknown figures are ``None``.
+
+    ``value`` is the value of the number that is sought, if one is. ``pool_limit`` is the largest limit, in bytes, that
+    TensorFlow's allocators reported. ``peak_in_use`` and ``pool`` are the highest values
+    of the largest allocator, in bytes. ``speed`` is in ``speed_unit``, which is ``steps/s`` or ``allocations/s``.
+    ``stalled_s`` is the time without any allocation, in seconds. The replay of its allocations predicts that every
+    limit from ``surely`` bytes on passes, and none below ``at_least`` bytes. ``traced``: all its allocations were
+    recorded, which makes a try slower.
+    """
+
+    limit: int | None
+    value: int | None = None
+    how: TryOutcome
+    duration_s: float
+    pool_limit: int | None = None
+    peak_in_use: int | None = None
+    pool: int | None = None
+    speed: float | None = None
+    speed_unit: str = ""
+    stalled_s: float = 0.0
+    surely: int | None = None
+    at_least: int | None = None
+    traced: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the limit worked."""
+        return self.how.passed
