@@ -14,26 +14,34 @@ NO_ROOM = "the system lets this user start too few threads (ulimit -u)"
 _THREADS = 32
 """The threads and processes that tfmemtop starts at most, with as many of the command's as it needs at least."""
 
-_STACK = 1 << 16  # bytes: the usual size would count against a limit of memory
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
 
 def has_room() -> bool:
-    """Return whether tfmemtop's threads can be started beside the command's. It would fail if it lacked one later."""
-    before, gate, started = threading.stack_size(_STACK), threading.Event(), []
+    """Return whether tfmemtop's threads can be started beside the command's. It would fail if it lacked one later.
+
+    A child process tries that. Each thread would leave 64 MiB of addresses reserved in this process, which count against
+    a limit of its memory (``ulimit -v``).
+    """
+    try:
+        child = os.fork()
+    except OSError:
+        return False
+    if not child:
+        os._exit(_try_threads())
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _try_threads() -> int:
+    """Start the threads; return 0 if they could be started."""
+    threading.stack_size(1 << 16)  # bytes: the usual size would count against a limit of memory
+    never = threading.Event()
     try:
         for _ in range(_THREADS):
-            thread = threading.Thread(target=gate.wait)
-            thread.start()
-            started.append(thread)
+            threading.Thread(target=never.wait, daemon=True).start()
     except RuntimeError:
-        return False
-    finally:
-        gate.set()
-        for thread in started:
-            thread.join()
-        threading.stack_size(before)
-    return True
+        return 1
+    return 0
 
 
 def run_alone(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -81,6 +81,8 @@ class Recorder:
                 known = self._so_far() if writer.full else None
                 await self._loop.run_in_executor(self._thread, self._put, writer, lines, writer.full, known)
             await self._loop.run_in_executor(self._thread, writer.close)
+        except RuntimeError as error:  # no more threads are allowed
+            self._give_up(RecordingError(Trouble.STOPPED, "its file", str(error)))
         except RecordingError as error:
             self._give_up(error)
             if self._writer is not None:

@@ -218,7 +218,7 @@ print(threading.stack_size())
     sh("process-nofile", "few descriptors", "ulimit -n; ulimit -Hn >/dev/null; echo end", prepare=_limit(resource.RLIMIT_NOFILE, 24), quick=True),
     sh("process-nofile-tiny", "so few that little can be opened", "ulimit -n", prepare=_limit(resource.RLIMIT_NOFILE, 10),
        differs=dict.fromkeys(("stdout", "stderr", "code"), "ten descriptors are too few for us, which is said in one line")),
-    sh("process-as", "an address space of 1 GiB", "ulimit -v; echo end", prepare=_limit(resource.RLIMIT_AS, 1 << 30)),
+    sh("process-as", "an address space of 1 GiB", "ulimit -v; echo end", prepare=_limit(resource.RLIMIT_AS, 1 << 30), quick=True),
     sh("process-fsize-0", "no file may grow", "echo to a pipe; ulimit -f", prepare=_limit(resource.RLIMIT_FSIZE, 0), quick=True),
     sh("process-nproc", "few processes", "ulimit -u; sh -c 'echo one more'", prepare=_limit(resource.RLIMIT_NPROC, 200)),
     sh("process-stack", "a small stack", "ulimit -s", prepare=_limit(resource.RLIMIT_STACK, 1 << 20)),
