@@ -2,7 +2,7 @@
 
 - a docstring, which is the command's help: the first line is listed by ``tfmemtop --help``, the lines ``usage:`` and
   ``example:`` are used in refusals as well,
-- ``declare(parser)``, which adds the command's options and sets the class of its arguments, and
+- ``ARGUMENTS``, the class that declares the command's options, if it has any, and
 - ``run(arguments)``, which does the work and returns the exit code.
 
 To add a command, write its file and add its name to :data:`NAMES`. The file ``live.py`` is for ``tfmemtop`` without the

@@ -1,195 +1,18 @@
 """Options that several commands share, and the types of their values."""
 
 import math
-from argparse import ArgumentTypeError, _ArgumentGroup
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tfmemtop.charset import takes_utf8
-from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, Parser
+from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, argument, option, switch
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.filenames import check, unknown_field
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
-
-
-class RunArguments(BaseArguments):
-    """The options of a run of the script; ``None`` leaves the choice to the script.
-
-    Sizes are still text, because ``50%`` can be converted to bytes only for a known machine. ``interval`` is the time
-    between two readings of the hook, and ``holders_interval`` that between two windows of allocations (0: no windows),
-    both in seconds. ``trace`` records all allocations from the start on. ``no_probe`` keeps the probe out of the
-    script. ``record`` is the file to which the events are written. With ``no_record`` no recording of the session is
-    kept. ``on_end`` and ``on_oom`` are command lines for ``sh``. ``metrics`` is the address and the port of a page for
-    Prometheus.
-    """
-
-    growth: Growth | Literal["script"] | None = None
-    memory_limit: str | None = None
-    allocator: AllocatorName | Literal["script"] | None = None
-    gpus: tuple[int, ...] | None = None
-    cpu_pool: str | None = None
-    xla_report: bool = False
-    interval: float = INTERVAL_S
-    holders_interval: float = 60.0
-    trace: bool = False
-    no_probe: bool = False
-    record: Path | None = None
-    no_record: bool = False
-    on_end: str = ""
-    on_oom: str = ""
-    metrics: tuple[str, int] | None = None
-    metrics_sd: Path | None = None
-    metrics_file: Path | None = None
-
-    @property
-    def settings(self) -> Settings:
-        """The settings, except for those that are sizes."""
-        return Settings(
-            growth=None if self.growth == "script" else self.growth,
-            allocator=None if self.allocator == "script" else self.allocator,
-            gpus=self.gpus,
-            xla_report=self.xla_report,
-        )
-
-
-class ScreenArguments(BaseArguments):
-    """The options of the screen."""
-
-    readonly: bool = False
-    ascii: bool = False
-    no_notify: bool = False
-
-    def ui_options(self, environment: dict[str, str]) -> UiOptions:
-        """Return the options for the screen. *environment* is the user's own."""
-        ascii_only = self.ascii or not takes_utf8(environment)
-        return UiOptions(
-            ascii=ascii_only,
-            readonly=self.readonly,
-            color=not environment.get("NO_COLOR"),
-            notify=not self.no_notify,
-            choices=choices_file(),
-            recording=lambda session: kept_recordings().get(session),
-        )
-
-
-def add_run_options(parser: Parser, *, sizes: bool = True) -> None:
-    """Add the options of :class:`RunArguments` except ``record``; *sizes*: include those that set a size.
-
-    A search for a size uses this without *sizes*. Its growth is on by default.
-    """
-    run = parser.add_argument_group(FOR_RUN)
-    if not sizes:
-        run.add_argument("--growth", choices=("on", "off"), help="memory growth; on if not given")
-    if sizes:
-        run.add_argument(
-            "--growth", choices=("on", "off", "script"), help="memory growth; script: as the program sets it (default)"
-        )
-        run.add_argument("--memory-limit", metavar="SIZE", help="the largest size of TensorFlow's pool on each GPU")
-    run.add_argument("--allocator", choices=("bfc", "cuda_malloc_async", "script"), help="TensorFlow's allocator")
-    run.add_argument(
-        "--gpus",
-        metavar="LIST",
-        type=gpu_list,
-        help="the GPUs that the program sees, such as 0,2; none hides all GPUs",
-    )
-    if sizes:
-        run.add_argument("--cpu-pool", metavar="SIZE", help="give the CPU a BFC pool of this size")
-    run.add_argument("--xla-report", action="store_true", help="let XLA write down what its buffers contain")
-    run.add_argument(
-        "--interval",
-        metavar="SECONDS",
-        type=seconds(0.02, 60),
-        help=f"time between two readings, 0.02 to 60 (default {INTERVAL_S})",
-    )
-    run.add_argument(
-        "--holders-interval",
-        metavar="SECONDS",
-        type=seconds(0, 86_400),
-        help="time between two windows in which allocations are recorded, up to 86400; 0: only on request (default 60)",
-    )
-    run.add_argument(
-        "--trace",
-        action="store_true",
-        help="record the first 200000 allocations and frees, not only those of the first three steps, for whatif",
-    )
-    run.add_argument("--no-probe", action="store_true", help="do not read the inside of TensorFlow's pools")
-
-
-def add_alert_options(parser: Parser) -> None:
-    """Add ``--on-end COMMAND`` and ``--on-oom COMMAND``."""
-    alerts = parser.add_argument_group(FOR_ALERTS)
-    alerts.add_argument("--on-end", metavar="COMMAND", help="a shell command to run when the program has ended")
-    alerts.add_argument("--on-oom", metavar="COMMAND", help="a shell command to run when memory has run out")
-
-
-def add_export_options(parser: Parser) -> None:
-    """Add ``--metrics``, ``--metrics-sd`` and ``--metrics-file``."""
-    group = parser.add_argument_group("for Prometheus")
-    group.add_argument(
-        "--metrics",
-        metavar="[ADDR:]PORT",
-        type=address,
-        help="answer Prometheus at this port (of 127.0.0.1 unless ADDR is given); 0: any free port",
-    )
-    group.add_argument(
-        "--metrics-sd",
-        metavar="FILE",
-        type=file_of_a_rank,
-        help="write the address of the metrics to FILE, for Prometheus' file_sd_configs",
-    )
-    group.add_argument(
-        "--metrics-file",
-        metavar="FILE.prom",
-        type=prom_file,
-        help="write the metrics to FILE.prom, for node_exporter's textfile collector",
-    )
-
-
-def add_record_option(parser: Parser) -> None:
-    """Add ``--record FILE`` and ``--no-record``."""
-    group = parser.add_argument_group("for the recording")
-    group.add_argument(
-        "--record",
-        metavar="FILE",
-        type=file_of_a_rank,
-        help="write all events to FILE; %%j, %%h and %%r in its name become job, host and rank",
-    )
-    group.add_argument("--no-record", action="store_true", help="keep no recording of the session")
-
-
-def add_screen_options(parser: Parser) -> None:
-    """Add the options of :class:`ScreenArguments`."""
-    screen = parser.add_argument_group("for the screen")
-    screen.add_argument("--readonly", action="store_true", help="only show: no signals, no relaunch, no typing")
-    screen.add_argument(
-        "--ascii", action="store_true", help="draw with ASCII characters only; the default if the locale is not UTF-8"
-    )
-    screen.add_argument(
-        "--no-notify", action="store_true", help="no bell and no notification when a run ends or memory runs out"
-    )
-
-
-class ReportArguments(BaseArguments):
-    """The options of a report. ``file`` is the recording, as ``FILE`` or ``FILE:N``."""
-
-    file: str | None = None
-    json: bool = False
-
-
-def add_report_options(parser: Parser) -> _ArgumentGroup:
-    """Add the options of :class:`ReportArguments`, and return the group of those of the output."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session; FILE:2 means its run 2")
-    return add_json_option(parser)
-
-
-def add_json_option(parser: Parser) -> _ArgumentGroup:
-    """Add ``--json``, and return its group, to which other options of the output can be added."""
-    group = parser.add_argument_group("for the output")
-    group.add_argument("--json", action="store_true", help="print JSON")
-    return group
 
 
 def gpu_list(text: str) -> tuple[int, ...]:
@@ -264,3 +87,125 @@ def file_of_a_rank(text: str) -> Path:
     if unknown := check(text):
         raise ArgumentTypeError(unknown_field(unknown))
     return file_name(text)
+
+
+_FOR_PROMETHEUS, _FOR_SCREEN = "for Prometheus", "for the screen"
+FOR_RECORDING, FOR_OUTPUT = "for the recording", "for the output"
+
+RECORD: Any = option(
+    FOR_RECORDING,
+    "write all events to FILE; %%j, %%h and %%r in its name become job, host and rank",
+    metavar="FILE",
+    type=file_of_a_rank,
+)
+NO_RECORD: Any = switch(FOR_RECORDING, "keep no recording of the session")
+JSON: Any = switch(FOR_OUTPUT, "print JSON")
+
+
+class RunArguments(BaseArguments):
+    """The options of a run of the script; ``None`` leaves the choice to the script.
+
+    Sizes are still text, because ``50%`` can be converted to bytes only for a known machine. The options at the end are
+    offered only by some commands.
+    """
+
+    growth: Growth | Literal["script"] | None = option(
+        FOR_RUN, "memory growth; script: as the program sets it (default)", choices=("on", "off", "script")
+    )
+    memory_limit: str | None = option(FOR_RUN, "the largest size of TensorFlow's pool on each GPU", metavar="SIZE")
+    allocator: AllocatorName | Literal["script"] | None = option(
+        FOR_RUN, "TensorFlow's allocator", choices=("bfc", "cuda_malloc_async", "script")
+    )
+    gpus: tuple[int, ...] | None = option(
+        FOR_RUN, "the GPUs that the program sees, such as 0,2; none hides all GPUs", metavar="LIST", type=gpu_list
+    )
+    cpu_pool: str | None = option(FOR_RUN, "give the CPU a BFC pool of this size", metavar="SIZE")
+    xla_report: bool = switch(FOR_RUN, "let XLA write down what its buffers contain")
+    interval: float = option(
+        FOR_RUN,
+        f"time between two readings, 0.02 to 60 (default {INTERVAL_S})",
+        metavar="SECONDS",
+        type=seconds(0.02, 60),
+        default=INTERVAL_S,
+    )
+    holders_interval: float = option(
+        FOR_RUN,
+        "time between two windows in which allocations are recorded, up to 86400; 0: only on request (default 60)",
+        metavar="SECONDS",
+        type=seconds(0, 86_400),
+        default=60.0,
+    )
+    trace: bool = switch(
+        FOR_RUN, "record the first 200000 allocations and frees, not only those of the first three steps, for whatif"
+    )
+    no_probe: bool = switch(FOR_RUN, "do not read the inside of TensorFlow's pools")
+
+    record: Path | None = None
+    no_record: bool = False
+    on_end: str = ""
+    on_oom: str = ""
+    metrics: tuple[str, int] | None = None
+    metrics_sd: Path | None = None
+    metrics_file: Path | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, except for those that are sizes."""
+        return Settings(
+            growth=None if self.growth == "script" else self.growth,
+            allocator=None if self.allocator == "script" else self.allocator,
+            gpus=self.gpus,
+            xla_report=self.xla_report,
+        )
+
+
+class WatchedRunArguments(RunArguments):
+    """The options of one run that is watched until its end: also alerts and metrics."""
+
+    on_end: str = option(FOR_ALERTS, "a shell command to run when the program has ended", metavar="COMMAND", default="")
+    on_oom: str = option(FOR_ALERTS, "a shell command to run when memory has run out", metavar="COMMAND", default="")
+    metrics: tuple[str, int] | None = option(
+        _FOR_PROMETHEUS,
+        "answer Prometheus at this port (of 127.0.0.1 unless ADDR is given); 0: any free port",
+        metavar="[ADDR:]PORT",
+        type=address,
+    )
+    metrics_sd: Path | None = option(
+        _FOR_PROMETHEUS,
+        "write the address of the metrics to FILE, for Prometheus' file_sd_configs",
+        metavar="FILE",
+        type=file_of_a_rank,
+    )
+    metrics_file: Path | None = option(
+        _FOR_PROMETHEUS,
+        "write the metrics to FILE.prom, for node_exporter's textfile collector",
+        metavar="FILE.prom",
+        type=prom_file,
+    )
+
+
+class ScreenArguments(BaseArguments):
+    """The options of the screen."""
+
+    readonly: bool = switch(_FOR_SCREEN, "only show: no signals, no relaunch, no typing")
+    ascii: bool = switch(_FOR_SCREEN, "draw with ASCII characters only; the default if the locale is not UTF-8")
+    no_notify: bool = switch(_FOR_SCREEN, "no bell and no notification when a run ends or memory runs out")
+
+    def ui_options(self, environment: dict[str, str]) -> UiOptions:
+        """Return the options for the screen. *environment* is the user's own."""
+        ascii_only = self.ascii or not takes_utf8(environment)
+        return UiOptions(
+            ascii=ascii_only,
+            readonly=self.readonly,
+            color=not environment.get("NO_COLOR"),
+            notify=not self.no_notify,
+            choices=choices_file(),
+            recording=lambda session: kept_recordings().get(session),
+        )
+
+
+class ReportArguments(BaseArguments):
+    """The options of a report. ``file`` is the recording, as ``FILE`` or ``FILE:N``."""
+
+    file: str | None = argument("FILE", "a recording or a session; FILE:2 means its run 2")
+    json: bool = JSON

@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ScreenArguments, add_record_option, add_screen_options, seconds
+from tfmemtop.cli.arguments import FOR_RECORDING, NO_RECORD, RECORD, ScreenArguments, seconds
 from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
 from tfmemtop.cli.output import note, say
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import argument, option, switch
 from tfmemtop.cli.sessions import running_sessions
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
@@ -37,15 +37,23 @@ from tfmemtop.findings.outside_text import say_outside
 from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import format_duration
 
+_FOR_PROCESS = "for a process that tfmemtop did not start"
+
 
 class AttachArguments(ScreenArguments):
     """``session`` is the beginning of a session's name, or a process id."""
 
-    session: str | None = None
-    inject: bool = False
-    record: Path | None = None
-    no_record: bool = False
-    interval: float = INTERVAL_S
+    session: str | None = argument("RUN", "the name of a session or its beginning, or the number of a process")
+    inject: bool = switch(_FOR_PROCESS, "put the hook into the process, whose Python must be 3.14 or newer")
+    interval: float = option(
+        _FOR_PROCESS,
+        f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
+        metavar="SECONDS",
+        type=seconds(0.05, 60),
+        default=INTERVAL_S,
+    )
+    record: Path | None = RECORD
+    no_record: bool = NO_RECORD
 
     @property
     def pid(self) -> int | None:
@@ -53,30 +61,12 @@ class AttachArguments(ScreenArguments):
         return int(self.session) if self.session and self.session.isdecimal() else None
 
     def check(self) -> None:
-        given = {"--inject": self.inject, "--record": self.record, "--no-record": self.no_record}
-        given["--interval"] = self.interval != type(self).interval
-        if self.pid is None and (flag := next((flag for flag, value in given.items() if value), None)):
+        of_process = (each.flag for each in self.typed() if each.group in (_FOR_PROCESS, FOR_RECORDING))
+        if self.pid is None and (flag := next(of_process, None)):
             raise Refusal(f"{flag} needs the number of a process; for example: tfmemtop attach {flag} … 4242")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the session or process, and the options of the screen."""
-    parser.arguments = AttachArguments
-    parser.add_argument(
-        "session", metavar="RUN", nargs="?", help="the name of a session or its beginning, or the number of a process"
-    )
-    process = parser.add_argument_group("for a process that tfmemtop did not start")
-    process.add_argument(
-        "--inject", action="store_true", help="put the hook into the process, whose Python must be 3.14 or newer"
-    )
-    process.add_argument(
-        "--interval",
-        metavar="SECONDS",
-        type=seconds(0.05, 60),
-        help=f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
-    )
-    add_record_option(parser)
-    add_screen_options(parser)
+ARGUMENTS = AttachArguments
 
 
 def run(arguments: AttachArguments) -> int:

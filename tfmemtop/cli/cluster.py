@@ -17,10 +17,10 @@ from pathlib import Path
 from msgspec import json
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ScreenArguments, file_name, seconds
+from tfmemtop.cli.arguments import FOR_OUTPUT, ScreenArguments, file_name, seconds
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import print_encoded, print_lines, say
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import option, switch
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.rows import ClusterRow
 from tfmemtop.cluster.watch import Asking, no_answer, nothing_of
@@ -30,16 +30,33 @@ from tfmemtop.units import UNKNOWN, aligned, format_short
 _LARGEST_SECRET = 16_384
 
 
+_FOR_SERVER = "for the server"
+
+
 class ClusterArguments(ScreenArguments):
     """The server, the job, and how they are shown."""
 
-    prometheus: str = ""
-    job: str | None = None
-    token_file: Path | None = None
-    login_file: Path | None = None
-    refresh: float = 5.0
-    once: bool = False
-    json: bool = False
+    prometheus: str = option(_FOR_SERVER, "the address of Prometheus", metavar="URL", required=True)
+    job: str | None = option(
+        _FOR_SERVER, "show only this job: the scheduler's number, or the name in Prometheus", metavar="J"
+    )
+    token_file: Path | None = option(
+        _FOR_SERVER, "a file with the bearer token that the server wants", metavar="FILE", type=file_name
+    )
+    login_file: Path | None = option(
+        _FOR_SERVER, "a file with USER:PASSWORD that the server wants", metavar="FILE", type=file_name
+    )
+    refresh: float = option(
+        _FOR_SERVER,
+        "time between two refreshes, 1 to 3600 (default 5); longer if the answers take long",
+        metavar="SECONDS",
+        type=seconds(1, 3600),
+        default=5.0,
+    )
+    once: bool = switch(FOR_OUTPUT, "print the table once, without a screen")
+    json: bool = switch(FOR_OUTPUT, "print JSON, one row a line")
+    readonly: bool = False
+    no_notify: bool = False
 
     def check(self) -> None:
         if self.json and not self.once:
@@ -48,33 +65,7 @@ class ClusterArguments(ScreenArguments):
             raise Refusal("give --token-file or --login-file, not both")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the server, and the options of the screen."""
-    parser.arguments = ClusterArguments
-    server = parser.add_argument_group("for the server")
-    server.add_argument("--prometheus", metavar="URL", required=True, help="the address of Prometheus")
-    server.add_argument(
-        "--job", metavar="J", help="show only this job: the scheduler's number, or the name in Prometheus"
-    )
-    server.add_argument(
-        "--token-file", metavar="FILE", type=file_name, help="a file with the bearer token that the server wants"
-    )
-    server.add_argument(
-        "--login-file", metavar="FILE", type=file_name, help="a file with USER:PASSWORD that the server wants"
-    )
-    server.add_argument(
-        "--refresh",
-        metavar="SECONDS",
-        type=seconds(1, 3600),
-        help="time between two refreshes, 1 to 3600 (default 5); longer if the answers take long",
-    )
-    screen = parser.add_argument_group("for the screen")
-    screen.add_argument(
-        "--ascii", action="store_true", help="draw with ASCII characters only; the default if the locale is not UTF-8"
-    )
-    output = parser.add_argument_group("for the output")
-    output.add_argument("--once", action="store_true", help="print the table once, without a screen")
-    output.add_argument("--json", action="store_true", help="print JSON, one row a line")
+ARGUMENTS = ClusterArguments
 
 
 def run(arguments: ClusterArguments) -> int:

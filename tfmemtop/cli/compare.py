@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.arguments import JSON
 from tfmemtop.cli.output import print_json, print_lines, say
-from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.parser import BaseArguments, argument
 from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
@@ -99,24 +99,13 @@ def _difference(a: float | None, b: float | None) -> float | None:
 class CompareArguments(BaseArguments):
     """``first``, ``second`` and ``more`` are recordings, as ``FILE`` or ``FILE:N``."""
 
-    first: str | None = None
-    second: str | None = None
-    more: Sequence[str] = ()
-    json: bool = False
+    first: str | None = argument("A", "a recording or a session; A:2 means its run 2")
+    second: str | None = argument("B", "a recording or a session; without it, the last two runs of A are compared")
+    more: Sequence[str] = argument("RANK", "further ranks of a job", nargs="*")
+    json: bool = JSON
 
 
-def declare(parser: Parser) -> None:
-    """Declare the recordings."""
-    parser.arguments = CompareArguments
-    parser.add_argument("first", metavar="A", nargs="?", help="a recording or a session; A:2 means its run 2")
-    parser.add_argument(
-        "second",
-        metavar="B",
-        nargs="?",
-        help="a recording or a session; without it, the last two runs of A are compared",
-    )
-    parser.add_argument("more", metavar="RANK", nargs="*", help="further ranks of a job")
-    add_json_option(parser)
+ARGUMENTS = CompareArguments
 
 
 def run(arguments: CompareArguments) -> int:

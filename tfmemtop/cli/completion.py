@@ -12,7 +12,7 @@ SHELL is bash, zsh, fish or tcsh. To have it always, put this into your shell's 
 
 from tfmemtop.cli import NAMES
 from tfmemtop.cli.output import print_lines
-from tfmemtop.cli.parser import BaseArguments, Parser, parsers
+from tfmemtop.cli.parser import BaseArguments, argument, parsers
 from tfmemtop.help import topics
 
 _SESSIONS = "tfmemtop ls 2>/dev/null | awk '$NF == \"running\" { print $1 }'"
@@ -66,14 +66,10 @@ complete -c tfmemtop -n 'contains -- -- (commandline -opc)' -a '(_tfmemtop_progr
 class CompletionArguments(BaseArguments):
     """``shell`` is the shell's name."""
 
-    shell: str
+    shell: str = argument("SHELL", "bash, zsh, fish or tcsh", needed=True, choices=("bash", "zsh", "fish", "tcsh"))
 
 
-def declare(parser: Parser) -> None:
-    """Declare the shell."""
-    parser.arguments = CompletionArguments
-    shells = ("bash", "zsh", "fish", "tcsh")
-    parser.add_argument("shell", metavar="SHELL", choices=shells, help="bash, zsh, fish or tcsh")
+ARGUMENTS = CompletionArguments
 
 
 def run(arguments: CompletionArguments) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import file_name
 from tfmemtop.cli.output import print_encoded, say
-from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.parser import BaseArguments, argument
 from tfmemtop.cli.sessions import recording_path
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
@@ -29,15 +29,11 @@ _PRINT_AT = 1 << 16  # bytes
 class ConvertArguments(BaseArguments):
     """``file`` is the recording; ``output`` is the file to write, or :data:`STDOUT`."""
 
-    file: str
-    output: Path
+    file: str = argument("FILE", "a recording or a session", needed=True)
+    output: Path = argument("OUT", "the file to write, or -", needed=True, type=file_name)
 
 
-def declare(parser: Parser) -> None:
-    """Declare the two files."""
-    parser.arguments = ConvertArguments
-    parser.add_argument("file", metavar="FILE", help="a recording or a session")
-    parser.add_argument("output", metavar="OUT", type=file_name, help="the file to write, or -")
+ARGUMENTS = ConvertArguments
 
 
 def run(arguments: ConvertArguments) -> int:

@@ -7,12 +7,8 @@ Save it to a file and import that in Grafana (Dashboards, New, Import). See also
 """
 
 from tfmemtop.cli.output import print_lines
-from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.parser import BaseArguments
 from tfmemtop.engine.metrics.dashboard import dashboard
-
-
-def declare(parser: Parser) -> None:
-    """Declare nothing: this command has no options."""
 
 
 def run(arguments: BaseArguments) -> int:

@@ -14,17 +14,10 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import (
-    add_alert_options,
-    add_export_options,
-    add_record_option,
-    add_run_options,
-    add_screen_options,
-)
+from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRunArguments
 from tfmemtop.cli.launch import ask_machine, file_for, make_launch, resolve, script_terminal_size
-from tfmemtop.cli.live import LiveArguments, show
+from tfmemtop.cli.live import show
 from tfmemtop.cli.output import say
-from tfmemtop.cli.parser import Parser
 from tfmemtop.engine.start import start
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB
@@ -33,23 +26,15 @@ _SCRIPT = Path(__file__).parents[1] / "demo" / "train.py"
 _POOL = 2 * GIB  # bytes: about three times what the training needs, so that a smaller limit can be tried
 
 
-class DemoArguments(LiveArguments):
+class DemoArguments(ScreenArguments, WatchedRunArguments):
     """The options of any run. The command is the demo's own, and all its allocations are recorded for a replay."""
 
+    record: Path | None = RECORD
+    no_record: bool = NO_RECORD
     trace: bool = True
 
-    def check(self) -> None:
-        """Accept all options: each of them has an effect here."""
 
-
-def declare(parser: Parser) -> None:
-    """Declare the options of a run on the screen."""
-    parser.arguments = DemoArguments
-    add_run_options(parser)
-    add_alert_options(parser)
-    add_export_options(parser)
-    add_record_option(parser)
-    add_screen_options(parser)
+ARGUMENTS = DemoArguments
 
 
 def run(arguments: DemoArguments) -> int:

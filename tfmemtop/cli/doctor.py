@@ -14,13 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.arguments import JSON
 from tfmemtop.cli.checks import machine, python
 from tfmemtop.cli.checks.check import Check, State, run_all
 from tfmemtop.cli.checks.interpreter import Start, ask, resolve
 from tfmemtop.cli.launch import SMALLEST, working_folder
 from tfmemtop.cli.output import print_coloured, print_json, takes_colours
-from tfmemtop.cli.parser import BaseArguments, Parser, Trailing
+from tfmemtop.cli.parser import BaseArguments, Trailing
 from tfmemtop.safe import safe
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python
@@ -30,14 +30,11 @@ _COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
 class DoctorArguments(BaseArguments):
     """``command`` is the command that the user wants to run later."""
 
-    json: bool = False
+    trailing = Trailing.ALLOWED
+    json: bool = JSON
 
 
-def declare(parser: Parser) -> None:
-    """Declare the command, and the form of the output."""
-    parser.arguments = DoctorArguments
-    parser.trailing = Trailing.ALLOWED
-    add_json_option(parser)
+ARGUMENTS = DoctorArguments
 
 
 def run(arguments: DoctorArguments) -> int:

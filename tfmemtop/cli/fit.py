@@ -19,12 +19,12 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import RunArguments, add_json_option, add_run_options, seconds, whole_number
+from tfmemtop.cli.arguments import JSON, RunArguments, seconds, whole_number
 from tfmemtop.cli.checks.interpreter import Interpreter, Start, ask
 from tfmemtop.cli.checks.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
-from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.parser import FOR_RUN, Trailing, option
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.tries import Tries, open_tries
 from tfmemtop.events import HookAbsence, Unbuilt
@@ -51,6 +51,7 @@ from tfmemtop.findings import probe_text
 from tfmemtop.findings.starting import start_text, unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.probe.build import PROBE, REPLAY, build
+from tfmemtop.settings import Growth
 from tfmemtop.tensorflow_text import tells_exhaustion
 
 _TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched
@@ -58,16 +59,46 @@ _NO_EFFECT = 3
 _WIDTH = 96
 
 
+_FOR_SEARCH = "for the search"
+
+
 class FitArguments(RunArguments):
     """The options of the search: how far a try has to get, the range of limits or of a value, the number of tries."""
 
-    seconds: float | None = None
-    steps: int | None = None
-    smallest: str | None = None
-    largest: str | None = None
-    value: str | None = None
-    tries: int = TRIES
-    json: bool = False
+    trailing = Trailing.NEEDED
+    seconds: float | None = option(
+        _FOR_SEARCH,
+        f"how many seconds a try must run, 1 to {SECONDS_MOST} (default {SECONDS:g})",
+        metavar="N",
+        type=seconds(1, SECONDS_MOST),
+    )
+    steps: int | None = option(
+        _FOR_SEARCH,
+        "how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
+        metavar="N",
+        type=whole_number(STEPS_MOST),
+    )
+    value: str | None = option(
+        _FOR_SEARCH,
+        "find the largest number that works in place of {NAME} in COMMAND, under the limit of --to",
+        "--largest",
+        metavar="NAME=LOW..HIGH",
+    )
+    smallest: str | None = option(_FOR_SEARCH, "the smallest limit to try", "--from", metavar="SIZE")
+    largest: str | None = option(
+        _FOR_SEARCH, "the largest limit to try (default: no limit in the first try)", "--to", metavar="SIZE"
+    )
+    tries: int = option(
+        _FOR_SEARCH,
+        f"the largest number of tries, 1 to {TRIES_MOST} (default {TRIES})",
+        metavar="N",
+        type=whole_number(TRIES_MOST),
+        default=TRIES,
+    )
+    growth: Growth | None = option(FOR_RUN, "memory growth; on if not given", choices=("on", "off"))
+    memory_limit: str | None = None
+    cpu_pool: str | None = None
+    json: bool = JSON
 
     def check(self) -> None:
         if self.seconds is not None and self.steps is not None:
@@ -99,41 +130,7 @@ class FitArguments(RunArguments):
         return Goal(SECONDS if self.seconds is None and self.steps is None else self.seconds, self.steps)
 
 
-def declare(parser: Parser) -> None:
-    """Declare the options of a run except for the limit itself, and those of the search."""
-    parser.arguments = FitArguments
-    parser.trailing = Trailing.NEEDED
-    fit = parser.add_argument_group("for the search")
-    fit.add_argument(
-        "--seconds",
-        metavar="N",
-        type=seconds(1, SECONDS_MOST),
-        help=f"how many seconds a try must run, 1 to {SECONDS_MOST} (default {SECONDS:g})",
-    )
-    fit.add_argument(
-        "--steps",
-        metavar="N",
-        type=whole_number(STEPS_MOST),
-        help="how many steps a try must make instead: calls of the busiest tf.function, or Keras steps",
-    )
-    fit.add_argument(
-        "--largest",
-        dest="value",
-        metavar="NAME=LOW..HIGH",
-        help="find the largest number that works in place of {NAME} in COMMAND, under the limit of --to",
-    )
-    fit.add_argument("--from", dest="smallest", metavar="SIZE", help="the smallest limit to try")
-    fit.add_argument(
-        "--to", dest="largest", metavar="SIZE", help="the largest limit to try (default: no limit in the first try)"
-    )
-    fit.add_argument(
-        "--tries",
-        metavar="N",
-        type=whole_number(TRIES_MOST),
-        help=f"the largest number of tries, 1 to {TRIES_MOST} (default {TRIES})",
-    )
-    add_run_options(parser, sizes=False)
-    add_json_option(parser)
+ARGUMENTS = FitArguments
 
 
 def run(arguments: FitArguments) -> int:

@@ -10,7 +10,7 @@ import sys
 
 from tfmemtop.cli import NAMES, Refusal
 from tfmemtop.cli.output import print_coloured, print_lines, takes_colours
-from tfmemtop.cli.parser import BaseArguments, Parser, parsers
+from tfmemtop.cli.parser import BaseArguments, argument, parsers
 from tfmemtop.help import summary, topic, topics
 
 _WIDTH = 100  # columns; longer lines are hard to read
@@ -20,13 +20,10 @@ _PICTURE = re.compile(r"^!\[.*\n\n?", re.MULTILINE)
 class HelpArguments(BaseArguments):
     """``topic`` is the name of a page of the manual, or of a command."""
 
-    topic: str | None = None
+    topic: str | None = argument("TOPIC", "a page of the manual, or a command")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the page."""
-    parser.arguments = HelpArguments
-    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a page of the manual, or a command")
+ARGUMENTS = HelpArguments
 
 
 def run(arguments: HelpArguments) -> int:

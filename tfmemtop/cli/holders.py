@@ -13,9 +13,9 @@ reason is below the table.
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ReportArguments, add_report_options
+from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holder_texts import windowless_text
 from tfmemtop.findings.probe_text import why_unused
@@ -29,22 +29,20 @@ from tfmemtop.state.missing_windows import only_asked, unused_probe
 class HoldersArguments(ReportArguments):
     """``by`` is what each row stands for; ``device`` is a logical device, by default that with the most in use."""
 
-    by: str = By.LAYER.value
-    device: str | None = None
-
-
-def declare(parser: Parser) -> None:
-    """Declare the recording, the pool, the grouping and the form of the report."""
-    parser.arguments = HoldersArguments
-    output = add_report_options(parser)
-    output.add_argument(
-        "--by", choices=tuple(by.value for by in By), help="layer (default), op, kind, shape, or line of the script"
+    by: str = option(
+        FOR_OUTPUT,
+        "layer (default), op, kind, shape, or line of the script",
+        choices=tuple(by.value for by in By),
+        default=By.LAYER.value,
     )
-    output.add_argument(
-        "--device",
+    device: str | None = option(
+        FOR_OUTPUT,
+        "the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
         metavar="NAME",
-        help="the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
     )
+
+
+ARGUMENTS = HoldersArguments
 
 
 def run(arguments: HoldersArguments) -> int:

@@ -21,10 +21,10 @@ import msgspec
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
-from tfmemtop.cli.arguments import RunArguments, add_run_options, file_name
+from tfmemtop.cli.arguments import RunArguments, file_name
 from tfmemtop.cli.launch import make_launch, with_sizes
 from tfmemtop.cli.output import note, print_lines, say
-from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.parser import Trailing, argument, option, switch
 from tfmemtop.engine.process.launch import Kernel
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
@@ -36,40 +36,35 @@ from tfmemtop.notebooks import kernelspec, origin, python
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 
 
+_FOR_KERNELSPEC = "for the kernelspec"
+
+
 class KernelArguments(RunArguments):
     """``do`` is the action; ``python`` and the others are for a kernelspec."""
 
-    do: str
-    python: Path | None = None
-    user: bool = False
-    prefix: Path | None = None
-    name: str = ""
-    display_name: str = ""
+    trailing = Trailing.ALLOWED
+    do: str = argument("ACTION", "install, list or remove", needed=True, choices=("install", "list", "remove", "start"))
+    python: Path | None = option(_FOR_KERNELSPEC, "the Python that the kernels run in", metavar="FILE", type=Path)
+    user: bool = switch(_FOR_KERNELSPEC, "install the kernel for this user (default)")
+    prefix: Path | None = option(
+        _FOR_KERNELSPEC, "install the kernel into this environment", metavar="FOLDER", type=file_name
+    )
+    name: str = option(_FOR_KERNELSPEC, f"the kernel's name (default {_NAME})", metavar="NAME", default=_NAME)
+    display_name: str = option(
+        _FOR_KERNELSPEC, f"the name that Jupyter shows (default {_TITLE})", metavar="TEXT", default=_TITLE
+    )
 
     def check(self) -> None:
         if (self.do == "start") != bool(self.command):
             needs = "needs the kernel's command; for example: tfmemtop kernel install"
             raise Refusal(f"kernel {self.do} {needs if self.do == 'start' else 'takes no command after --'}")
-        if self.name and not kernelspec.is_name(self.name):
+        if not kernelspec.is_name(self.name):
             raise Refusal(f"{self.name!r} is not a name for a kernel; use letters, digits and . _ - only")
         if self.user and self.prefix:
             raise Refusal("--user and --prefix contradict each other; give one of them")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the action, the kernelspec, and the options of a run."""
-    parser.arguments = KernelArguments
-    parser.trailing = Trailing.ALLOWED
-    parser.add_argument(
-        "do", metavar="ACTION", choices=("install", "list", "remove", "start"), help="install, list or remove"
-    )
-    spec = parser.add_argument_group("for the kernelspec")
-    spec.add_argument("--python", metavar="FILE", type=Path, help="the Python that the kernels run in")
-    spec.add_argument("--user", action="store_true", help="install the kernel for this user (default)")
-    spec.add_argument("--prefix", metavar="FOLDER", type=file_name, help="install the kernel into this environment")
-    spec.add_argument("--name", metavar="NAME", help=f"the kernel's name (default {_NAME})")
-    spec.add_argument("--display-name", metavar="TEXT", help=f"the name that Jupyter shows (default {_TITLE})")
-    add_run_options(parser)
+ARGUMENTS = KernelArguments
 
 
 def run(arguments: KernelArguments) -> int:
@@ -84,7 +79,7 @@ def run(arguments: KernelArguments) -> int:
         case "list":
             _list()
         case "remove":
-            _remove(arguments.name or _NAME)
+            _remove(arguments.name)
         case _:
             return _start(arguments)
     return 0
@@ -97,7 +92,7 @@ def _install(arguments: KernelArguments) -> None:
     except python.UnfitPython as unfit:
         raise Refusal(str(unfit)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
-    name, title = arguments.name or _NAME, arguments.display_name or _TITLE
+    name, title = arguments.name, arguments.display_name
     try:
         path = kernelspec.write(folder, name, title, interpreter, _options(arguments))
     except kernelspec.NotOurs as error:

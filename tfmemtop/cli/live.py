@@ -28,19 +28,10 @@ from typing import TYPE_CHECKING
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
-from tfmemtop.cli.arguments import (
-    RunArguments,
-    ScreenArguments,
-    add_alert_options,
-    add_export_options,
-    add_record_option,
-    add_run_options,
-    add_screen_options,
-    seconds,
-)
+from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRunArguments, seconds
 from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
 from tfmemtop.cli.output import say, say_at_crash
-from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
 from tfmemtop.crash import at_crash
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
@@ -57,60 +48,44 @@ if TYPE_CHECKING:
     from tfmemtop.engine.stream.folders import SessionInfo
 
 
-class LiveArguments(RunArguments, ScreenArguments):
+_WITHOUT_SCREEN = "without a screen"
+
+
+class LiveArguments(ScreenArguments, WatchedRunArguments):
     """The options of a run, of a session that only watches, or of readings without a screen (``once``)."""
 
-    once: bool = False
-    json: bool = False
-    loop: float | None = None
+    trailing = Trailing.ALLOWED
+    record: Path | None = RECORD
+    no_record: bool = NO_RECORD
+    once: bool = switch(_WITHOUT_SCREEN, "print one reading of the GPUs, their processes and TensorFlow's pools")
+    json: bool = switch(_WITHOUT_SCREEN, "print the reading as JSON")
+    loop: float | None = option(
+        _WITHOUT_SCREEN,
+        "print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
+        metavar="SECONDS",
+        type=seconds(0.1, 86400),
+    )
 
     def check(self) -> None:
         if self.once and self.command:
             raise Refusal("--once takes no command after --")
-        for name in vars(self).keys() - {"command"}:
-            flag = "--" + name.replace("_", "-")
-            if self.once and name not in _OF_ONCE:
+        for typed in self.typed():
+            flag, of_once = typed.flag, typed.group == _WITHOUT_SCREEN
+            if self.once and not of_once:
                 raise Refusal(f"{flag} has no effect with --once")
-            if not self.once and name in _OF_ONCE:
+            if of_once and not self.once:
                 raise Refusal(f"{flag} needs --once: use tfmemtop --once {flag}")
-            if not self.command and name in _NEED_COMMAND:
+            if not self.command and typed.group in (FOR_RUN, FOR_ALERTS) and typed.name != "interval":
                 raise Refusal(f"{flag} needs a command; for example: tfmemtop {flag} … -- python train.py")
 
+
+ARGUMENTS = LiveArguments
 
 _ENGINE_GOES_S, _LOOK_S = 1.0, 0.02
 """Seconds that the command waits for the engine to end, and seconds between two checks.
 
 The engine may not end, because another screen may still be connected to it.
 """
-
-_OF_ONCE = ("once", "json", "loop")
-_NEED_COMMAND = (
-    *("growth", "memory_limit", "allocator", "gpus", "cpu_pool", "xla_report", "no_probe"),
-    *("on_end", "on_oom"),
-)
-"""Options that have no effect if no command is started. ``--record`` and ``--interval`` have an effect even then."""
-
-
-def declare(parser: Parser) -> None:
-    """Declare the options of a run on the screen."""
-    parser.arguments = LiveArguments
-    parser.trailing = Trailing.ALLOWED
-    add_run_options(parser)
-    add_alert_options(parser)
-    add_export_options(parser)
-    add_record_option(parser)
-    add_screen_options(parser)
-    once = parser.add_argument_group("without a screen")
-    once.add_argument(
-        "--once", action="store_true", help="print one reading of the GPUs, their processes and TensorFlow's pools"
-    )
-    once.add_argument("--json", action="store_true", help="print the reading as JSON")
-    once.add_argument(
-        "--loop",
-        metavar="SECONDS",
-        type=seconds(0.1, 86400),
-        help="print a reading every SECONDS, until Ctrl-C; in JSON each reading begins with a line of type session",
-    )
 
 
 def run(arguments: LiveArguments) -> int:

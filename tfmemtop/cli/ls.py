@@ -11,9 +11,9 @@ import shlex
 import time
 from typing import Any
 
-from tfmemtop.cli.arguments import add_json_option
+from tfmemtop.cli.arguments import FOR_OUTPUT, JSON
 from tfmemtop.cli.output import note, print_json, print_lines
-from tfmemtop.cli.parser import BaseArguments, Parser
+from tfmemtop.cli.parser import BaseArguments, switch
 from tfmemtop.cli.sessions import newest_sessions
 from tfmemtop.filenames import rank_of
 from tfmemtop.findings.ending import RUNNING, ended
@@ -116,15 +116,11 @@ _NEWEST = 20
 class LsArguments(BaseArguments):
     """``all``: list all sessions, not only the newest."""
 
-    all: bool = False
-    json: bool = False
+    all: bool = switch(FOR_OUTPUT, f"list all sessions, not only the newest {_NEWEST}")
+    json: bool = JSON
 
 
-def declare(parser: Parser) -> None:
-    """Declare the number of sessions, and the form of the output."""
-    parser.arguments = LsArguments
-    parser.add_argument("--all", action="store_true", help=f"list all sessions, not only the newest {_NEWEST}")
-    add_json_option(parser)
+ARGUMENTS = LsArguments
 
 
 def run(arguments: LsArguments) -> int:

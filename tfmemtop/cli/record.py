@@ -19,16 +19,10 @@ from pathlib import Path
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
-from tfmemtop.cli.arguments import (
-    RunArguments,
-    add_alert_options,
-    add_export_options,
-    add_run_options,
-    file_of_a_rank,
-)
+from tfmemtop.cli.arguments import FOR_RECORDING, WatchedRunArguments, file_of_a_rank
 from tfmemtop.cli.launch import file_for, make_launch, with_sizes
 from tfmemtop.cli.output import say
-from tfmemtop.cli.parser import Parser, Trailing
+from tfmemtop.cli.parser import Trailing, option
 from tfmemtop.cli.sessions import report_events
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
@@ -46,27 +40,21 @@ from tfmemtop.placement import placement
 from tfmemtop.reports.summary import summarise
 
 
-class RecordArguments(RunArguments):
+class RecordArguments(WatchedRunArguments):
     """The options of any run, and the file to record to."""
 
-    output: Path | None = None
-
-
-def declare(parser: Parser) -> None:
-    """Declare the options of a run, and the file."""
-    parser.arguments = RecordArguments
-    parser.trailing = Trailing.NEEDED
-    add_run_options(parser)
-    add_alert_options(parser)
-    add_export_options(parser)
-    group = parser.add_argument_group("for the recording")
-    group.add_argument(
+    trailing = Trailing.NEEDED
+    output: Path | None = option(
+        FOR_RECORDING,
+        "the file to record to; %%j, %%h and %%r in its name become job, host and rank",
         "-o",
         "--output",
         metavar="FILE",
         type=file_of_a_rank,
-        help="the file to record to; %%j, %%h and %%r in its name become job, host and rank",
     )
+
+
+ARGUMENTS = RecordArguments
 
 
 def run(arguments: RecordArguments) -> int:

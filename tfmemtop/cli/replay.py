@@ -10,10 +10,10 @@ tfmemtop help keys.
 import os
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ScreenArguments, add_screen_options
+from tfmemtop.cli.arguments import ScreenArguments
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import say
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import argument
 from tfmemtop.cli.sessions import recording_path
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import recording_text
@@ -22,14 +22,10 @@ from tfmemtop.events.recording.errors import recording_text
 class ReplayArguments(ScreenArguments):
     """``file`` is the recording."""
 
-    file: str | None = None
+    file: str | None = argument("FILE", "a recording or a session")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the recording, and the options of the screen."""
-    parser.arguments = ReplayArguments
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording or a session")
-    add_screen_options(parser)
+ARGUMENTS = ReplayArguments
 
 
 def run(arguments: ReplayArguments) -> int:

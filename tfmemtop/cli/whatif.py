@@ -12,9 +12,9 @@ many limits. The replay runs on this machine and needs no GPU. --device chooses 
 import asyncio
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ReportArguments, add_report_options
+from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
 from tfmemtop.experiments.whatif.cards import cards
@@ -29,13 +29,10 @@ from tfmemtop.state.predicted import predicted
 class WhatIfArguments(ReportArguments):
     """``device`` is a logical device; ``None`` means all that were recorded."""
 
-    device: str | None = None
+    device: str | None = option(FOR_OUTPUT, "one logical device, such as GPU:1", metavar="DEVICE")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the recording and the form of the report."""
-    parser.arguments = WhatIfArguments
-    add_report_options(parser).add_argument("--device", metavar="DEVICE", help="one logical device, such as GPU:1")
+ARGUMENTS = WhatIfArguments
 
 
 def run(arguments: WhatIfArguments) -> int:

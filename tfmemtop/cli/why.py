@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.arguments import ReportArguments, add_report_options
+from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_encoded, print_json, print_lines, say
-from tfmemtop.cli.parser import Parser
+from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
 from tfmemtop.events.recording import Recording, RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out, recording_text
@@ -35,13 +35,10 @@ _COLUMNS = 600
 class WhyArguments(ReportArguments):
     """The recording, and how much is printed of it."""
 
-    long: bool = False
+    long: bool = switch(FOR_OUTPUT, "print all findings and whole answers")
 
 
-def declare(parser: Parser) -> None:
-    """Declare the recording and the form of the report."""
-    parser.arguments = WhyArguments
-    add_report_options(parser).add_argument("--long", action="store_true", help="print all findings and whole answers")
+ARGUMENTS = WhyArguments
 
 
 def run(arguments: WhyArguments) -> int:
