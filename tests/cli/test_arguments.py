@@ -239,7 +239,8 @@ def test_what_the_machine_lacks_is_said_in_one_line(line: str, machine: Machine,
 
 def test_every_file_with_a_command_is_named() -> None:
     folder = Path(__file__).parents[2] / "tfmemtop" / "cli"
-    assert {path.stem for path in folder.glob("*.py") if "\ndef run(arguments: " in path.read_text()} == {"live", *NAMES}
+    found = {path.stem for path in folder.glob("*.py") if "\ndef run(arguments: " in path.read_text()}
+    assert found == {"live", *NAMES}
 
 
 # The file of options that the user has set for every run.

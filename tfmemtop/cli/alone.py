@@ -20,8 +20,8 @@ _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 def has_room() -> bool:
     """Return whether tfmemtop's threads can be started beside the command's. It would fail if it lacked one later.
 
-    A child process tries that. Each thread would leave 64 MiB of addresses reserved in this process, which count against
-    a limit of its memory (``ulimit -v``).
+    A child process tries that. Each thread would leave 64 MiB of addresses reserved in this process, which count
+    against a limit of its memory (``ulimit -v``).
     """
     try:
         child = os.fork()
