@@ -28,20 +28,19 @@ def has_room() -> bool:
     except OSError:
         return False
     if not child:
-        os._exit(_try_threads())
+        try:
+            _start_threads()
+            os._exit(0)
+        finally:
+            os._exit(1)
     return os.waitpid(child, 0)[1] == 0
 
 
-def _try_threads() -> int:
-    """Start the threads; return 0 if they could be started."""
+def _start_threads() -> None:
     threading.stack_size(1 << 16)  # bytes: the usual size would count against a limit of memory
     never = threading.Event()
-    try:
-        for _ in range(_THREADS):
-            threading.Thread(target=never.wait, daemon=True).start()
-    except RuntimeError:
-        return 1
-    return 0
+    for _ in range(_THREADS):
+        threading.Thread(target=never.wait, daemon=True).start()
 
 
 def run_alone(command: Sequence[str], environment: Mapping[str, str]) -> int:
