@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
+from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
 
 ROUND = 256
 """BFC rounds the size of a chunk up to a multiple of so many bytes."""
@@ -18,7 +18,7 @@ class Window:
     number: int = 1
     names: list[str] = field(default_factory=list)
     holdings: list[events.Holding] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     event: int = 0
     in_use: int = 0
     before: int = 0
@@ -50,9 +50,9 @@ class Window:
 
     def free(self, *places: int) -> None:
         for place in places:
-            span = self.spans[place]
-            self.spans[place] = Span(span.holding, span.address, span.begin, self.event)
-            self.in_use -= self.holdings[span.holding].size
+            holding, address, begin, _ = self.spans[place]
+            self.spans[place] = holding, address, begin, self.event
+            self.in_use -= self.holdings[holding].size
             self.event += 1
 
     def done(self, t: float = 10.0, unknown: int = 0, opened: events.Opened = events.Opened.INTERVAL) -> events.Holders:
@@ -72,10 +72,19 @@ class Window:
             peak=self.peak + unknown,
             peak_at=self.peak_at,
             unknown=unknown,
-            names=pack_names(self.names),
-            holdings=pack_holdings(self.holdings),
-            spans=pack_spans(self.spans),
-            times=pack([100] * self.event),
+            packed=pack(self.content()),
+        )
+
+    def content(self) -> WindowAllocations:
+        """Return the allocations as an event has them."""
+        return WindowAllocations(
+            names=self.names,
+            kinds=self.holdings,
+            holdings=[span[0] for span in self.spans],
+            addresses=[span[1] for span in self.spans],
+            begins=[span[2] for span in self.spans],
+            ends=[span[3] for span in self.spans],
+            times=[100] * self.event,
         )
 
     def _span(
@@ -91,7 +100,7 @@ class Window:
         if holding not in self.holdings:
             self.holdings.append(holding)
         self.top += size
-        self.spans.append(Span(self.holdings.index(holding), self.top - size, begin, FOREVER))
+        self.spans.append((self.holdings.index(holding), self.top - size, begin, FOREVER))
         self.in_use += size
         return len(self.spans) - 1
 

@@ -1,15 +1,13 @@
 """The events of a window of allocations add up to the byte, whatever is missing from the window."""
 
 import random
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.engine.window_files import ZERO_NS, Allocator, told, training_step
 from tests.engine.windows_read import Unpacked, holders, large, made
-from tfmemtop.engine.sources.holders_event import holders_of
-from tfmemtop.engine.sources.pool_replay import PoolCourse
 from tfmemtop.engine.sources.window_events import Known
 from tfmemtop.events import (
     Holders,
@@ -18,16 +16,8 @@ from tfmemtop.events import (
     decode_event,
     encode,
 )
-from tfmemtop.events.courses import (
-    Allocated,
-    Call,
-    Freed,
-    numbers,
-    unpack_calls,
-    unpack_names,
-    unpack_runs,
-    unpack_trace,
-)
+from tfmemtop.events.allocations import Call, TraceAllocations, unpack
+from tfmemtop.events.holders import MOST_PACKED
 from tfmemtop.experiments.whatif.course import course_of
 
 
@@ -184,13 +174,13 @@ def replayed(parts: list[Trace]) -> list[int]:
     sizes: list[int] = []
     in_use, figures = 0, []
     for part in parts:
-        events = unpack_trace(part.packed, len(sizes))
+        events = unpack(part.packed, TraceAllocations).events
         assert len(events) == part.events
-        for event in events:
-            if isinstance(event, Freed):
-                in_use -= sizes[event.allocation]
+        for who, value in events:
+            if who & 1:
+                in_use -= sizes[value]
             else:
-                sizes.append(max(256, -(-event.requested // 256) * 256))
+                sizes.append(max(256, -(-value // 256) * 256))
                 in_use += sizes[-1]
             figures.append(in_use)
     return figures
@@ -199,7 +189,7 @@ def replayed(parts: list[Trace]) -> list[int]:
 def test_a_trace_says_which_thread_waits_for_which_allocations(tmp_path: Path) -> None:
     allocator = Allocator()
     window = allocator.window()
-    runs: list[int | None] = []
+    runs: list[int] = []
     calls = []
     for run in (-(2**63), 5, 2**62):
         batch = allocator.allocate(1000, "Fill", thread=1)
@@ -208,21 +198,15 @@ def test_a_trace_says_which_thread_waits_for_which_allocations(tmp_path: Path) -
         allocator.call(run, thread=2)  # from within
         inner = [allocator.allocate(500, "MatMul", thread=2) for _ in range(3000)]
         allocator.run = 77  # of no call that was seen
-        runs += [None, *[len(calls) - 1] * 3000]
+        runs += [-1, *[len(calls) - 1] * 3000]
         for chunk in (*inner, batch):
             allocator.free(chunk, thread=1)
     data = window.file(pieces=3)
     parts = [
         event for event in made(tmp_path, data, window=told(data, opened=Opened.START)) if isinstance(event, Trace)
     ]
-    found: list[Call] = []
-    of: list[int | None] = []
-    begin = 0
-    for part in parts:
-        found += unpack_calls(part.calls, begin)
-        of += unpack_runs(part.runs)
-        begin += part.events
-    assert len(parts) > 1 and found == calls and of == runs
+    course = course_of(parts)
+    assert len(parts) > 1 and course.calls == calls and course.runs == runs
 
 
 def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
@@ -243,12 +227,12 @@ def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
     assert [part.last for part in parts] == [False] * (len(parts) - 1) + [True]
     assert replayed(parts) == before + allocator.figures
     assert [step for part in parts for step in part.steps] == marks
-    names = [name for part in parts for name in unpack_names(part.names)]
+    course = course_of(parts)
+    names = course.names
     assert len(names) == len(set(names)) == len({chunk.operation for chunk in allocator.made})
+    requested = [value for who, value in course.events if not who & 1]
     asked = [
-        (event.requested, None if event.operation is None else names[event.operation])
-        for event in unpack_all(parts)
-        if isinstance(event, Allocated)
+        (size, None if place < 0 else names[place]) for size, place in zip(requested, course.operations, strict=True)
     ]
     assert asked[len(weights) :] == [(chunk.requested, chunk.operation) for chunk in allocator.made]
     assert sum(len(encode(part)) for part in parts) < 8 * sum(part.events for part in parts)
@@ -300,20 +284,12 @@ def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Pa
     assert len(course.steps) == 4 and course.scratch == tried
 
 
-def unpack_all(parts: list[Trace]) -> list[Allocated | Freed]:
-    """Return all events of a trace."""
-    found: list[Allocated | Freed] = []
-    for part in parts:
-        found += unpack_trace(part.packed, sum(isinstance(event, Allocated) for event in found))
-    return found
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("allocations", "names"), [(6000, 10**9), (30_000, 100)])
 def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocations: int, names: int) -> None:
     found = holders(tmp_path, large(allocations, names))
     event = found.event
-    assert max(len(field) for field in (event.names, event.holdings, event.spans, event.times)) <= 2**17
+    assert len(event.packed) <= MOST_PACKED
     assert len(found.holdings) <= 4096
     assert found.total(event.peak_at) == event.peak and event.unknown == 0
     named = sum(found.holding(span).size for span in found.alive(event.peak_at) if found.name(span))
@@ -322,15 +298,3 @@ def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocat
     assert sums and all(span.address == 0 for span in sums)
     assert all(total <= event.peak for total in found.course())
     assert decode_event(encode(event)) == event
-
-
-def test_times_that_no_clock_gave_are_rounded_until_there_is_room() -> None:
-    chance = random.Random(0)
-    course = PoolCourse(0, [], sorted(chance.randrange(2**62) for _ in range(50_000)), [0] * 50_000)
-    window = told(b"")
-    found = holders_of(
-        window, "GPU:0", course, (0, 50_000), steps=0, lost=0, began=0, clock=lambda _: 0.0, breathe=lambda: None, t=9.0
-    )
-    assert len(found.times) <= 2**17
-    times = list(accumulate(numbers(found.times)))
-    assert len(times) == 50_000 and 0.999 < times[-1] * 1000 / 2**62 < 1

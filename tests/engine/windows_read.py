@@ -3,6 +3,7 @@
 import random
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.engine.window_files import Allocator, Chunk, told, training_step
 from tfmemtop.engine.sources.window_events import Known, events_of
@@ -13,13 +14,16 @@ from tfmemtop.events import (
     Trace,
     Window,
 )
-from tfmemtop.events.courses import (
-    Span,
-    numbers,
-    unpack_holdings,
-    unpack_names,
-    unpack_spans,
-)
+from tfmemtop.events.allocations import WindowAllocations, unpack
+
+
+class Span(NamedTuple):
+    """An allocation of a window, as in :class:`WindowAllocations`."""
+
+    holding: int
+    address: int
+    begin: int
+    end: int
 
 
 class Unpacked:
@@ -27,10 +31,9 @@ class Unpacked:
 
     def __init__(self, event: Holders) -> None:
         self.event = event
-        self.names = unpack_names(event.names)
-        self.holdings = unpack_holdings(event.holdings)
-        self.spans = unpack_spans(event.spans, self.holdings)
-        self.times = list(numbers(event.times))
+        found = unpack(event.packed, WindowAllocations)
+        self.names, self.holdings, self.times = found.names, found.kinds, found.times
+        self.spans = [*map(Span, found.holdings, found.addresses, found.begins, found.ends)]
 
     def alive(self, at: int) -> list[Span]:
         """Return the allocations that are alive after event *at*."""

@@ -72,9 +72,9 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
     # With windows: one allocation of the step is exactly that buffer.
     windows = [event for event in told if isinstance(event, events.Holders) and not event.is_missing]
     if windows:
-        from tfmemtop.events.courses import unpack_holdings
+        from tfmemtop.events.allocations import WindowAllocations, unpack
 
-        asked = {holding.requested for window in windows for holding in unpack_holdings(window.holdings)}
+        asked = {kind.requested for window in windows for kind in unpack(window.packed, WindowAllocations).kinds}
         assert step.temporary in asked
 
 

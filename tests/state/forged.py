@@ -3,15 +3,15 @@
 import zlib
 from collections.abc import Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from tests import windows as w
 from tfmemtop.events import Holders, Holding
-from tfmemtop.events.courses import FOREVER, MOST_EVENTS, Span, pack, pack_holdings, pack_spans
+from tfmemtop.events.allocations import FOREVER, MOST_EVENTS, WindowAllocations, pack
 
 MOST = 2**63 - 1
-_ROWS = b'[[0],[0],[null],[""],[""],[1],[1]]'
-_LARGE = pack_holdings([Holding(0, [MOST] * 8, "", "", MOST, MOST, 2**31 - 1)])
+_LARGE = [Holding(0, [MOST] * 8, "", "", MOST, MOST, 2**31 - 1)]
 
 
 def forged(t: float) -> Iterator[Holders]:
@@ -21,18 +21,29 @@ def forged(t: float) -> Iterator[Holders]:
 
 
 def _fields() -> Iterator[dict[str, object]]:
-    for text in (b"\xff", b'["\xff"]', b"[1]", b"[" * 1000, b'["\\ud800"]', b"[]"):
-        yield {"names": zlib.compress(text)}
-    for old, new in ((b"[0]", b"[0,1]"), (b"[1]", b"[%d]" % 10**30), (b"[0]", b"[1e300]"), (b'""', b'"\xff"')):
-        yield {"holdings": zlib.compress(_ROWS.replace(old, new, 1))}
-    yield {"spans": b"no zlib", "times": b"no zlib"}
-    yield {"times": b""}
-    yield {"times": zlib.compress(b"\xff" * 40)}
-    yield {"times": pack([MOST] * 200)}
-    yield {"times": pack([1] * 2**21)}
+    step = w.step().content()
+    for text in (b"\xff", b"\x91\x91\xa1\xff", b"\x91\x01", b"\x91" * 1000, b"\x90", b""):
+        yield {"packed": zlib.compress(text)}
+    columns = list(msgspec.structs.astuple(step))
+    for place, forgery in enumerate(([1], [[1]], [1e300], [-1], [MOST], [MOST], [-5])):
+        packed = msgspec.msgpack.encode([*columns[:place], forgery, *columns[place + 1 :]])
+        yield {"packed": zlib.compress(packed)}
+    yield {"packed": b"no zlib"}
+    yield {"packed": pack(replace(step, times=[MOST] * 200))}
     yield {"peak_at": 2**31 - 1}
-    for begin, end in ((0, MOST), (MOST, FOREVER), (MOST_EVENTS - 1, FOREVER)):
-        yield {"holdings": _LARGE, "spans": pack_spans([Span(0, MOST, begin, end)]), "times": pack([0] * MOST_EVENTS)}
+    for begin, end in ((0, MOST_EVENTS - 1), (-1, FOREVER), (MOST_EVENTS - 1, FOREVER)):
+        yield {"packed": pack(_spans(1, begin, end, 0))}
     # Addresses and times that add up to more than 64 bits, and allocations without end:
-    yield {"holdings": _LARGE, "spans": pack([9, *[MOST] * 9, *[0] * 9, *range(9), *[1] * 9, *[0] * 9])}
-    yield {"holdings": _LARGE, "spans": pack([1, 0, *[0] * 4 * 2**15]), "times": pack([MOST] * MOST_EVENTS)}
+    yield {"packed": pack(_spans(9, 0, FOREVER, 0))}
+    yield {"packed": pack(_spans(2**15, 0, FOREVER, MOST))}
+
+
+def _spans(count: int, begin: int, end: int, time: int) -> WindowAllocations:
+    return WindowAllocations(
+        kinds=_LARGE,
+        holdings=[0] * count,
+        addresses=[MOST] * count,
+        begins=[begin] * count,
+        ends=[end] * count,
+        times=[time] * MOST_EVENTS,
+    )

@@ -1,13 +1,12 @@
 """Loads recorded windows of real programs, also as if nothing had been recorded before them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from tests import streams as s
 from tfmemtop import events
-from tfmemtop.events.courses import pack_holdings, pack_spans, unpack_holdings, unpack_spans
+from tfmemtop.events.allocations import WindowAllocations, pack, unpack
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Standing
 from tfmemtop.state.model import Hooked
@@ -25,12 +24,12 @@ def load(path: Path) -> tuple[events.Holders, Hooked]:
 
 def alone(window: events.Holders) -> events.Holders:
     """Return *window* as if nothing had been recorded before it."""
-    holdings = unpack_holdings(window.holdings)
-    spans = unpack_spans(window.spans, holdings)
-    known = len(holdings)
-    holdings += [events.Holding(None, None, "", "", one.requested, one.size, 0) for one in holdings]
-    spans = [replace(span, holding=span.holding + known) if span.begin < 0 else span for span in spans]
-    return msgspec.structs.replace(window, holdings=pack_holdings(holdings), spans=pack_spans(spans))
+    found = unpack(window.packed, WindowAllocations)
+    known = len(found.kinds)
+    kinds = [*found.kinds, *(events.Holding(None, None, "", "", one.requested, one.size, 0) for one in found.kinds)]
+    places = [place + known if begin < 0 else place for place, begin in zip(found.holdings, found.begins, strict=True)]
+    content = msgspec.structs.replace(found, kinds=kinds, holdings=places)
+    return msgspec.structs.replace(window, packed=pack(content))
 
 
 def named(found: Standing) -> float:

@@ -9,7 +9,7 @@ from tests import windows as w
 from tests.state.forged import forged
 from tfmemtop.cli import main as cli
 from tfmemtop.events import Event, Holders, RunEnd
-from tfmemtop.events.courses import MOST_EVENTS
+from tfmemtop.events.allocations import MOST_EVENTS
 from tfmemtop.events.recording import Writer
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_views import at_us, course_slices, happened

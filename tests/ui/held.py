@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tests import pools
 from tests.windows import Window
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 
 CALL = "StatefulPartitionedCall/"
 BACK = f"{CALL}gradient_tape/functional_1/"
@@ -99,9 +99,9 @@ def lines() -> events.OperationLines:
 def chunks(window: Window, at: int) -> pools.Cut:
     """Return the window's chunks by address, as they were after event *at*, and 64 MiB of free memory after them."""
     found = []
-    for span in window.spans:
-        alive = span.begin <= at and (span.end > at or span.end == FOREVER)
-        found.append((window.holdings[span.holding].size, alive))
+    for holding, _, begin, end in window.spans:
+        alive = begin <= at and (end > at or end == FOREVER)
+        found.append((window.holdings[holding].size, alive))
     return [*found, (64 * MIB, False)]
 
 

@@ -172,9 +172,7 @@ NOT_ASKED = [
     msgspec.structs.replace(event, holders_interval_s=0.0) if isinstance(event, events.Session) else event
     for event in NONE
 ]
-REFUSED = msgspec.structs.replace(
-    held.step(1).done(9.0), damage=events.Damage.CUT_SHORT, names=b"", holdings=b"", spans=b"", times=b""
-)
+REFUSED = msgspec.structs.replace(held.step(1).done(9.0), damage=events.Damage.CUT_SHORT, packed=b"")
 
 PROFILED = msgspec.structs.replace(REFUSED, damage=None, windowless=events.Windowless.PROFILER)
 

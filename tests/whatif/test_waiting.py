@@ -1,7 +1,7 @@
 """Which events of a trace wait for which: a thread that calls a function goes on when its run has ended."""
 
 from tests.whatif.traced import parts
-from tfmemtop.events.courses import Call
+from tfmemtop.events.allocations import Call
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.replaying import Follows, Runs

@@ -12,7 +12,7 @@ import msgspec
 from tests import streams
 from tests.hooked import PYTHON
 from tfmemtop.events import Allocator, Event, Trace, encode
-from tfmemtop.events.courses import Allocated, Call, Freed, pack_calls, pack_names, pack_runs, pack_trace
+from tfmemtop.events.allocations import MOST_OF_PART, Call, TraceAllocations, pack
 from tfmemtop.probe.build import find_compiler
 from tfmemtop.units import MIB
 
@@ -32,7 +32,6 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 EVENTS = "events.txt"
-_PART = 20_000  # events
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,51 +118,51 @@ def _run(command: list[str], library: Path, folder: Path, limit: int, *, records
 def parts(lines: list[str]) -> list[Trace]:
     """Return the recorder's *lines* as the events of a tfmemtop recording."""
     split = sorted((line.split(" ", 2) for line in lines), key=lambda line: int(line[1]))
-    found: list[Allocated | Freed] = []
+    found: list[tuple[int, int]] = []
+    operations: list[int] = []
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
     threads: dict[str, int] = {}
     calls: dict[str, Call] = {}
     made_in: list[str] = []
-    allocations = 0
     for identity, _, text in split:
         thread = threads.setdefault(identity, len(threads))
         figures = dict(re.findall(r"(requested_bytes|addr|tf_op|id)=([^,#]*)", text))
         if not text.startswith("Memory"):
             calls.setdefault(figures["id"], Call(thread, len(found)))
         elif text.startswith("MemoryAllocation"):
-            operation = names.setdefault(figures["tf_op"], len(names)) if figures.get("tf_op") else None
-            found.append(Allocated(thread, int(figures["requested_bytes"]), operation))
-            numbers[figures["addr"]] = allocations
+            found.append((thread << 1, int(figures["requested_bytes"])))
+            numbers[figures["addr"]] = len(operations)
+            operations.append(names.setdefault(figures["tf_op"], len(names)) if figures.get("tf_op") else -1)
             made_in.append(figures.get("id", ""))
-            allocations += 1
         elif figures["addr"] in numbers:
-            found.append(Freed(thread, numbers.pop(figures["addr"])))
+            found.append((thread << 1 | 1, numbers.pop(figures["addr"])))
     order = {run: number for number, run in enumerate(calls)}
     told, before = [], 0
-    for part, first in enumerate(range(0, len(found), _PART)):
-        piece = found[first : first + _PART]
+    for part, first in enumerate(range(0, len(found), MOST_OF_PART)):
+        piece = found[first : first + MOST_OF_PART]
+        after = before + sum(not who & 1 for who, _ in piece)
+        content = TraceAllocations(
+            names=list(names) if part == 0 else [],
+            events=piece,
+            operations=operations[before:after],
+            runs=[order.get(run, -1) for run in made_in[before:after]],
+            calls=list(calls.values()) if part == 0 else [],
+        )
         told.append(
             Trace(
                 t=1.0,
                 pid=1,
                 device="CPU:0",
                 part=part,
-                last=first + _PART >= len(found),
+                last=first + MOST_OF_PART >= len(found),
                 whole=True,
                 events=len(piece),
-                names=pack_names(list(names)) if part == 0 else b"",
-                packed=pack_trace(piece, before),
-                calls=pack_calls(calls.values()) if part == 0 else b"",
-                runs=pack_runs(map(order.get, made_in[before : (after := before + _allocations(piece))])),
+                packed=pack(content),
             )
         )
         before = after
     return told
-
-
-def _allocations(events: list[Allocated | Freed]) -> int:
-    return sum(isinstance(event, Allocated) for event in events)
 
 
 def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: str, limit: int = 4096) -> list[Event]:

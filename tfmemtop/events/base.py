@@ -46,7 +46,7 @@ import msgspec
 from tfmemtop.bounds import Seconds
 from tfmemtop.events.keep import Keep
 
-FORMAT = 2
+FORMAT = 3
 """The version of the stream's format. A recording of another one is refused."""
 
 

@@ -1,7 +1,7 @@
 """What holds the memory in use of a pool: windows of TensorFlow's own allocation events, and values in XLA's buffers.
 
-A **window** is a short time in which a process records its allocations. ``events/courses.py`` packs and unpacks the
-fields that are bytes.
+A **window** is a short time in which a process records its allocations. The fields ``packed`` are what
+``events/allocations.py`` packs.
 """
 
 from enum import Enum
@@ -9,10 +9,13 @@ from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Few, Many, Name, Number, Seconds, Size, Some, Text
+from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Some, Text
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest, Newest
+
+MOST_PACKED = 2**19
+Packed = Annotated[bytes, msgspec.Meta(max_length=MOST_PACKED)]
 
 
 class Opened(Enum):
@@ -78,9 +81,8 @@ class Holders(Event, tag="holders", frozen=True):
     The window contains a whole step of ``function`` if ``steps`` is at least 1. ``unknown`` bytes of the peak belong to
     no span, because ``lost`` events are missing or a chunk was not found.
 
-    ``names`` of operations and ``holdings`` are lists. ``spans`` has for each allocation its holding, its address, and
-    the events at which it began and ended. ``times`` has for each event the time since the one before, in µs. All four
-    are packed by ``events/courses.py``: a step of ResNet-50 has 2 500 allocations with as many names, 250 kB of JSON.
+    ``packed`` are the :class:`~tfmemtop.events.allocations.WindowAllocations`: a step of ResNet-50 has 2 500
+    allocations with as many names, 250 kB of JSON.
     """
 
     keep = Newest(4, "pid", "device", first=True)
@@ -100,10 +102,7 @@ class Holders(Event, tag="holders", frozen=True):
     peak_at: Number = -1
     unknown: Size = 0
     lost: Size = 0
-    names: Annotated[bytes, Many] = b""
-    holdings: Annotated[bytes, Many] = b""
-    spans: Annotated[bytes, Many] = b""
-    times: Annotated[bytes, Many] = b""
+    packed: Packed = b""
     cost_us: Size | None = None  # time that the window cost the script
     pace_s: Seconds | None = None  # time to the next window that opens by itself
     windowless: Windowless | None = None
@@ -139,15 +138,11 @@ class Trace(Event, tag="trace", frozen=True):
     """One part of a trace: all allocations of a process in one pool, in their order, since TensorFlow made its devices.
 
     ``part`` counts from 0; ``last`` is true for the last part. ``whole`` is false if the trace ended before the process
-    had made three steps. ``packed`` contains ``events`` events. ``steps`` are the numbers of the events at which a step
-    began, counted from 0 over the whole trace. ``names`` are the names of operations that are new in this part.
+    had made three steps. ``packed`` are the :class:`~tfmemtop.events.allocations.TraceAllocations`, with ``events``
+    events. ``steps`` are the numbers of the events at which a step began, counted from 0 over the whole trace.
 
     Memory that was in use before the trace comes first, in the order of its addresses, as allocations of no operation.
-    In the first part, ``before`` is their number. ``scratch`` contains the numbers of those allocations of this part
-    that TensorFlow can do without, such as scratch memory on a GPU. It is packed as well.
-
-    ``calls`` are the calls of functions and sessions that begin in this part. A thread makes a call and waits until the
-    run has ended. ``runs`` has for each allocation of this part the run that makes it. Both are packed.
+    In the first part, ``before`` is their number.
     """
 
     keep = Newest(64, "pid", "device")
@@ -162,11 +157,7 @@ class Trace(Event, tag="trace", frozen=True):
     lost: Size = 0
     before: Size = 0
     steps: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
-    names: Annotated[bytes, Many] = b""
-    packed: Annotated[bytes, Many] = b""
-    scratch: Annotated[bytes, Many] = b""
-    calls: Annotated[bytes, Many] = b""
-    runs: Annotated[bytes, Many] = b""
+    packed: Packed = b""
 
 
 class XlaValue(msgspec.Struct, frozen=True, array_like=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked

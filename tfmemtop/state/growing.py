@@ -7,7 +7,7 @@ that were made within a window and outlived it.
 from dataclasses import dataclass
 
 from tfmemtop.events import Holders, OperationLine
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked

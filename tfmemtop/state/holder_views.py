@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State

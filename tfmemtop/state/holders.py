@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tfmemtop.events import Holders, Holding, OperationLine
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
 from tfmemtop.state.model import Hooked

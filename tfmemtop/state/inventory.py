@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tfmemtop import events
-from tfmemtop.events.courses import unpack_names
+from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.attribution import Kind
@@ -203,7 +203,7 @@ def _operations(hooked: Hooked, device: str) -> frozenset[str]:
         return frozenset()
     found = {name for window in recorded(windows) for name in unpacked(window).names}
     try:
-        found.update(name for part in windows.trace for name in unpack_names(part.names))
+        found.update(name for part in windows.trace for name in unpack(part.packed, TraceAllocations).names)
     except Damaged:
         pass  # the recording was cut or changed; what the windows say still holds
     return frozenset(found)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop import events
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolMap, RegionView

@@ -5,8 +5,8 @@ from itertools import accumulate
 from typing import TypeVar
 
 from tfmemtop.events import Holders, Holding
-from tfmemtop.events.courses import FOREVER, MOST_EVENTS, numbers, unpack_columns, unpack_holdings, unpack_names
-from tfmemtop.events.damage import Damage, Damaged
+from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
+from tfmemtop.events.damage import Damaged
 from tfmemtop.state.operation_names import Phase, named
 
 T = TypeVar("T")
@@ -35,25 +35,21 @@ def once_per_window(view: Callable[[Holders], T]) -> Callable[[Holders], T]:
 class WindowCourse:
     """A window's allocations, unpacked.
 
-    ``holdings``, ``addresses``, ``begins`` and ``ends`` have an entry for each; see :class:`events.courses.Span`.
-    The entries of ``holdings`` are indices of ``kinds``. ``names`` are the names of their operations. ``times`` are the
-    times of the events, in µs since the window began. ``events`` is the number of events. ``kept`` is true for
-    allocations that outlive the beginning of the next backward pass.
+    ``names``, ``kinds``, ``holdings``, ``addresses``, ``begins`` and ``ends`` are those of :class:`WindowAllocations`.
+    ``times`` are the times of the events, in µs since the window began. ``events`` is the number of events. ``kept`` is
+    true for allocations that outlive the beginning of the next backward pass.
     """
 
     def __init__(self, window: Holders) -> None:
         try:
-            self.names = unpack_names(window.names)
-            self.kinds = unpack_holdings(window.holdings)
-            self.holdings, self.addresses, self.begins, self.ends = unpack_columns(window.spans, self.kinds)
-            self.times = list(accumulate(numbers(window.times)))
-            if len(self.times) > MOST_EVENTS:
-                raise Damaged(Damage.TOO_LARGE)
-            if max((window.peak_at, *self.begins, *self.ends)) >= len(self.times):
-                raise Damaged(Damage.INCOMPLETE)
+            found = unpack(window.packed, WindowAllocations)
         except Damaged:
-            self.names, self.kinds, self.times = [], [], []
-            self.holdings, self.addresses, self.begins, self.ends = [], [], [], []
+            found = WindowAllocations()
+        if window.peak_at >= len(found.times):
+            found = WindowAllocations()  # the recording was changed
+        self.names, self.kinds, self.holdings = found.names, found.kinds, found.holdings
+        self.addresses, self.begins, self.ends = found.addresses, found.begins, found.ends
+        self.times = list(accumulate(found.times))
         self.events = len(self.times)
         self.sizes = [self.kinds[holding].size for holding in self.holdings]
         self.nobodys = max(0, window.peak - self.held(window.peak_at))

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 from tfmemtop.events import Holders
-from tfmemtop.events.courses import unpack_holdings, unpack_names
-from tfmemtop.events.damage import Damaged
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.state.step_course import once_per_window
+from tfmemtop.state.step_course import once_per_window, unpacked
 
 SHARE = 0.5
 """The share of the peak above which a buffer is reported."""
@@ -54,20 +52,10 @@ def _largest(window: Holders, hooked: Hooked) -> int:
 @once_per_window
 def _nameless_sizes(window: Holders) -> list[int]:
     """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
-    try:
-        names, holdings = unpack_names(window.names), unpack_holdings(window.holdings)
-    except Damaged:
-        return []
+    course = unpacked(window)
     return [
-        holding.requested
-        for holding in holdings
-        if holding.window == window.window  # the names of older allocations were never recorded
-        and _nameless(names, holding.operation)
+        kind.requested
+        for kind in course.kinds
+        if kind.window == window.window  # the names of older allocations were never recorded
+        and (not course.name(kind) or named(course.name(kind)).phase is Phase.FUNCTION)
     ]
-
-
-def _nameless(names: list[str], operation: int | None) -> bool:
-    if operation is None or not 0 <= operation < len(names):
-        return True
-    name = names[operation]
-    return not name or named(name).phase is Phase.FUNCTION

@@ -1,18 +1,17 @@
 """Makes the event with the holders of one pool during a window. Its size is bounded, whatever the window contains."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from tfmemtop.engine.sources.pool_replay import Alike, PoolCourse
 from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
-from tfmemtop.events.courses import FOREVER, Span, pack, pack_holdings, pack_names, pack_spans
+from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
+from tfmemtop.events.holders import MOST_PACKED
 
-_HOLDINGS = 4096  # in one event
-_BYTES = 2**17  # of each packed field
-_NAMES = 2**21  # bytes of all names of one event
+_KINDS, _SPANS = 4096, 2**15  # in one event
 _STRETCHES = 256
 """Allocations for which the event has no room are added up: the course has about this many stretches, each a sum."""
 
@@ -92,7 +91,8 @@ def holders_of(
     lived = _cut(course, first, last)
     breathe()
     unknown = peak - _known_at_peak(peak, lived, peak_at)
-    names, holdings, spans = _packed(lived, peak_at, len(times), breathe)
+    passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
+    between = [max(0, now - earlier) for earlier, now in pairwise([0, *passed])]
     ended = times[-1] if times else began
     since = max(0.0, clock(began))
     return Holders(
@@ -111,10 +111,7 @@ def holders_of(
         peak_at=peak_at,
         unknown=unknown,
         lost=max(lost, course.lost),
-        names=names,
-        holdings=holdings,
-        spans=spans,
-        times=_packed_times(times, began),
+        packed=_packed(lived, peak_at, between, breathe),
         cost_us=window.cost_us,
         pace_s=window.pace_s,
     )
@@ -154,76 +151,51 @@ def _known_at_peak(peak: int, lived: list[_Lived], peak_at: int) -> int:
     return total
 
 
-def _packed_times(times: list[int], began: int) -> bytes:
-    """Return the packed times: to the µs if there is room, else to the millisecond, the second, and so on.
-
-    The rounder the times are, the more of the differences are zeros, which take few bytes.
-    """
-    passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
-    unit = 1
+def _packed(lived: list[_Lived], peak_at: int, times: list[int], breathe: Callable[[], None]) -> bytes:
+    """Return the packed allocations: all if there is room, else the largest and the sums of the others."""
+    most_kinds, most_spans = _KINDS, _SPANS
     while True:
-        packed = pack([max(0, now - before) for before, now in pairwise([0, *passed])])
-        if len(packed) <= _BYTES or unit > max(passed):
+        listed, rest = _largest(lived, peak_at, most_kinds, most_spans)
+        breathe()
+        packed = pack(_content(listed, _sums(rest, peak_at, len(times)), times))
+        breathe()
+        if len(packed) <= MOST_PACKED:
             return packed
-        unit *= 1000
-        passed = [at // unit * unit for at in passed]
+        most_kinds, most_spans = most_kinds // 2, most_spans // 2
 
 
-def _packed(lived: list[_Lived], peak_at: int, events: int, breathe: Callable[[], None]) -> tuple[bytes, bytes, bytes]:
-    """Return names, holdings and spans, packed: of all allocations if there is room, else of the largest and sums."""
-    most_holdings = most_spans = None
-    while True:
-        told, rest = _largest(lived, peak_at, most_holdings, most_spans)
-        alikes: dict[Alike, int] = {}
-        for life in told:
-            alikes.setdefault(life.alike, len(alikes))
-        breathe()
-        spans = [Span(alikes[life.alike], life.address, life.begin, life.end) for life in told]
-        sums = _sums(rest, peak_at, events)
-        for size, begin, end in sums:
-            number = alikes.setdefault(Alike("", "", 0, 0, size, size, 0), len(alikes))
-            spans.append(Span(number, 0, begin, end))
-        if sums:
-            spans.sort(key=lambda span: span.begin)
-        names: dict[str, int] = {}
-        holdings = [_holding(alike, names) for alike in alikes]
-        breathe()
-        packed = pack_names([*names]), pack_holdings(holdings), pack_spans(spans)
-        breathe()
-        if (
-            len(holdings) <= _HOLDINGS
-            and sum(map(len, names)) <= _NAMES // 4
-            and all(len(field) <= _BYTES for field in packed)
-        ):
-            return packed
-        if len(packed[2]) > _BYTES:
-            most_spans = len(told) * 3 // 4
-        if len(packed[2]) <= _BYTES or len(packed[1]) > _BYTES:
-            most_holdings = min(_HOLDINGS - 2 * _STRETCHES, len({life.alike for life in told}) * 3 // 4)
-
-
-def _largest(
-    lived: list[_Lived], peak_at: int, most_holdings: int | None, most_spans: int | None
-) -> tuple[list[_Lived], list[_Lived]]:
-    """Return the allocations that the event describes one by one, and the rest. Both are in their order.
-
-    The limits *most_holdings* and *most_spans* are ``None`` where there is none.
-    """
-    if most_holdings is None and most_spans is None:
+def _largest(lived: list[_Lived], peak_at: int, most_kinds: int, most_spans: int) -> tuple[list[_Lived], list[_Lived]]:
+    """Return the allocations that the event describes one by one, and the rest. Both are in their order."""
+    kinds = {life.alike for life in lived}
+    if len(lived) <= most_spans and len(kinds) <= most_kinds:
         return lived, []
-    chosen = lived
-    if most_holdings is not None:
-        weights: dict[Alike, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for life in lived:
-            at_peak, all_ = weights[life.alike]
-            size = life.alike.size
-            weights[life.alike] = at_peak + (size if life.at(peak_at) else 0), all_ + size
-        heaviest = {*sorted(weights, key=lambda alike: weights[alike], reverse=True)[:most_holdings]}
-        chosen = [life for life in lived if life.alike in heaviest]
-    if most_spans is not None:
-        chosen = sorted(chosen, key=lambda life: (life.at(peak_at), life.alike.size), reverse=True)[:most_spans]
-    told = {id(life) for life in chosen}
-    return [life for life in lived if id(life) in told], [life for life in lived if id(life) not in told]
+    most_spans, most_kinds = most_spans - 2 * _STRETCHES, most_kinds - 2 * _STRETCHES  # the sums need room too
+    kinds.clear()
+    listed: set[int] = set()
+    for life in sorted(lived, key=lambda life: (life.at(peak_at), life.alike.size), reverse=True)[:most_spans]:
+        if len(kinds) < most_kinds:
+            kinds.add(life.alike)
+        if life.alike in kinds:
+            listed.add(id(life))
+    return [life for life in lived if id(life) in listed], [life for life in lived if id(life) not in listed]
+
+
+def _content(listed: list[_Lived], sums: list[tuple[int, int, int]], times: list[int]) -> WindowAllocations:
+    names: dict[str, int] = {}
+    kinds: dict[Alike, int] = {}
+    spans = [(kinds.setdefault(life.alike, len(kinds)), life.address, life.begin, life.end) for life in listed]
+    for size, begin, end in sums:
+        spans.append((kinds.setdefault(Alike("", "", 0, 0, size, size, 0), len(kinds)), 0, begin, end))
+    spans.sort(key=itemgetter(2))
+    return WindowAllocations(
+        kinds=[_holding(alike, names) for alike in kinds],
+        names=list(names),
+        holdings=[holding for holding, _, _, _ in spans],
+        addresses=[address for _, address, _, _ in spans],
+        begins=[begin for _, _, begin, _ in spans],
+        ends=[end for _, _, _, end in spans],
+        times=times,
+    )
 
 
 def _sums(rest: list[_Lived], peak_at: int, events: int) -> list[tuple[int, int, int]]:

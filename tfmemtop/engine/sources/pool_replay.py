@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
-from tfmemtop.events.courses import FOREVER
+from tfmemtop.events.allocations import FOREVER
 
 _AT_ONCE = 1024  # records between two calls of ``breathe``
 _AHEAD = 64  # records among which the one that follows is searched for

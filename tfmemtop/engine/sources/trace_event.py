@@ -3,23 +3,13 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.window_file import CallStart
 from tfmemtop.events import Trace
-from tfmemtop.events.courses import (
-    FOREVER,
-    Allocated,
-    Call,
-    Freed,
-    pack_calls,
-    pack_names,
-    pack_runs,
-    pack_scratch,
-    pack_trace,
-)
+from tfmemtop.events.allocations import FOREVER, MOST_OF_PART, Call, TraceAllocations, pack
 from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.holders import MOST_PACKED
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
 
@@ -67,21 +57,8 @@ class Scratch:
         return bisect_right(self._steps, event) - 1
 
 
-_EVENTS = 8192  # of one part
-_NAMES, _STEPS = 4096, 4096  # of one part
-_BYTES = 2**17  # of each packed field
+_STEPS = 4096  # of one part
 _BEFORE = 0  # the thread's number for allocations that were there before the first event
-
-
-class _Told(NamedTuple):
-    """An event of the trace: an allocation, or, if it has a ``number``, the free of the allocation of that number."""
-
-    thread: int
-    requested: int
-    operation: str
-    number: int | None = None
-    scratch: bool = False
-    run: int | None = None
 
 
 def trace_of(
@@ -107,20 +84,37 @@ def trace_of(
     calls = sorted(started.values())
     runs = {call.run: number for number, call in enumerate(calls)}
     threads: dict[int, int] = {}
-    told, places = _in_order(course, Scratch(course, steps) if is_gpu(device) else None, runs, threads, breathe)
-    made = [_call(call, course, places, len(told), threads) for call in calls]
-    known = len(pack_calls(made)) <= _BYTES  # otherwise it has very many threads, and no part tells of calls
-    starts = [call.event for call in made]
-    begins = [places[step] if step < len(places) else len(told) for step in steps]
-    names: dict[str, int] = {}
-    at = allocations = part = 0
-    while at < len(told) or part == 0:
-        count, packed, packed_names, new = _fitting(told, at, allocations, names)
-        names.update(new)
-        end = at + count
-        last = end >= len(told)
-        first_step, end_step = bisect_left(begins, at), len(begins) if last else bisect_left(begins, end)
-        first_call, end_call = bisect_left(starts, at), len(made) if last else bisect_left(starts, end)
+    events, made, places = _in_order(course, threads, breathe)
+    places.append(len(events))
+    begins = [places[step] for step in steps]
+    begun = [
+        Call(threads.setdefault(call.thread, len(threads)), places[bisect_left(course.at_ns, call.at_ns)])
+        for call in calls
+    ]
+    scratch = Scratch(course, steps) if is_gpu(device) else None
+    names: dict[str, int] = {"": -1}
+    at = first = part = 0  # the places of the part's first event and its first allocation
+    while at < len(events) or part == 0:
+        count = MOST_OF_PART
+        while True:
+            end = min(at + count, len(events))
+            last = end == len(events)
+            lives = made[first : first + sum(not who & 1 for who, _ in events[at:end])]
+            new = list(dict.fromkeys(life.alike.operation for life in lives if life.alike.operation not in names))
+            known = names | {name: number for number, name in enumerate(new, len(names) - 1)}
+            content = TraceAllocations(
+                names=new,
+                events=events[at:end],
+                operations=[known[life.alike.operation] for life in lives],
+                runs=[runs.get(life.run, -1) if life.begin >= 0 else -1 for life in lives],
+                scratch=[number for number, life in enumerate(lives, first) if scratch and scratch.has(life)],
+                calls=[call for call in begun if at <= call.event < end or (last and call.event == end)],
+            )
+            breathe()
+            packed = pack(content)
+            if len(packed) <= MOST_PACKED:
+                break
+            count //= 2
         yield Trace(
             t=t,
             pid=pid,
@@ -128,105 +122,47 @@ def trace_of(
             part=part,
             last=last,
             whole=whole,
-            events=count,
+            events=end - at,
             lost=max(lost, course.lost) if last else 0,
             before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
-            steps=begins[first_step:end_step][:_STEPS],
-            names=packed_names,
+            steps=[begin for begin in begins if at <= begin < end or (last and begin == end)][:_STEPS],
             packed=packed,
-            scratch=pack_scratch(_scratch(told[at:end], allocations), allocations),
-            calls=pack_calls(made[first_call:end_call], at) if known else b"",
-            runs=pack_runs(each.run for each in told[at:end] if each.number is None) if known else b"",
         )
-        allocations += sum(each.number is None for each in told[at:end])
-        at, part = end, part + 1
+        at, first, part, names = end, first + len(lives), part + 1, known
         breathe()
 
 
-def _call(call: CallStart, course: PoolCourse, places: list[int], count: int, threads: dict[int, int]) -> Call:
-    """Return *call* as it is in a trace of *count* events. *places* and *threads* are those of :func:`_in_order`."""
-    event = bisect_left(course.at_ns, call.at_ns)
-    return Call(threads.setdefault(call.thread, len(threads)), places[event] if event < len(places) else count)
-
-
-def _scratch(told: list[_Told], allocations: int) -> list[int]:
-    """Return the numbers of the allocations in *told* that are scratch memory.
-
-    The first allocation in *told* has the number *allocations*.
-    """
-    made = [each for each in told if each.number is None]
-    return [number for number, each in enumerate(made, allocations) if each.scratch]
-
-
-def _fitting(
-    told: list[_Told], at: int, allocations: int, names: dict[str, int]
-) -> tuple[int, bytes, bytes, dict[str, int]]:
-    """Return the next part: the count of its events, the packed events, the packed new names, and the new names.
-
-    The part begins at place *at* of *told*. Its first allocation has the number *allocations*. *names* are those that
-    earlier parts contain. New names are those that are in none of them.
-    """
-    count = min(_EVENTS, len(told) - at)
-    while True:
-        new: dict[str, int] = {}
-        events: list[Allocated | Freed] = []
-        for each in told[at : at + count]:
-            if each.number is not None:
-                events.append(Freed(each.thread, each.number))
-                continue
-            number = None
-            if each.operation:
-                number = names.get(each.operation)
-                if number is None:
-                    number = new.setdefault(each.operation, len(names) + len(new))
-            events.append(Allocated(each.thread, each.requested, number))
-        if len(new) <= _NAMES:
-            packed, packed_names = pack_trace(events, allocations), pack_names([*new])
-            if len(packed) <= _BYTES and len(packed_names) <= _BYTES:
-                return count, packed, packed_names, new
-        count //= 2
-
-
 def _in_order(
-    course: PoolCourse,
-    scratch: Scratch | None,
-    runs: dict[int, int],
-    threads: dict[int, int],
-    breathe: Callable[[], None],
-) -> tuple[list[_Told], list[int]]:
-    """Return all events of the trace, and for each event of the course its place in the trace.
+    course: PoolCourse, threads: dict[int, int], breathe: Callable[[], None]
+) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
+    """Return all events of the trace, its allocations, and for each event of the course its place in the trace.
 
-    *runs* maps TensorFlow's numbers of runs to those in the trace. *threads* maps the file's numbers of threads to
-    those in the trace. Threads that are missing in *threads* are added to it.
+    *threads* maps the file's numbers of threads to those in the trace. Threads that are missing in *threads* are added
+    to it.
     """
     ended: dict[int, list[Life]] = defaultdict(list)
     for life in course.lives:
         if life.end != FOREVER:
             ended[life.end].append(life)
     breathe()
-    numbers: dict[int, int] = {}  # of allocations, by their life's id
-    there = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
-    told: list[_Told] = []
-    if there:
+    made = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
+    events = [(_BEFORE << 1, life.alike.requested) for life in made]
+    if made:
         threads[0] = _BEFORE
-    for life in there:
-        numbers[id(life)] = len(numbers)
-        told.append(_Told(_BEFORE, life.alike.requested, life.alike.operation))
-    begun = iter(course.lives[len(there) :])
+    numbers = {id(life): number for number, life in enumerate(made)}
+    begun = iter(course.lives[len(made) :])
     following = next(begun, None)
     places = []
     for event in range(len(course.at_ns)):
         if event % 1024 == 0:
             breathe()
-        places.append(len(told))
+        places.append(len(events))
         for life in ended.pop(event, ()):
             thread = life.thread if life.freed_by is None else life.freed_by
-            told.append(_Told(threads.setdefault(thread, len(threads)), 0, "", numbers[id(life)]))
+            events.append((threads.setdefault(thread, len(threads)) << 1 | 1, numbers[id(life)]))
         if following is not None and following.begin == event:
-            thread = threads.setdefault(following.thread, len(threads))
-            numbers[id(following)] = len(numbers)
-            spare = scratch is not None and scratch.has(following)
-            run = runs.get(following.run)
-            told.append(_Told(thread, following.alike.requested, following.alike.operation, scratch=spare, run=run))
+            numbers[id(following)] = len(made)
+            made.append(following)
+            events.append((threads.setdefault(following.thread, len(threads)) << 1, following.alike.requested))
             following = next(begun, None)
-    return told, places
+    return events, made, places

@@ -13,7 +13,7 @@ from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_c
 from tfmemtop.engine.sources.trace_event import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, Trace, Window, Windowless
-from tfmemtop.events.courses import FOREVER, MOST_EVENTS
+from tfmemtop.events.allocations import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
 
 KNOWN = 65_536

@@ -34,7 +34,7 @@ from tfmemtop.events import (
     Window,
     Windowless,
 )
-from tfmemtop.events.courses import FOREVER, unpack_holdings, unpack_names, unpack_spans
+from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import Damaged, damage_of
 
 LINES_ASKED = 64
@@ -232,13 +232,11 @@ def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[],
     sizes: dict[str, int] = {}
     for event in events:
         if isinstance(event, Holders):
-            holdings, names = unpack_holdings(event.holdings), unpack_names(event.names)
-            breathe()
-            for span in unpack_spans(event.spans, holdings):
-                holding = holdings[span.holding]
-                alive = span.begin <= event.peak_at and (span.end == FOREVER or span.end > event.peak_at)
-                if alive and holding.operation is not None:
-                    name = names[holding.operation]
-                    sizes[name] = sizes.get(name, 0) + holding.size
+            found = unpack(event.packed, WindowAllocations)
+            for place, begin, end in zip(found.holdings, found.begins, found.ends, strict=True):
+                operation = found.kinds[place].operation
+                if begin <= event.peak_at and (end == FOREVER or end > event.peak_at) and operation is not None:
+                    name = found.names[operation]
+                    sizes[name] = sizes.get(name, 0) + found.kinds[place].size
             breathe()
     return sorted(sizes, key=lambda name: -sizes[name])

@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.events import Trace
-from tfmemtop.events.courses import (
-    Allocated,
-    Call,
-    unpack_calls,
-    unpack_names,
-    unpack_runs,
-    unpack_scratch,
-    unpack_trace,
-)
+from tfmemtop.events.allocations import Call, TraceAllocations, unpack
 from tfmemtop.events.damage import Damage, Damaged
 
 
@@ -87,26 +79,26 @@ def course_of(parts: Sequence[Trace]) -> Course:
         return threads.setdefault(number, len(threads))
 
     for part in parts:
-        names += unpack_names(part.names)
-        scratch += unpack_scratch(part.scratch, len(operations))
-        calls += (Call(thread_of(call.thread), call.event) for call in unpack_calls(part.calls, len(events)))
-        runs += (-1 if run is None else run for run in unpack_runs(part.runs))
-        for event in unpack_trace(part.packed, len(operations)):
+        found = unpack(part.packed, TraceAllocations)
+        names += found.names
+        scratch += found.scratch
+        operations += found.operations
+        runs += found.runs
+        calls += (Call(thread_of(call.thread), call.event) for call in found.calls)
+        for who, value in found.events:
             if len(events) in steps:
                 kept = in_use
-            thread = thread_of(event.thread)
-            if isinstance(event, Allocated):
-                events.append((thread << 1, event.requested))
-                operations.append(-1 if event.operation is None else event.operation)
-                sizes.append(event.requested)
-                in_use += event.requested
+            events.append((thread_of(who >> 1) << 1 | who & 1, value))
+            if not who & 1:
+                sizes.append(value)
+                in_use += value
                 most = max(most, in_use)
+            elif value < len(sizes):
+                in_use -= sizes[value]
             else:
-                events.append((thread << 1 | 1, event.allocation))
-                in_use -= sizes[event.allocation]
-        if len(runs) > len(operations):
-            raise Damaged(Damage.OUT_OF_BOUNDS)
-        runs += [-1] * (len(operations) - len(runs))
+                raise Damaged(Damage.INCOMPLETE)
+    if not len(operations) == len(runs) == len(sizes):
+        raise Damaged(Damage.INCOMPLETE)
     if max(runs, default=-1) >= len(calls) or any(call.event > len(events) for call in calls):
         raise Damaged(Damage.INCOMPLETE)
     return Course(
