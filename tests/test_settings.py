@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfmemtop.engine.process.environment import FLAGS, Refused, with_report
 from tfmemtop.events import XlaMissing
-from tfmemtop.findings.starting import unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import NoSuchGpu, Settings, carry, launch_environment
 from tfmemtop.units import MIB

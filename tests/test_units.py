@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.findings.starting import unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.units import NotASize, format_bytes, format_duration, format_short, parse_size
 
 

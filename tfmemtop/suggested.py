@@ -124,3 +124,8 @@ def with_room(pool: int, peak: int) -> int:
 def whole_mib(size: int) -> int:
     """Return *size* bytes rounded up to whole MiB, because TensorFlow counts limits in MiB."""
     return -(-size // MIB) * MIB
+
+
+def typed(size: int) -> str:
+    """Return *size* bytes in the form that options and dialogs accept: ``1078M``."""
+    return f"{size // MIB}M"

@@ -10,8 +10,8 @@ from tests.cli.real_runs import MISTAKES, OURS, line_of, recorded
 from tests.patience import PATIENCE_S
 from tfmemtop.events import recording
 from tfmemtop.findings.retracing import Retraced
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.rules import findings
-from tfmemtop.findings.run_review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate
 
 

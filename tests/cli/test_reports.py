@@ -17,7 +17,7 @@ from tfmemtop.cli.once import table
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events.recording import Recording, read
-from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.settings import Settings

@@ -36,7 +36,7 @@ from tfmemtop.events import (
     Process,
     RunEnd,
 )
-from tfmemtop.findings.notice_texts import remedy_text, say
+from tfmemtop.findings.notices import remedy_text, say
 
 SPEAK = """
 import json, os, socket, sys

@@ -33,7 +33,7 @@ from tfmemtop.events import (
     Requested,
     RunEnd,
 )
-from tfmemtop.findings.probe_text import probe_text
+from tfmemtop.findings.probe import probe_text
 
 pytestmark = pytest.mark.programs
 

@@ -20,7 +20,7 @@ from tfmemtop.events import (
     Stop,
 )
 from tfmemtop.events.recording import read
-from tfmemtop.findings.starting import start_text
+from tfmemtop.findings.start_errors import start_text
 
 
 async def test_only_the_user_can_enter(engines: Engines) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.nvml_tables import GIB, NOT_SUPPORTED, Table, card, memory, play, row, sample
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.events import DeviceProcess, SharesMissing
-from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.notices import say_kind
 
 
 def failing(code: int) -> Callable[..., Any]:

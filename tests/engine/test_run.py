@@ -27,7 +27,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.events import Signal as SendSignal
 from tfmemtop.events.unstarted import Why
-from tfmemtop.findings.starting import start_text
+from tfmemtop.findings.start_errors import start_text
 from tfmemtop.settings import Settings
 
 # It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.

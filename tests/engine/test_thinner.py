@@ -13,7 +13,7 @@ from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import SAME_AGAIN_S, Thinner
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
-from tfmemtop.findings.notice_texts import say
+from tfmemtop.findings.notices import say
 
 MIB = 2**20
 

@@ -17,7 +17,7 @@ from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
-from tfmemtop.findings.starting import unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import TooMuch
 from tfmemtop.settings import NoSuchGpu, Settings
 

@@ -19,7 +19,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.recording import read
 from tfmemtop.experiments.whatif.course import course_of
-from tfmemtop.reports.whatif_text import basis
+from tfmemtop.reports.whatif import basis
 from tfmemtop.state.predicted import Predicted
 
 REAL = Path(__file__).parents[1] / "probe" / "windows"

@@ -9,7 +9,7 @@ from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.finding import DeviceFinding
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.settings import Settings

@@ -6,13 +6,11 @@ import pytest
 from tests import streams as s
 from tfmemtop import events
 from tfmemtop.events import InjectionState, OutsideState
-from tfmemtop.findings.attached import ReadFromOutside
-from tfmemtop.findings.beside import HeldBeside
+from tfmemtop.findings.attached import ReadFromOutside, injection_sentence, offer, refusal, say_state
 from tfmemtop.findings.devices import NoGpuSeen
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.injection import offer, refusal, sentence
-from tfmemtop.findings.outside_text import say_state
+from tfmemtop.findings.outside import HeldBeside
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
@@ -120,7 +118,7 @@ def test_of_a_process_that_the_hook_was_put_into_it_is_said_what_is_still_unknow
 @pytest.mark.parametrize("state", InjectionState)
 def test_each_reason_why_the_hook_is_not_put_in_has_words(state: InjectionState) -> None:
     event = events.Injection(t=1.0, pid=100, state=state, detail="3.13")
-    text = sentence(event)
+    text = injection_sentence(event)
     assert "{" not in text and text.endswith(".") and text.count("tfmemtop --") < 2
     assert refusal(100, state, "3.13").count("\n") == 0
     found = folded(told(0.9, OutsideState.READING), event)

@@ -27,7 +27,7 @@ from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import OutsidePool
-from tfmemtop.findings.pool import CachedButIdle, FragmentedPool, WholeCard
+from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.settings import GrowthDropped, GrowthOverridden, GrowthRefused
@@ -180,37 +180,6 @@ def test_growth_that_the_environment_turned_off_was_not_dropped_by_a_limit() -> 
     told = found(begin(), initialised(TF_FORCE_GPU_ALLOW_GROWTH="false"), calls)
     assert GrowthDropped not in told
     assert told[GrowthOverridden].word == "false"
-
-
-def pieces(name: str) -> list[events.Event]:
-    cut = events.MemoryMap(
-        t=5.0,
-        pid=100,
-        device=name,
-        pool=4 * GIB,
-        in_use=3 * GIB,
-        chunks=2000,
-        chunks_in_use=1000,
-        largest_free=100 * MIB,
-        fragmentation=0.9,
-        biggest=[events.Chunk(0, 512 * MIB, 512 * MIB)],
-    )
-    return [reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB, name=name), cut]
-
-
-def test_a_pool_in_pieces_is_a_warning_only_once_something_has_failed() -> None:
-    stream = [*begin(), effective(True), *pieces("GPU:0")]
-    assert found(stream)[FragmentedPool].severity is Severity.INFO
-    failed = events.OutOfMemory(t=5.5, pid=100, message="failed")
-    assert found(stream, failed)[FragmentedPool].severity is Severity.WARNING
-
-
-def test_the_cpu_has_no_other_allocator_to_offer() -> None:
-    finding = found(begin(gpus=0), effective(True, name="CPU:0"), pieces("CPU:0"))[FragmentedPool]
-    assert finding.place.on_cpu and actions(finding) == [Action.ENLARGE_CPU_POOL]
-    said = finding.said
-    told = said.text + said.explanation
-    assert "cuda_malloc_async" not in told and "growth" not in told and not said.code
 
 
 def rising(limit: int | None) -> list[events.Event]:

@@ -16,8 +16,7 @@ from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
 from tfmemtop.agent.apply_settings import shares
 from tfmemtop.events import recording
-from tfmemtop.findings.fitting import suggested_limit, suggested_limits
-from tfmemtop.findings.limit_texts import basis, code, command_line, sentences
+from tfmemtop.findings.fitting import basis, code, command_line, sentences, suggested_limit, suggested_limits
 from tfmemtop.findings.memory import out_of_memory
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply

@@ -13,19 +13,17 @@ from tests.findings.test_exhausted import error
 from tests.streams import GIB, MIB, fold
 from tfmemtop import events
 from tfmemtop.events import recording
-from tfmemtop.findings.asking import WindowWishes
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.fitting import suggested_limit
 from tfmemtop.findings.host_growth import HostGrowth
-from tfmemtop.findings.leaks import Leak
+from tfmemtop.findings.leaks import Leak, WindowWishes
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
+from tfmemtop.findings.names import tensor_text
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.requests import tensor_text
+from tfmemtop.findings.review import RunReview, review, verdict, weighed
 from tfmemtop.findings.rising import merged, merged_if_higher, retained, rises
 from tfmemtop.findings.rules import findings
-from tfmemtop.findings.run_review import RunReview, review
-from tfmemtop.findings.verdict import verdict, weighed
 from tfmemtop.state.trend import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"

@@ -34,17 +34,16 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.findings.holder_texts import why_windowless
-from tfmemtop.findings.notice_texts import say
-from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.outside_text import say_state
-from tfmemtop.findings.probe_text import probe_remedy, probe_text
+from tfmemtop.findings.attached import say_state
+from tfmemtop.findings.holders import why_windowless
+from tfmemtop.findings.notices import Noticed, say
+from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.remedy import on_screen
-from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.findings.start_errors import start_text, unusable
 from tfmemtop.help import topic
 from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.reports.process_text import unseen_tensors
-from tfmemtop.reports.whatif_text import unreplayed_text
+from tfmemtop.reports.whatif import unreplayed_text
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.map_text import refusal_text

@@ -20,17 +20,16 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.beside import HeldBeside
 from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen, WhyNoGpu
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import LooseLimit, TightLimit
+from tfmemtop.findings.names import Place
 from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
-from tfmemtop.findings.outside import OutsidePool
-from tfmemtop.findings.places import Place
-from tfmemtop.findings.pool import CachedButIdle, FragmentedPool, GrownBeyondNeed, WholeCard
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.outside import HeldBeside, OutsidePool
+from tfmemtop.findings.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.remedy import Action
 from tfmemtop.settings import Settings
 
 
@@ -90,53 +89,6 @@ def test_a_pool_that_was_needed_and_is_idle_now() -> None:
     assert found(peak_then(600 * MIB, 30)) == []
     spiky = [reading(13.0 + i, 140 * MIB, 908 * MIB, 1026 * MIB, high=900 * MIB) for i in range(20)]
     assert found(peak_then(140 * MIB, 0), spiky) == []
-
-
-def grown(t: float, before: int, after: int) -> events.PoolGrowth:
-    return events.PoolGrowth(t=t, pid=100, device="GPU:0", at=t, before=before, after=after)
-
-
-def test_a_pool_that_doubled_beyond_the_need() -> None:
-    stream = [*begin(), effective(True), grown(3.0, 2 * GIB, 4 * GIB)]
-    used = steady(20.0, 2200 * MIB, 2200 * MIB, 4 * GIB, since=4.0)
-    finding = found(stream, used)[GrownBeyondNeed]
-    assert (finding.pool, finding.surplus, finding.step) == (4 * GIB, 4 * GIB - 2200 * MIB, 2 * GIB)
-    assert finding.remedies == (Remedy(Action.FIND_LIMIT),)
-    # The region was taken only just now: the allocations for it may still follow.
-    assert found(stream, used[:3]) == []
-    # Without the pool's history of growth, doubling is only likely.
-    assert found(begin(), effective(True), used)[GrownBeyondNeed].step is None
-    # A pool that is filled to two thirds is needed.
-    assert found(begin(), effective(True), steady(20.0, 3 * GIB, 3 * GIB, 4 * GIB)) == []
-
-
-def chunk_map(pool: int, in_use: int, largest: int, biggest: int, fragmentation: float) -> events.MemoryMap:
-    return events.MemoryMap(
-        t=5.0,
-        pid=100,
-        device="GPU:0",
-        pool=pool,
-        in_use=in_use,
-        chunks=2000,
-        chunks_in_use=1000,
-        largest_free=largest,
-        fragmentation=fragmentation,
-        biggest=[events.Chunk(0, biggest, biggest)],
-    )
-
-
-def test_a_full_pool_in_small_pieces() -> None:
-    used = [*begin(), *limited(True, 4 * GIB), reading(3.0, 3 * GIB, 3 * GIB, 4 * GIB, 4 * GIB)]
-    finding = found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9))[FragmentedPool]
-    assert (finding.free, finding.largest_free, finding.biggest) == (GIB, 100 * MIB, 512 * MIB)
-    assert Action.USE_CUDA_ALLOCATOR in actions(finding)
-    # There is no finding if a free piece is large enough, or if the pool can grow.
-    assert found(used, chunk_map(4 * GIB, 3 * GIB, 600 * MIB, 512 * MIB, 0.6)) == []
-    assert found(used, chunk_map(2 * GIB, GIB, 100 * MIB, 512 * MIB, 0.9)) == []
-    # There is none if the map is old.
-    assert found(used, chunk_map(4 * GIB, 3 * GIB, 100 * MIB, 512 * MIB, 0.9), reading(30.0, 3 * GIB, 3 * GIB)) == []
-    # There is none if all is in use: no free memory could be in pieces.
-    assert found(used, chunk_map(4 * GIB, 4 * GIB - MIB, MIB // 4, 512 * MIB, 0.9)) == []
 
 
 def rising(start: int, step: int, seconds: int, phase: int = 0, stop: int | None = None) -> list[events.Event]:

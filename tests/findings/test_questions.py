@@ -18,13 +18,12 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import recording
-from tfmemtop.findings.finding import Question
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
-from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate
-from tfmemtop.reports.answers import answers
-from tfmemtop.reports.why_text import heading, pasted
-from tfmemtop.reports.why_text import told as findings_told
+from tfmemtop.reports.answers import Question, answers
+from tfmemtop.reports.why import heading, pasted
+from tfmemtop.reports.why import told as findings_told
 
 GROWING: list[events.Event] = [
     *begin(),

@@ -13,8 +13,8 @@ from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch
-from tfmemtop.findings.callsite import Callsite
 from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.names import Callsite
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.xla import Nameless, ReportMissing

@@ -18,7 +18,7 @@ from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.run_review import review
+from tfmemtop.findings.review import review
 from tfmemtop.findings.settings import (
     AskedTooLate,
     GrowthDropped,

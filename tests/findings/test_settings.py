@@ -14,8 +14,8 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB
 from tfmemtop import events
-from tfmemtop.findings.callsite import Callsite
 from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.names import Callsite
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.settings import (
     AskedTooLate,

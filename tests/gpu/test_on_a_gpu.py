@@ -15,7 +15,7 @@ from tests.gpu.keep import kept
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
-from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
 from tfmemtop.probe.build import build
 

@@ -11,7 +11,7 @@ from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
 from tfmemtop.findings.memory import AllocationFailed, NoRoom
-from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.review import RunReview, review
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 

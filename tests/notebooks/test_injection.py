@@ -11,7 +11,7 @@ from tests.engines import Engines, engines
 from tests.newer_python import found, has_tensorflow, needs_it
 from tests.notebook import Notebook, jupyter
 from tfmemtop.events import Allocator, Census, HookError, Injection, InjectionState, Requested, RunEnd
-from tfmemtop.findings.places import spot
+from tfmemtop.findings.names import spot
 
 __all__ = ["engines", "jupyter"]  # the fixtures
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tfmemtop.events import Probe, Unbuilt, decode_event
-from tfmemtop.findings.probe_text import probe_text, unbuilt_remedy, unbuilt_text
+from tfmemtop.findings.probe import probe_text, unbuilt_remedy, unbuilt_text
 from tfmemtop.probe.built import Built
 
 

@@ -19,7 +19,7 @@ from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, R
 from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.events import Allocator, Probe, ProbeState
-from tfmemtop.findings.probe_text import probe_remedy, probe_text
+from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.probe.built import Built
 from tfmemtop.probe.cache import describe
 

@@ -29,8 +29,8 @@ from tfmemtop.events import (
     ProbeState,
     RunEnd,
 )
-from tfmemtop.findings.probe_text import LAYOUTS as KNOWN
-from tfmemtop.findings.probe_text import probe_text
+from tfmemtop.findings.probe import LAYOUTS as KNOWN
+from tfmemtop.findings.probe import probe_text
 from tfmemtop.probe.cache import checksum_of
 
 Script = Callable[[str], str]

@@ -24,7 +24,7 @@ from tfmemtop.events import (
     Stop,
 )
 from tfmemtop.events.recording import read
-from tfmemtop.findings.probe_text import probe_text
+from tfmemtop.findings.probe import probe_text
 
 Script = Callable[[str], str]
 

@@ -12,7 +12,7 @@ from tfmemtop.events import Event, NoticeKind
 from tfmemtop.events.decoding import Unreadable, decode_event, encode
 from tfmemtop.events.recording import read
 from tfmemtop.findings.finding import RuleFailed
-from tfmemtop.findings.run_review import review
+from tfmemtop.findings.review import review
 from tfmemtop.reports import holders, why
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures as run_figures

@@ -14,8 +14,7 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import Closed, Holders, Opened, encode, recording
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.memory import AllocationFailed
-from tfmemtop.findings.run_review import review
-from tfmemtop.findings.verdict import verdict
+from tfmemtop.findings.review import review, verdict
 from tfmemtop.reports.holders import table
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page

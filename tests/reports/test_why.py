@@ -15,11 +15,9 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Key
-from tfmemtop.findings.run_review import review
-from tfmemtop.findings.verdict import Verdict, verdict
+from tfmemtop.findings.review import Verdict, review, verdict
 from tfmemtop.reports.answers import QUESTIONS
-from tfmemtop.reports.why import page, to_json
-from tfmemtop.reports.why_text import earlier, pasted
+from tfmemtop.reports.why import earlier, page, pasted, to_json
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 

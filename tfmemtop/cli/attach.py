@@ -32,8 +32,7 @@ from tfmemtop.engine.sources.processes import descendants, is_alive, read_enviro
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import InjectionState, OutsideState
-from tfmemtop.findings.injection import refusal
-from tfmemtop.findings.outside_text import say_outside
+from tfmemtop.findings.attached import refusal, say_outside
 from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import format_duration
 

@@ -24,8 +24,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.rules import findings
-from tfmemtop.findings.who_holds import changed
-from tfmemtop.reports.comparison_text import command, how_it_ended, name, rows, sentences
+from tfmemtop.reports.comparison_text import changed, command, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json
 from tfmemtop.reports.settings import in_effect

@@ -47,8 +47,8 @@ from tfmemtop.experiments.fit.session import memory_held
 from tfmemtop.experiments.fit.text import advice, conclusion, result, table, trial_words
 from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
-from tfmemtop.findings import probe_text
-from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.findings import probe as probe_text
+from tfmemtop.findings.start_errors import start_text, unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.probe.build import PROBE, REPLAY, build
 from tfmemtop.settings import Growth

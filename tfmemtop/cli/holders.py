@@ -17,10 +17,9 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
-from tfmemtop.findings.holder_texts import windowless_text
-from tfmemtop.findings.probe_text import why_unused
-from tfmemtop.findings.who_holds import no_device, no_window
-from tfmemtop.reports.holders import table, to_json
+from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.probe import why_unused
+from tfmemtop.reports.holders import no_device, no_window, table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
 from tfmemtop.state.missing_windows import only_asked, unused_probe

@@ -30,7 +30,7 @@ from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.failure import describe
-from tfmemtop.findings.starting import start_text
+from tfmemtop.findings.start_errors import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"

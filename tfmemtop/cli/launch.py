@@ -16,7 +16,7 @@ from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.engine.sources.driver_answers import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named, naming
-from tfmemtop.findings.starting import unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
@@ -174,7 +174,7 @@ def ask_machine() -> Machine:
 
 
 def _said(trouble: Trouble) -> str:
-    from tfmemtop.findings.notice_texts import say_kind  # imported only if needed, because it takes a while to load
+    from tfmemtop.findings.notices import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text
 

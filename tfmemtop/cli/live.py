@@ -39,7 +39,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.filenames import waits_for_script
-from tfmemtop.findings.starting import HELD_BY_DRIVER, crashed, start_text
+from tfmemtop.findings.start_errors import HELD_BY_DRIVER, crashed, start_text
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 

@@ -33,8 +33,8 @@ from tfmemtop.events import (
     ProcessReadings,
     encode,
 )
-from tfmemtop.findings.notice_texts import say_kind
-from tfmemtop.findings.outside_text import FROM_OUTSIDE
+from tfmemtop.findings.attached import FROM_OUTSIDE
+from tfmemtop.findings.notices import say_kind
 from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short

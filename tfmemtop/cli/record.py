@@ -33,8 +33,8 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import no_summary
 from tfmemtop.filenames import of_rank
 from tfmemtop.findings.ending import ending
-from tfmemtop.findings.notice_texts import say_kind
-from tfmemtop.findings.starting import start_text, unusable
+from tfmemtop.findings.notices import say_kind
+from tfmemtop.findings.start_errors import start_text, unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import placement
 from tfmemtop.reports.summary import summarise

@@ -13,7 +13,7 @@ from tfmemtop.events import Event, Run
 from tfmemtop.events.recording import Recording, RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out, recording_text
 from tfmemtop.events.recording.outline import STRETCH_S
-from tfmemtop.findings.run_review import LOOK_S
+from tfmemtop.findings.review import LOOK_S
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import RunState
 from tfmemtop.state.outcome import TOLD_BY, SessionFigures, SessionOutcome, outcome

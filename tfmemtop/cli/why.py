@@ -23,7 +23,7 @@ from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
 from tfmemtop.events.recording import Recording, RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out, recording_text
-from tfmemtop.findings.run_review import RunReview, review
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page, to_json
 from tfmemtop.state import State

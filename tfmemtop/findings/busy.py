@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Said, Severity
+from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
@@ -35,8 +35,6 @@ class FullButIdle(DeviceFinding):
     """
 
     key = Key.RESERVED
-
-    answers = Question.FULL_NOT_USED
 
     used: int
     whole: int
@@ -96,7 +94,6 @@ class ReservedUnused(DeviceFinding):
 
     key = Key.RESERVED
 
-    answers = Question.FULL_NOT_USED
     severity = Severity.INFO
     remedies = (Remedy(Action.HIDE_UNUSED_GPUS),)
 

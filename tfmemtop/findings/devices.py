@@ -7,8 +7,8 @@ from enum import Enum, auto
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Finding, Question, Said, Severity
-from tfmemtop.findings.places import Place, place_name
+from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
+from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
@@ -36,7 +36,6 @@ class GpusHidden(Finding):
 
     key = Key.SETTING
 
-    answers = Question.EFFICIENTLY
     severity = Severity.INFO  # the user may have done it on purpose
     remedies = (Remedy(Action.CHOOSE_GPUS),)
 
@@ -65,7 +64,6 @@ class NoGpuSeen(Finding):
 
     key = Key.SETTING
 
-    answers = Question.EFFICIENTLY
     remedies = Remedy(Action.CHOOSE_GPUS), Remedy(Action.SHOW_PROCESS)
 
     pid: int
@@ -135,8 +133,6 @@ class LimitsBeyondCard(DeviceFinding):
     """The ``limits`` of one GPU's logical devices add up to more than the card's ``whole``; both in bytes."""
 
     key = Key.SETTING
-
-    answers = Question.EFFICIENTLY
 
     limits: tuple[int, ...]
     whole: int

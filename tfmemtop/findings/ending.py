@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tfmemtop.ending import Ending, Way
 from tfmemtop.events import Leftover, StillHeld, StoppingPhase
 from tfmemtop.exit_codes import signal_name
+from tfmemtop.findings.attached import WENT_ON
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.outside_text import WENT_ON
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state import State
 from tfmemtop.units import format_bytes, sentence, spoken

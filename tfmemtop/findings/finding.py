@@ -3,14 +3,14 @@
 Each kind of finding is a class. Its condition is the function below it, which yields it.
 """
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from enum import Enum, IntEnum, auto
-from typing import ClassVar
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import ClassVar, TypeVar
 
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.places import Place
+from tfmemtop.findings.names import Place, gpus
 from tfmemtop.findings.remedy import Remedy
 
 
@@ -20,16 +20,6 @@ class Severity(IntEnum):
     ERROR = 0
     WARNING = 1
     INFO = 2
-
-
-class Question(Enum):
-    """The five questions that people ask about TensorFlow's GPU memory."""
-
-    ALL_TAKEN = auto()
-    FULL_NOT_USED = auto()
-    EFFICIENTLY = auto()
-    GROWTH = auto()
-    REPORTS_LESS = auto()
 
 
 def joined(*sentences: str) -> str:
@@ -60,14 +50,13 @@ class Finding:
     """The base of all kinds. Each kind has a severity and remedies, which may depend on its figures.
 
     ``key`` is the cause that the kind stands for in a verdict; ``None`` if it is none.
-    ``answers`` is the question that findings of the kind help to answer. ``aside`` is true for kinds that a report on a
-    whole run leaves out, ``fatal`` for those that explain why a run failed.
+    ``aside`` is true for kinds that a report on a whole run leaves out, ``fatal`` for those that explain why a run
+    failed.
     """
 
     __slots__ = ()
 
     key: ClassVar[Key | None] = None
-    answers: ClassVar[Question | None] = None
     aside: ClassVar[bool] = False
     fatal: ClassVar[bool] = False
 
@@ -117,3 +106,64 @@ class RuleFailed(Finding):
     @property
     def said(self) -> Said:
         return Said(f"One of tfmemtop's own rules, {self.rule}, has failed: {describe(self.error)}.")
+
+
+ALIKE = 3
+"""The least number of findings in a group. Two findings are clearer one by one, each with its own figures."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that are alike, of three or more devices; or a single finding."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The remedies, which are the same for all findings of the group."""
+        return self.first.remedies
+
+
+def grouped(found: Iterable[Finding]) -> list[Group]:
+    """Return *found* as groups: findings of one kind, severity and remedy form one if there are three or more."""
+    return [Group(tuple(part)) for part in alike(found, lambda finding: finding)]
+
+
+def alike(items: Iterable[T], finding_of: Callable[[T], Finding]) -> list[list[T]]:
+    """Return *items* in lists, one for each group of their findings, in the order in which the items come."""
+    kinds: dict[Hashable, list[T]] = {}
+    groups: list[list[T]] = []
+    for item in items:
+        finding = finding_of(item)
+        group = kinds.setdefault(_kind(finding), []) if isinstance(finding, DeviceFinding) else []
+        if not group:
+            groups.append(group)
+        group.append(item)
+    return [part for group in groups for part in ([group] if len(group) >= ALIKE else [[item] for item in group])]
+
+
+def _kind(finding: Finding) -> Hashable:
+    # Some kinds of finding have two possible reasons, which differ in their remedies.
+    return finding.kind, finding.severity, tuple(remedy.action for remedy in finding.remedies)
+
+
+def say_group(group: Group) -> Said:
+    """Return the text of the group's first finding; if there are several, with the places of all in front."""
+    said = group.first.said
+    return said if len(group.findings) == 1 else replace(said, headline=f"{_places(group)} alike. {said.headline}")
+
+
+def group_text(group: Group) -> str:
+    """Return headline and figures of :func:`say_group` in one text."""
+    return say_group(group).text
+
+
+def _places(group: Group) -> str:
+    numbers = {f.place.gpu for f in group.findings if isinstance(f, DeviceFinding) and f.place.gpu is not None}
+    return gpus(numbers) if len(numbers) == len(group.findings) else f"{len(group.findings)} devices"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import Finding, Question, Said, Severity
+from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.keepers import MANY
-from tfmemtop.findings.places import line_of
+from tfmemtop.findings.names import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
@@ -44,8 +44,6 @@ class HostGrowth(Finding):
     """
 
     key = Key.HOST_GROWTH
-
-    answers = Question.EFFICIENTLY
 
     pid: int
     rise: Rise

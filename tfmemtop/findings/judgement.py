@@ -13,10 +13,9 @@ from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.memory import AllocationFailed
-from tfmemtop.findings.places import spot
+from tfmemtop.findings.names import spot
 from tfmemtop.findings.remedy import Remedy
-from tfmemtop.findings.run_devices import hooked_of_run
-from tfmemtop.findings.run_figures import pool_kind
+from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.units import format_bytes, spoken

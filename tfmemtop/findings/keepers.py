@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.names import tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.requests import tensor_text
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Inventory, Kept

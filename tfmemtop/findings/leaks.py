@@ -1,22 +1,23 @@
 """The rule for memory in use that keeps rising."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from tfmemtop.events import Event
 from tfmemtop.events.device_names import DeviceKind
-from tfmemtop.findings.callsite import Callsite
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
-from tfmemtop.findings.finding import DeviceFinding, Question, Said, joined
+from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.memory import failures
-from tfmemtop.findings.places import line_of, place_name
+from tfmemtop.findings.names import Callsite, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.rising import BEGINS, merged_if_higher, rises, slope
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
+from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.steps import pace
 from tfmemtop.state.trend import LONG_S, Trend, UseWindow
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
@@ -49,8 +50,6 @@ class Leak(DeviceFinding):
     ``by`` is who keeps the memory, ``None`` where nobody was found; ``grown`` are the allocations that make up most of
     the rise, according to the windows in which they were recorded.
     """
-
-    answers = Question.EFFICIENTLY
 
     rise: float
     span_s: float
@@ -228,3 +227,52 @@ def _made_by(grown: Grown) -> str:
     layer = f" of layer {grown.layer}" if grown.layer else ""
     line = f" ({line_of(Callsite(grown.line.file, grown.line.line, grown.line.code))})" if grown.line else ""
     return f"{by}{layer}{line}"
+
+
+AGAIN_S = 20.0
+"""Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
+
+_LOOK_S = 120.0
+"""Seconds between two looks at the tensors of one process whose memory rises. A look costs a tenth of a second."""
+
+
+def windows_wanted(state: State) -> list[int]:
+    """Return the numbers of the processes that should record a window, or look for who holds their tensors.
+
+    Their memory rises, and no windows show what grows, or nobody has looked for its holder lately.
+    """
+    rising = {finding.place: finding for finding in leak(state) if not finding.ended}
+    devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
+    wanted = (
+        device.pid
+        for device in devices
+        if device.place in rising and not device.hooked.ended and _unexplained(state, device, rising[device.place])
+    )
+    return list(dict.fromkeys(wanted))
+
+
+def _unexplained(state: State, device: RunDevice, rise: Leak) -> bool:
+    look, windows = device.hooked.look, device.hooked.windows.get(device.name)
+    if look is None or state.now - look.t > _LOOK_S:
+        return True
+    if rise.grown is not None or windows is None:
+        return False  # without a window of the start, the process cannot record any
+    newest = max((window.ended for window in recorded(windows)), default=None)
+    return newest is not None and state.now - newest > AGAIN_S
+
+
+class WindowWishes:
+    """Decides from the stream of events when to request windows: for each process at most once in ``AGAIN_S``."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._asked: dict[int, float] = {}  # by process: when its last window was requested, in seconds of the session
+
+    def due(self, events: Iterable[Event]) -> list[int]:
+        """Take in *events*, and return the numbers of the processes of which to request a window now."""
+        for event in events:
+            apply(self._state, event)
+        now = self._state.now
+        wanted = [pid for pid in windows_wanted(self._state) if now - self._asked.get(pid, float("-inf")) >= AGAIN_S]
+        self._asked |= dict.fromkeys(wanted, now)
+        return wanted

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import DeviceKind, is_gpu
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Said, Severity
+from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
@@ -25,7 +25,6 @@ LONG_ENOUGH_S = 60.0
 class TightLimit(DeviceFinding):
     """The peak in use comes close to the limit; bytes."""
 
-    answers = Question.EFFICIENTLY
     severity = Severity.INFO
     limit: int
     peak: int
@@ -51,7 +50,6 @@ class LooseLimit(DeviceFinding):
 
     key = Key.RESERVED
 
-    answers = Question.EFFICIENTLY
     severity = Severity.INFO
     remedies = Remedy(Action.FIND_LIMIT), Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT)
 

@@ -9,18 +9,17 @@ from enum import Enum, auto
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.places import named_spot
+from tfmemtop.findings.holders import holder
+from tfmemtop.findings.names import named_spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.replayed import WouldPass, would_pass
-from tfmemtop.findings.requests import tensor_text
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
-from tfmemtop.findings.who_holds import held
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
+from tfmemtop.state.anatomy import Anatomy, HoldersAtFailure, anatomies, crashes, failed_at, trying
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.program import program
-from tfmemtop.units import format_bytes
+from tfmemtop.units import format_bytes, spoken
 
 _OLD_S = 2.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
@@ -277,3 +276,22 @@ def _figures(a: Anatomy) -> str:
     place = f"{a.device}, process {a.pid}" if a.device else f"Process {a.pid}"
     times = f", {a.times} such errors" if a.times > 1 else ""
     return f"{place}{times}{': ' if sizes else ''}{sizes}."
+
+
+def held(found: HoldersAtFailure) -> str:
+    """Return what held most when an allocation failed, and the age of that information."""
+    names = [f"{holder(row.name, row.kind)} {format_bytes(row.bytes)}" for row in found.holders]
+    if not names:
+        return ""
+    ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
+    when = f"While it waited{ago}" if found.waiting else f"At the peak of the newest window{ago}"
+    untold = ""
+    if found.nameless is not None:
+        nameless, total = found.nameless
+        when = f"At the peak of the last step that was recorded{ago}"
+        untold = (
+            f"While it waited, {format_bytes(total)} were in use. {format_bytes(nameless)} of it were allocated after "
+            "the last recorded step and have no name. "
+        )
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."

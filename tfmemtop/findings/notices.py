@@ -2,11 +2,15 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tfmemtop import events
+from tfmemtop.events import Absence, Damage, HookAbsence, Notice, NoticeKind, Windowless
+from tfmemtop.events.hook_error import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.notice_texts import reason_text, say
+from tfmemtop.findings.holders import unread_text, why_windowless
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.start_errors import start_text
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.units import sentence
@@ -19,18 +23,6 @@ _SEVERITIES = {
     events.Level.WARNING: Severity.WARNING,
     events.Level.INFO: Severity.INFO,
 }
-
-K = events.NoticeKind
-HELPED = frozenset(
-    (
-        *(K.NO_DRIVER, K.NO_GPU, K.DRIVER_MISMATCH, K.DRIVER_FORBIDDEN, K.DRIVER_FAILED, K.DRIVER_SILENT, K.GPU_LOST),
-        *(K.PROCESSES_RENUMBERED, K.PROCESSES_HIDDEN, K.OUTPUT_FILE_MISSING, K.OUTPUT_FILE_FAILED),
-        *(K.RECORDING_ENDED, K.SESSION_UNRECORDED, K.SESSION_TOO_LARGE, K.SESSION_DISK_FULL, K.SESSION_FILE_TAKEN),
-        *(K.HOOKS_WAIT, K.ENGINE_GONE, K.ATTACH_BESIDE_SCRIPT),
-        *(K.EXPORTER_ENDED, K.METRICS_FILE_FAILED, K.METRICS_SD_LEFT),
-    )
-)
-"""The kinds of notice that come with a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,8 @@ class Noticed(Finding):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Remedy(Action.AS_NOTICE_SAYS, notice=self.notice),) if self.notice.kind in HELPED else ()
+        helps = say(self.notice).remedy
+        return (Remedy(Action.AS_NOTICE_SAYS, helps),) if helps else ()
 
     @property
     def kind(self) -> Hashable:
@@ -90,3 +83,192 @@ def hook_absent(state: State) -> Iterator[HookAbsent]:
         why = process.seen.hook_absence
         if why is not None and process.hooked is None and of_run(state, pid):
             yield HookAbsent(pid, why)
+
+
+_REASONS = {
+    Absence.ISOLATED: "Python was started with -I, which ignores PYTHONPATH",
+    Absence.IGNORES_ENVIRONMENT: "Python was started with -E, which ignores PYTHONPATH",
+    Absence.NO_SITE: "Python was started with -S, which skips sitecustomize",
+    Absence.OTHER_PROGRAM: "it runs in {program}, which loads no sitecustomize",
+    Absence.ENVIRONMENT_CLEANED: "its environment was cleaned: PYTHONPATH does not lead to the hook",
+    Absence.UNREADABLE: "the process belongs to another user and cannot be read",
+    Absence.OTHER_SESSION: "another session of tfmemtop watches it: {session}",
+    Absence.UNEXPLAINED: "the hook did not report, and the reason cannot be seen from outside",
+}
+
+_REMEDIES = {
+    Absence.ISOLATED: "Start Python without -I; -P or -s also keep out files of the script's folder.",
+    Absence.IGNORES_ENVIRONMENT: "Start Python without -E, so that it reads PYTHONPATH.",
+    Absence.NO_SITE: "Start Python without -S, so that it loads the site module.",
+    Absence.OTHER_PROGRAM: "Start the script with a Python interpreter of its own instead of a bundle.",
+    Absence.ENVIRONMENT_CLEANED: "Start the process with the PYTHONPATH and the TFMEMTOP_ variables of its parent, "
+    "which env -i removes.",
+    Absence.UNREADABLE: "Start tfmemtop as the user that the process belongs to.",
+    Absence.OTHER_SESSION: "See it there: tfmemtop attach {session}.",
+    Absence.UNEXPLAINED: "Start the process in an ordinary Python, with the PYTHONPATH that tfmemtop gives it.",
+}
+
+
+def reason_text(absence: HookAbsence) -> str:
+    """Return why the hook is not inside, as one clause without a full stop."""
+    return _REASONS[absence.reason].format(program=absence.program or "another program", session=absence.session)
+
+
+def remedy_text(absence: HookAbsence) -> str:
+    """Return what helps, as one sentence."""
+    return _REMEDIES[absence.reason].format(session=absence.session)
+
+
+K = NoticeKind
+
+
+class TextAndRemedy(NamedTuple):
+    """What has happened, and what helps: two sentences without a full stop. The second may be empty."""
+
+    text: str
+    remedy: str = ""
+
+    @property
+    def line(self) -> str:
+        """Both sentences in one line."""
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
+
+
+def say(notice: Notice) -> TextAndRemedy:
+    """Return the text of *notice*."""
+    detail = notice.detail
+    if notice.kind is K.HOOK_FAILED and notice.part is not None:
+        detail = f"{doing(notice.part, notice.of)}: {detail}"
+    if notice.kind is K.NO_WINDOW and notice.of in _WINDOWLESS:
+        detail = why_windowless(_WINDOWLESS[notice.of])
+    if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
+        detail = unread_text(_DAMAGE[notice.of], detail)
+    if notice.unstarted is not None:
+        detail = start_text(notice.unstarted)
+    return say_kind(notice.kind, detail, notice.about, notice.count)
+
+
+_WINDOWLESS = {why.value: why for why in Windowless}
+_DAMAGE = {damage.value: damage for damage in Damage}
+
+
+def say_kind(
+    kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None
+) -> TextAndRemedy:
+    """Return the text of a notice of that *kind*; empty for ``None``, the kind of a notice that withdraws another."""
+    if kind is None:
+        return TextAndRemedy("")
+    if kind is K.ENGINE_GONE:
+        return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
+    text, remedy = _SAID[kind]
+    return TextAndRemedy(text.format(about=about, count=count, detail=detail), remedy)
+
+
+def _engine_gone(pid: int | None, output: str) -> str:
+    text = "the engine has ended unexpectedly; these are the last figures that it read"
+    if pid is None:
+        return text
+    where = f", and its output goes to {output}" if output else ""
+    return f"{text}. The script, process {pid}, goes on{where}"
+
+
+_SAID: dict[NoticeKind, tuple[str, str]] = {
+    K.NO_DRIVER: (
+        "no NVIDIA driver here, so no GPU is shown",
+        "if there is a GPU, install its driver; in a container, start it with --gpus all",
+    ),
+    K.NO_GPU: (
+        "the NVIDIA driver lists no GPU",
+        "see what nvidia-smi says; in a container, start it with --gpus all",
+    ),
+    K.DRIVER_MISMATCH: (
+        "the NVIDIA driver's library does not fit the loaded kernel module, so the GPUs cannot be read",
+        "the driver was updated while in use: restart the machine, or reload the nvidia modules",
+    ),
+    K.DRIVER_FORBIDDEN: ("no permission to talk to the NVIDIA driver", "check who may open /dev/nvidiactl"),
+    K.DRIVER_FAILED: ("the GPUs cannot be read: {detail}", "see what nvidia-smi says"),
+    K.DRIVER_SILENT: ("the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"),
+    K.GPU_LOST: (
+        "GPU {about} is lost: the driver no longer reaches it",
+        "see the kernel's log for an Xid; reset the card or restart the machine",
+    ),
+    K.GPUS_UNREAD: ("reading the GPUs has failed and is tried again: {detail}", ""),
+    K.PROCESSES_UNREAD: ("reading the processes has failed and is tried again: {detail}", ""),
+    K.PROCESSES_RENUMBERED: (
+        "the driver's process numbers are not those of this container, so which processes are here is unknown",
+        "start the container with --pid=host",
+    ),
+    K.PROCESSES_HIDDEN: (
+        "the driver lists processes that cannot be seen here, so their owners are unknown",
+        "where /proc is mounted with hidepid, root sees them",
+    ),
+    K.OUTPUT_FILE_MISSING: ("the script's output is not kept in a file", "make room in your home"),
+    K.OUTPUT_FILE_FAILED: (
+        "the script's output is not kept in a file: {detail}",
+        "make room on the disk; the screen still shows the output",
+    ),
+    K.INPUT_LOST: ("the script does not read its input, so what was typed is lost", ""),
+    K.RECORDING_ENDED: ("the recording has ended: {detail}", "the run goes on"),
+    K.SESSION_UNRECORDED: ("this session is no longer recorded: {detail}", "the run goes on"),
+    K.SESSION_TOO_LARGE: (
+        "this session is no longer recorded: its recording has grown to {count} MiB",
+        "the run goes on; --record FILE has no limit",
+    ),
+    K.SESSION_DISK_FULL: (
+        "this session is no longer recorded: less than {count} MiB are free on the disk",
+        "the run goes on",
+    ),
+    K.SESSION_FILE_TAKEN: (
+        "this session is not recorded: {detail} is no file that tfmemtop can write to now",
+        "the run goes on",
+    ),
+    K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
+    K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
+    K.EXPORTER_ENDED: (
+        "no more metrics for Prometheus: the exporter has ended ({detail})",
+        "the run goes on",
+    ),
+    K.METRICS_FILE_FAILED: ("the metrics are not written to the file: {detail}", "the run goes on"),
+    K.METRICS_SD_LEFT: (
+        "the file with the address of the metrics is not removed: {detail}",
+        "remove it, or Prometheus says that the run does not answer",
+    ),
+    K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
+    K.ATTACH_NO_PROCESS: ("there is no process {about} any more", ""),
+    K.ATTACH_BESIDE_SCRIPT: (
+        "process {about} is not read: this session has a script of its own",
+        "read it in another terminal: tfmemtop attach PID",
+    ),
+    K.KERNEL_IS_JUPYTERS: ("not relaunched: a kernel is restarted in Jupyter", ""),
+    K.NOT_CHOSEN: ("the kernel's next start is not changed: {detail}", ""),
+    K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
+    K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
+    K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),
+    K.HOOK_OF_OTHER_USER: ("user {about} tried to report as a hook and was refused", ""),
+    K.HOOK_TOO_OFTEN: ("process {about} connects too often as a hook and was refused", ""),
+    K.HOOK_TOO_MUCH: ("process {about} sends more than can be kept: {count} of its messages were left out", ""),
+    K.HOOKS_WAIT: (
+        "no file descriptor is left for the hooks of more processes; they are read once others have ended",
+        "raise the limit: ulimit -n",
+    ),
+    K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
+    K.HOOK_UNREAD: (
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: {detail}",
+        "",
+    ),
+    K.HOOK_TOO_LONG: (
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: "
+        "a packet is longer than {count} bytes",
+        "",
+    ),
+    K.NO_WINDOW: ("no allocations of process {about} were recorded: {detail}", ""),
+    K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),
+    K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
+    K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),
+    K.READER_SLOW: ("the screen or the recording could not keep up: {count} readings left out", ""),
+    K.EVENTS_UNREAD: ("{count} messages of the engine could not be read by this screen and were left out", ""),
+    K.EVENT_LEFT_OUT: ("a reading could not be taken in: {detail}", ""),
+    K.DEVICES_LEFT_OUT: ("process {about} names more than {count} devices; the others are left out", ""),
+    K.PROCESSES_LEFT_OUT: ("there are more than {count} processes; the others are left out", ""),
+    K.NOTICES_LEFT_OUT: ("there are more than {count} notices; the newest are kept", ""),
+}

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from tfmemtop.findings.busy import FULL_SHARE
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Question, Said
-from tfmemtop.findings.places import Place, place_name
+from tfmemtop.findings.finding import DeviceFinding, Said
+from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
@@ -38,7 +38,6 @@ class OthersHoldCard(DeviceFinding):
 
     key = Key.OTHERS
 
-    answers = Question.FULL_NOT_USED
     remedies = Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU)
 
     used: int
@@ -105,7 +104,6 @@ class TwoReserveCard(DeviceFinding):
 
     key = Key.OTHERS
 
-    answers = Question.ALL_TAKEN
     remedies = Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)
 
     script: str | None

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.places import named_spot
+from tfmemtop.findings.names import named_spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.requests import tensor_text
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked

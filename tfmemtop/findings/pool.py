@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop import events
-from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Question, Said, Severity
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.finding import DeviceFinding, Said, Severity
+from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
@@ -22,16 +20,6 @@ WORTH_TELLING = 512 * MIB
 """Bytes. Less than this, idle in a pool, matters little on today's cards."""
 
 IDLE_SHARE = 0.4
-UNNEEDED_SHARE = 0.3
-"""Share of the pool. A pool that doubled just before it was enough is at worst half empty; a third is common."""
-
-FILLING_S = 5.0
-"""Seconds after a growth in which the pool is not judged: it may soon be filled."""
-
-FRAGMENTED = 0.5
-AT_ITS_LIMIT = 0.95
-MAP_TOO_OLD_S = 15.0
-"""Seconds. An older map is not used. Maps are read only while a person looks at them or a recording is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +30,6 @@ class WholeCard(DeviceFinding):
     """
 
     key = Key.RESERVED
-
-    answers = Question.ALL_TAKEN
 
     held: int
     whole: int
@@ -72,9 +58,8 @@ class WholeCard(DeviceFinding):
             f"{format_bytes(self.whole)} at once.",
             "Without growth and without a limit TensorFlow's pool is as large as what is free on the card when "
             "TensorFlow starts, less a small reserve, whatever the script needs. nvidia-smi then shows a full card, "
-            "which says nothing about how full the pool is. It costs nothing while nobody else needs the card. With "
-            "growth the pool starts small and grows. It gives nothing back before the process ends or an allocation "
-            "fails.",
+            "which says nothing about how full the pool is. With growth the pool starts small and grows. It gives "
+            "nothing back before the process ends or an allocation fails.",
             GROWTH,
             used,
         )
@@ -122,7 +107,6 @@ class CachedButIdle(DeviceFinding):
 
     key = Key.RESERVED
 
-    answers = Question.FULL_NOT_USED
     severity = Severity.INFO
     remedies = (Remedy(Action.SEPARATE_PROCESS),)
 
@@ -135,17 +119,13 @@ class CachedButIdle(DeviceFinding):
 
     @property
     def said(self) -> Said:
-        are, keeps = "are cached but idle", "keeps it until the process ends"
-        if self.ended:
-            are, keeps = "were cached but idle at the end", "kept it until the process ended"
+        are = "were cached but idle at the end" if self.ended else "are cached but idle"
         return Said(
             f"{place_name(self.place)}: {format_bytes(self.idle)} of the pool's {format_bytes(self.pool)} {are}.",
             f"The script had {format_bytes(self.peak)} in use at its peak, and at most {format_bytes(self.recent)} "
-            "lately. A deleted tensor gives its memory back to the pool, not to the card: the next tensors reuse it "
-            "at once, other processes cannot have it. With growth the pool grows as needed; it never shrinks. "
-            "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; only the end of the process "
-            "does. A later phase, such as the next validation, may need the memory again: a limit below the peak "
-            "would end it with an out-of-memory error.",
+            "lately. A deleted tensor gives its memory back to the pool, not to the card: the next tensors reuse it, "
+            "other processes do not get it. Neither del, gc.collect nor tf.keras.backend.clear_session changes that; "
+            "the end of the process does. Under a limit below the peak, the phase that needed it would fail.",
             (
                 "import multiprocessing",
                 "",
@@ -154,7 +134,7 @@ class CachedButIdle(DeviceFinding):
                 "phase.start()",
                 "phase.join()",
             ),
-            f"Nothing has used this memory for {self.span_s:.0f} s. TensorFlow {keeps}.",
+            f"Nothing has used this memory for {self.span_s:.0f} s.",
         )
 
 
@@ -186,150 +166,3 @@ def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
 
 def _grows(device: RunDevice) -> bool:
     return bool(device.growth) and not device.asynchronous
-
-
-@dataclass(frozen=True, slots=True)
-class GrownBeyondNeed(DeviceFinding):
-    """A growing ``pool`` holds ``surplus`` bytes more than were ever in use at once.
-
-    ``step`` is the size of the region that explains the surplus, ``None`` where no single region is known to.
-    """
-
-    key = Key.RESERVED
-
-    answers = Question.GROWTH
-    severity = Severity.INFO
-    remedies = (Remedy(Action.FIND_LIMIT),)
-
-    pool: int
-    surplus: int
-    step: int | None
-    ended: bool
-
-    @property
-    def said(self) -> Said:
-        holds = "held" if self.ended else "holds"
-        why = "The pool's regions double in size, which may be the reason."
-        if self.step is not None:
-            why = f"The pool's regions double in size; the last one was {format_bytes(self.step)}."
-        return Said(
-            f"{place_name(self.place)}: the pool {holds} {format_bytes(self.pool)}, {format_bytes(self.surplus)} more "
-            "than was ever in use at once.",
-            "BFC, TensorFlow's allocator, takes memory from CUDA in regions, each twice as large as the one before "
-            "and at least as large as what was asked for. So the pool may become nearly twice as large as needed. A "
-            "large tensor that fits into no free chunk adds a region of its own. A limit stops the last doubling "
-            "early. How much lower than the pool it may be depends on the order of allocations, so it has to be "
-            "tried.",
-            figures=why,
-        )
-
-
-def grown_beyond_need(state: State) -> Iterator[GrownBeyondNeed]:
-    """Find growing pools that hold far more than was ever in use at one time."""
-    for device in run_devices(state):
-        reading, peak = device.reading, device.peak
-        if not _grows(device) or reading is None or reading.pool is None or peak is None:
-            continue
-        surplus = reading.pool - peak
-        growth = _last_growth(device)
-        just_grown = growth is not None and reading.t - growth.at < FILLING_S
-        if surplus < max(WORTH_TELLING, reading.pool * UNNEEDED_SHARE) or just_grown:
-            continue
-        step = growth.after - growth.before if growth else 0
-        yield GrownBeyondNeed(
-            device.place,
-            pool=reading.pool,
-            surplus=surplus,
-            step=step if step >= surplus else None,
-            ended=device.hooked.ended,
-        )
-
-
-def _last_growth(device: RunDevice) -> events.PoolGrowth | None:
-    pool = device.hooked.pools.get(device.name)
-    return next((g for g in reversed(pool.growths) if g.after > g.before), None) if pool else None
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentedPool(DeviceFinding):
-    """The pool is at its limit, and its ``free`` bytes lie in chunks of at most ``largest_free``.
-
-    Another tensor of ``biggest`` bytes, as large as the largest in use, would not fit. ``fragmentation`` is the share
-    of the free memory outside the largest free chunk. ``failed`` if an allocation of the process has failed.
-    """
-
-    key = Key.FRAGMENTATION
-
-    answers = Question.FULL_NOT_USED
-
-    free: int
-    largest_free: int
-    biggest: int
-    fragmentation: float
-    chunks_free: int
-    chunks_in_use: int
-    failed: bool
-
-    @property
-    def severity(self) -> Severity:
-        # Until an allocation has failed, it is possible that the script never makes so large a tensor again.
-        return Severity.WARNING if self.failed else Severity.INFO
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        if self.place.on_cpu:
-            return (Remedy(Action.ENLARGE_CPU_POOL),)
-        return Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.RAISE_LIMIT)
-
-    @property
-    def said(self) -> Said:
-        on_gpu = not self.place.on_cpu
-        of_gpu = (
-            "the allocator cuda_malloc_async, which joins free chunks; a pool that is taken in one region (growth "
-            "off, or a limit), since regions never merge; "
-            if on_gpu
-            else ""
-        )
-        return Said(
-            f"{place_name(self.place)}: {format_bytes(self.free)} of the pool are free, but in chunks of at most "
-            f"{format_bytes(self.largest_free)}.",
-            f"{self.fragmentation:.0%} of the free memory lie outside the largest free chunk, in {self.chunks_free} "
-            f"free chunks among {self.chunks_in_use} in use. A tensor needs one chunk. What helps: {of_gpu}shapes "
-            "that stay the same from step to step, as by padding or a fixed batch size; making long-lived tensors "
-            "(weights, optimizer slots) first.",
-            ("export TF_GPU_ALLOCATOR=cuda_malloc_async",) if on_gpu else (),
-            f"The pool is at its limit, so another tensor of {format_bytes(self.biggest)}, the size of the largest in "
-            "use, would not fit. Whether the script will ask for one is not known.",
-        )
-
-
-def fragmented(state: State) -> Iterator[FragmentedPool]:
-    """Find pools that cannot grow, and whose free memory lies in pieces smaller than the script's largest tensor."""
-    for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:
-        found = _recent_map(device)
-        if found is None or device.limit is None:
-            continue
-        free = found.pool - found.in_use
-        biggest = max(chunk.requested for chunk in found.biggest)
-        stuck = found.pool >= device.limit * AT_ITS_LIMIT
-        too_small = found.largest_free < biggest <= free
-        if stuck and too_small and found.fragmentation >= FRAGMENTED:
-            yield FragmentedPool(
-                device.place,
-                free=free,
-                largest_free=found.largest_free,
-                biggest=biggest,
-                fragmentation=found.fragmentation,
-                chunks_free=found.chunks - found.chunks_in_use,
-                chunks_in_use=found.chunks_in_use,
-                failed=bool(device.hooked.out_of_memory),
-            )
-
-
-def _recent_map(device: RunDevice) -> events.MemoryMap | None:
-    """Return the newest map of the pool; ``None`` if it is too old, or does not contain the largest chunks."""
-    pool = device.hooked.pools.get(device.name)
-    found = pool.map if pool else None
-    if found is None or found.is_missing or not found.biggest or device.reading is None:
-        return None
-    return None if device.reading.t - found.t > MAP_TOO_OLD_S else found

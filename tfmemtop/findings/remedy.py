@@ -4,9 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from tfmemtop.events import Notice
-from tfmemtop.findings import notice_texts as notices
-
 
 class Action(Enum):
     """Something that the user can do: for the next run, on the screen, or in the script."""
@@ -62,10 +59,10 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An action; with ``AS_NOTICE_SAYS``, ``notice`` is the notice that contains it."""
+    """An action; with ``AS_NOTICE_SAYS``, ``text`` is what the notice says."""
 
     action: Action
-    notice: Notice | None = None
+    text: str = ""
 
 
 def raise_limit(*, on_cpu: bool) -> Remedy:
@@ -175,9 +172,7 @@ _SAID = {
 
 def said(remedy: Remedy) -> SaidRemedy:
     """Return the text of *remedy*."""
-    if remedy.notice is not None:
-        return SaidRemedy(notices.say(remedy.notice).remedy)
-    return _SAID[remedy.action]
+    return SaidRemedy(remedy.text) if remedy.text else _SAID[remedy.action]
 
 
 _LOOKS = frozenset(("M", "Enter", "q"))

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from tfmemtop.events import Replayed, SmallestLimits
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.findings.limit_texts import typed
 from tfmemtop.settings import Growth
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
 from tfmemtop.state.predicted import Predicted, predicted
+from tfmemtop.suggested import typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop.events import Changed
-from tfmemtop.findings.callsite import Callsite
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import Finding, Question, Said, Severity
-from tfmemtop.findings.places import line_of
+from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.names import Callsite, line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
@@ -39,8 +38,6 @@ class Retraced(Finding):
     """
 
     key = Key.RETRACING
-
-    answers = Question.EFFICIENTLY
 
     pid: int
     function: str

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 from tfmemtop.findings.attached import read_from_outside
-from tfmemtop.findings.beside import held_beside
 from tfmemtop.findings.busy import full_but_idle
 from tfmemtop.findings.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.findings.ending import how_it_ended
@@ -15,8 +14,8 @@ from tfmemtop.findings.limits import limit_and_peak
 from tfmemtop.findings.memory import out_of_memory, running_out
 from tfmemtop.findings.notices import hook_absent, notices
 from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
-from tfmemtop.findings.outside import outside_the_pool
-from tfmemtop.findings.pool import cached_but_idle, fragmented, grown_beyond_need, whole_card_reserved
+from tfmemtop.findings.outside import held_beside, outside_the_pool
+from tfmemtop.findings.pool import cached_but_idle, whole_card_reserved
 from tfmemtop.findings.retracing import retracing
 from tfmemtop.findings.settings import (
     asked_too_late,
@@ -52,13 +51,11 @@ RULES: tuple[Rule, ...] = (
     others_hold_the_card,
     whole_card_reserved,
     full_but_idle,
-    fragmented,
     outside_the_pool,
     held_beside,
     logical_devices_beyond_card,
     limit_and_peak,
     cached_but_idle,
-    grown_beyond_need,
     nameless,
     report_missing,
     notices,

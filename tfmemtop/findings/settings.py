@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.findings.callsite import Callsite, callsite, devices_made_at
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import Finding, Question, Said, Severity
-from tfmemtop.findings.places import line_of, line_with_code
+from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.names import Callsite, call_text, callsite, devices_made_at, line_of, line_with_code
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
-from tfmemtop.findings.requests import call_text
 from tfmemtop.findings.run_devices import hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.lookup import limits_a_gpu
@@ -35,8 +33,6 @@ class AskedTooLate(Finding):
     """A setting came after TensorFlow had made its devices, at ``made_at`` where that is known."""
 
     key = Key.SETTING
-
-    answers = Question.ALL_TAKEN
 
     pid: int
     request: events.Requested
@@ -96,7 +92,6 @@ class GrowthDropped(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
     growth: events.Requested
@@ -141,7 +136,6 @@ class GrowthRefused(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
     request: events.Requested
@@ -163,7 +157,6 @@ class GrowthOfNoDevice(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.GROWTH_ON),)
 
     request: events.Requested
@@ -223,7 +216,6 @@ class GrowthDiffers(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     severity = Severity.ERROR
     remedies = Remedy(Action.GROWTH_ON), Remedy(Action.HIDE_OTHER_GPUS)
 
@@ -266,7 +258,6 @@ class GrowthOverridden(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.SET_GROWTH),)
 
     request: events.Requested
@@ -317,7 +308,6 @@ class GrowthWordIgnored(Finding):
 
     key = Key.SETTING
 
-    answers = Question.ALL_TAKEN
     remedies = (Remedy(Action.SET_GROWTH),)
 
     word: str | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tfmemtop.events import XlaMissing
 from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
-from tfmemtop.findings.places import place_name
+from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State

@@ -1,7 +1,6 @@
 """The report on the memory of the run's processes, as text: what each part of it is."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -9,7 +8,7 @@ from tfmemtop.state.account import Account
 from tfmemtop.state.breakdown import Breakdown, MemoryPart, MemorySlice, breakdowns
 from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
-from tfmemtop.units import UNKNOWN, format_bytes, spoken
+from tfmemtop.units import format_bytes, spoken
 
 _NAMES = {MemoryPart.TENSORS: "live tensors", MemoryPart.OTHER_IN_USE: "rest in use"}
 
@@ -26,6 +25,11 @@ _USUAL_CONTEXT = "the usual size, not measured"
 def name(part: MemoryPart) -> str:
     """Return the name of a part: ``context``, ``live tensors``."""
     return _NAMES.get(part, part.value)
+
+
+def kind_name(kind: str) -> str:
+    """Return the name of a census's kind: ``live tensors``, ``optimizer``."""
+    return "live tensors" if kind == TENSORS else kind
 
 
 def figure(part: MemorySlice) -> str:
@@ -67,73 +71,11 @@ def notes(found: Breakdown) -> Iterator[str]:
 
 def counted_kinds(held: Holdings) -> str:
     """Return the line about a last census that counted more than is in use."""
-    kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in held.kinds)
+    kinds = ", ".join(f"{kind_name(kind)} {format_bytes(size)}" for kind, size in held.kinds)
     return (
         f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "
         "freed since, or counted more than once"
     )
-
-
-_KINDS = {TENSORS: "live tensors"}
-"""Names for kinds of a census; the other kinds are shown under their own name."""
-
-
-class AccountLine(NamedTuple):
-    """A part's name, its figure, and what it is; the last may be empty."""
-
-    name: str
-    figure: str
-    meaning: str
-
-
-def parts(account: Account) -> Iterator[AccountLine]:
-    """Yield the parts of one process's memory on one GPU. If the total is known, the parts add up to it."""
-    total = account.total
-    if total is None:
-        yield AccountLine("process total", UNKNOWN, "NVML does not report the memory of this process")
-    else:
-        yield AccountLine("process total", format_bytes(total), "by NVML")
-    if account.context is not None:
-        yield _context(account.context, account.context_exact)
-    for pool in account.pools:
-        name = f"{pool.device} " if len(account.pools) > 1 else ""
-        yield AccountLine(f"{name}in use", format_bytes(pool.in_use), "allocated to tensors")
-        if pool.cached is not None:
-            yield AccountLine(f"{name}cached", format_bytes(pool.cached), "held by the pool, unused")
-    if account.outside is not None:
-        mark = "" if account.context_exact else "~"
-        outside = mark + format_bytes(account.outside)
-        yield AccountLine("outside", outside, "workspaces, kernels loaded late, other libraries")
-    elif account.rest is not None:
-        rest = "cached and outside together: the size of the pool is unknown"
-        yield AccountLine("the rest", "~" + format_bytes(account.rest), rest)
-    elif total is not None:
-        yield AccountLine("the rest", UNKNOWN, "no allocator of TensorFlow was read, so its use is unknown")
-
-
-def _context(size: int, exact: bool) -> AccountLine:
-    meaning = "CUDA's own, with TensorFlow's kernels"
-    if exact:
-        return AccountLine("context", format_bytes(size), meaning)
-    return AccountLine("context", "~" + format_bytes(size), meaning + "; the usual size, not measured in this run")
-
-
-def in_use(held: Holdings) -> Iterator[AccountLine]:
-    """Yield what is in use on one device, by kind."""
-    looked = held.looked_s is not None
-    for kind, size in held.kinds:
-        meaning = ""
-        if kind == TENSORS and held.looked_s is not None:
-            meaning = f"found {spoken(held.looked_s)} ago; tensors that share memory count each"
-        yield AccountLine(_KINDS.get(kind, kind), format_bytes(size), meaning)
-    if held.rest is not None:
-        rest = "activations, temporaries and tensors that only TensorFlow holds"
-        yield AccountLine(
-            "the rest", format_bytes(held.rest), rest if looked else "activations, temporaries, other tensors"
-        )
-    if held.rest_at_peak is not None:
-        others = "all but the variables" + (" and live tensors" if looked else "")
-        yield AccountLine("at the peak", format_bytes(held.rest_at_peak), others)
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:

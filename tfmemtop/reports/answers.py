@@ -1,35 +1,40 @@
-"""The five questions that people ask about TensorFlow's GPU memory, answered for one run with its figures. Pure."""
+"""The five questions that people ask about TensorFlow's GPU memory, answered for one run with its figures. Pure.
 
-from collections.abc import Callable, Iterable, Iterator
+Each answer has a line, for the short report, and paragraphs.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ParamSpec
+from enum import Enum, auto
 
 from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.failure import describe
-from tfmemtop.findings.callsite import callsite
-from tfmemtop.findings.finding import Question
+from tfmemtop.findings.cause import Key
+from tfmemtop.findings.fitting import code, kernel_installed, needed_by, sentences, started, suggested_limit
 from tfmemtop.findings.judgement import peaks_of_processes
-from tfmemtop.findings.limit_texts import code, kernel_installed, sentences, started
-from tfmemtop.findings.places import alike_gpus, gpus, line_of, line_with_code
-from tfmemtop.findings.questions import (
-    AllTaken,
-    Efficiently,
-    FullNotUsed,
-    GrowthEffect,
-    ReportsLess,
-    TakenAndBusy,
-    all_taken,
-    efficiently,
-    full_not_used,
-    growth_effect,
-    reports_less,
-)
-from tfmemtop.findings.requests import call_text
+from tfmemtop.findings.leaks import leaks
+from tfmemtop.findings.names import alike_gpus, call_text, callsite, devices_made_at, gpus, line_of, line_with_code
+from tfmemtop.findings.pool import WHOLE_CARD
+from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.room import BESIDE_POOLS
-from tfmemtop.findings.run_figures import Peaks, PoolKind
-from tfmemtop.findings.run_review import RunReview
-from tfmemtop.reports.account import counted_kinds, in_use, others_say, parts, why_they_differ
+from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
+from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
+from tfmemtop.state.anatomy import anatomies
+from tfmemtop.state.holdings import holdings
+from tfmemtop.state.model import RunState
 from tfmemtop.units import counted, format_bytes, sentence, spoken
+
+
+class Question(Enum):
+    """The five questions that people ask about TensorFlow's GPU memory."""
+
+    ALL_TAKEN = auto()
+    FULL_NOT_USED = auto()
+    EFFICIENTLY = auto()
+    GROWTH = auto()
+    REPORTS_LESS = auto()
+
 
 QUESTIONS = {
     Question.ALL_TAKEN: "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?",
@@ -37,6 +42,14 @@ QUESTIONS = {
     Question.EFFICIENTLY: "How can TensorFlow efficiently allocate GPU memory?",
     Question.GROWTH: "How does set_memory_growth affect TensorFlow 2's memory usage?",
     Question.REPORTS_LESS: "Why does TensorFlow report less GPU memory than expected?",
+}
+
+TITLES = {
+    Question.ALL_TAKEN: "All memory taken?",
+    Question.FULL_NOT_USED: "Full, but idle?",
+    Question.EFFICIENTLY: "How to set it?",
+    Question.GROWTH: "What growth changes?",
+    Question.REPORTS_LESS: "Less than nvidia-smi?",
 }
 
 _LISTED = 4
@@ -48,14 +61,19 @@ _NEARLY_ALL = 0.9
 _ALL = 0.99
 """Share of a limit. TensorFlow takes only what is free, where that is less than the limit, and rounds down."""
 
-P = ParamSpec("P")
+_IDLE_PERCENT = 50.0
+"""A full card that is busy for less than this gives reason to ask why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: its ``paragraphs``, the words of a ``command`` to try, and lines of ``code`` for the script."""
+    """The answer to a question: in a ``line``, and in ``paragraphs``.
+
+    ``command`` are the words of a command to try, ``code`` lines for the script.
+    """
 
     question: Question
+    line: str
     paragraphs: tuple[str, ...]
     command: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
@@ -70,132 +88,109 @@ class Answer:
 
 def answers(seen: RunReview) -> list[Answer]:
     """Return one answer for each question, in the order above. Figures that are not known are named as such."""
-    state, run = seen.state, seen.state.run
-    if run is None:
-        return []
-    said = {
-        Question.ALL_TAKEN: _section(lambda: _all_taken(all_taken(state, run))),
-        Question.FULL_NOT_USED: _section(lambda: _full_not_used(full_not_used(seen, run))),
-        Question.EFFICIENTLY: _section(lambda: _efficiently(efficiently(state, run))),
-        Question.GROWTH: _section(lambda: _growth(growth_effect(state, run))),
-        Question.REPORTS_LESS: _section(lambda: _reports_less(reports_less(seen))),
-    }
-    facts = efficiently(state, run)
-    to_try = {Question.EFFICIENTLY: (_command(facts), _code(facts))}
-    of_gpu = bool(state.devices)
-    return [
-        Answer(question, paragraphs, *to_try.get(question, ((), ())), of_gpu) for question, paragraphs in said.items()
-    ]
+    run = seen.state.run
+    return [] if run is None else [_answer(question, seen, run) for question in Question]
 
 
-def in_short(seen: RunReview) -> list[tuple[str, str]]:
-    """Return the five questions as short titles, each with its answer for this run in a line."""
-    state, run = seen.state, seen.state.run
-    if run is None:
-        return []
-    processes = len(peaks_of_processes(state))
-    said = (
-        ("All memory taken?", lambda: _taken_in_short(all_taken(state, run))),
-        ("Full, but idle?", lambda: _idle_in_short(full_not_used(seen, run), processes)),
-        ("How to set it?", lambda: _limit_in_short(efficiently(state, run), processes)),
-        ("What growth changes?", lambda: _growth_in_short(growth_effect(state, run))),
-        ("Less than nvidia-smi?", lambda: _less_in_short(reports_less(seen))),
-    )
-    return [(title, " ".join(_section(lambda say=say: [say()]))) for title, say in said]  # type: ignore[misc]
-
-
-def _taken_in_short(facts: AllTaken) -> str:
-    pool, card = format_bytes(facts.peaks.pool), format_bytes(facts.card)
-    if not facts.kind.on_gpu:
-        return "No: TensorFlow used no GPU, as far as was seen."
-    if facts.kind is PoolKind.RESERVED:
-        return f"Yes: growth was off, so TensorFlow took {pool} of {card} at once."
-    if facts.kind is PoolKind.GROWING:
-        return f"{'Yes' if facts.most_of_card else 'No'}: growth was on, and the pool came to {pool} of {card}."
-    return "Not known." if facts.kind is PoolKind.UNKNOWN else "No: CUDA's own pool takes what is needed."
-
-
-def _idle_in_short(facts: FullNotUsed, processes: int) -> str:
-    pool, used = facts.peaks.pool, facts.peaks.in_use
-    if processes > 1 and not facts.cards:
-        return f"Each of {processes} processes has a pool of its own."
-    busy = [card.busy for _, card in facts.cards if card.busy is not None]
-    how_busy = f"; the GPU was busy ~{round(sum(busy) / len(busy), -1):.0f} % of the time" if busy else ""
-    if pool and used is not None:
-        return f"{format_bytes(used)} of the pool's {format_bytes(pool)} were in use at the peak{how_busy}."
-    return f"How full the pool was is not known{how_busy}."
-
-
-def _limit_in_short(facts: Efficiently, processes: int) -> str:
-    if facts.limit is not None:
-        return next(sentences(facts.limit)) + (" It holds for each process." if processes > 1 else "")
-    if facts.peak is None:
-        return "Nothing was read of TensorFlow's memory."
-    if facts.failed:
-        return "No limit can be named: a request failed, so what the run needs is not known."
-    return "No limit can be named: memory in use kept rising." if facts.leaks else "What the run needs is not known."
-
-
-def _growth_in_short(facts: GrowthEffect) -> str:
-    if facts.kind is PoolKind.RESERVED:
-        return f"With growth on the pool would begin small; at most {format_bytes(facts.peaks.in_use)} were in use."
-    times = counted(len(facts.steps), "time")
-    grew = (
-        f"the pool grew {times}, to {format_bytes(facts.peaks.pool)}"
-        if facts.steps
-        else "the pool's growth was not seen"
-    )
-    return f"{grew[0].upper()}{grew[1:]}{'.' if facts.kind.on_gpu else '; growth is a setting for GPUs.'}"
-
-
-def _less_in_short(facts: ReportsLess) -> str:
-    account = facts.account
-    if account is None or account.total is None:
-        return "No GPU memory of a TensorFlow process was read."
-    beside = account.total - sum(pool.in_use or 0 for pool in account.pools)
-    return (
-        f"Of {format_bytes(account.total)} by nvidia-smi, {format_bytes(beside)} are not tensors: cached memory, "
-        "CUDA's context, libraries."
-    )
-
-
-def _section(say: Callable[P, Iterable[str]], *figures: P.args, **named: P.kwargs) -> tuple[str, ...]:
-    """Return the paragraphs of a section; if it raises, one that reports the error, so that other sections remain."""
+def _answer(question: Question, seen: RunReview, run: RunState) -> Answer:
+    """Return the answer; if it raises, one that reports the error, so that other answers remain."""
+    in_short, at_length = _ANSWERS[question]
+    of_gpu = bool(seen.state.devices)
     try:
-        return tuple(say(*figures, **named))
+        line, paragraphs = in_short(seen, run), tuple(at_length(seen, run))
     except Exception as error:
-        return (f"This cannot be answered: {describe(error)}.",)
+        failed = f"This cannot be answered: {describe(error)}."
+        return Answer(question, failed, (failed,), of_gpu=of_gpu)
+    limit = suggested_limit(seen.state, run) if question is Question.EFFICIENTLY else None
+    if limit is None or limit.is_guess:
+        return Answer(question, line, paragraphs, of_gpu=of_gpu)
+    command = started(limit, run.argv) if run.kernel is None else kernel_installed(limit)
+    return Answer(question, line, paragraphs, command, code(limit), of_gpu)
 
 
-def _all_taken(facts: AllTaken) -> Iterator[str]:
-    yield _as_it_was(facts)
-    if facts.chosen is not None:
-        yield f"tfmemtop was told to turn growth {facts.chosen} for this run, which overrides the script."
-    yield _calls(facts.calls)
-    if facts.made_at:
-        made = "; ".join(dict.fromkeys(line_with_code(site) for site in facts.made_at[:_LISTED]))
-        yield f"TensorFlow initialised its devices (fixing growth and limits) at {made}."
+def arising(seen: RunReview) -> set[Question]:
+    """Return the questions that the run gives reason to ask."""
+    run = seen.state.run
+    if run is None:
+        return set()
+    found = set()
+    if _most_of_card(seen, run) or any(held.finding.key is Key.SETTING for held in seen.held):
+        found.add(Question.ALL_TAKEN)
+    if any(_full_and_idle(seen, index, card) for index, card in seen.cards.items()):
+        found.add(Question.FULL_NOT_USED)
+    if run.peak_in_use is not None:
+        found.add(Question.EFFICIENTLY)
+    if pool_kind(run) in (PoolKind.GROWING, PoolKind.RESERVED):
+        found.add(Question.GROWTH)
+    if seen.account is not None and seen.account.total is not None:
+        found.add(Question.REPORTS_LESS)
+    return found
 
 
-def _as_it_was(facts: AllTaken) -> str:
-    if facts.kind is PoolKind.NO_DEVICE:
-        return "TensorFlow used no GPU in this run, as far as was seen."
-    if facts.kind is PoolKind.CPU_ONLY:
-        return "TensorFlow used no GPU in this run, as far as was seen. Its pool on the CPU always grows."
-    if facts.kind is PoolKind.CUDA:
-        return "The allocator was cuda_malloc_async: CUDA's own pool takes what is needed, with growth or without."
-    if facts.kind is PoolKind.GROWING:
-        return _grown(facts)
-    if facts.kind is PoolKind.RESERVED:
-        return "Growth was off in this run, so the pool took all that it could have at once."
-    return "Growth was not the same on all GPUs, or is not known."
+# Was all memory taken?
 
 
-def _the_pool(peaks: Peaks) -> str:
-    return "the largest pool" if peaks.several else "the pool"
+def _card(seen: RunReview) -> int | None:
+    """Return the size of the largest GPU that the run uses, in bytes."""
+    cards = used_cards(seen.state) or seen.state.devices.keys()
+    totals = [total for index in cards if (total := seen.state.devices[index].info.total) is not None]
+    return max(totals, default=None)
 
 
-def _calls(calls: tuple[events.Requested, ...]) -> str:
+def _most_of_card(seen: RunReview, run: RunState) -> bool:
+    taken, card = run.peak_process_total if run.peak_pool is None else run.peak_pool, _card(seen)
+    return taken is not None and card is not None and taken >= card * WHOLE_CARD
+
+
+def _taken_in_short(seen: RunReview, run: RunState) -> str:
+    kind, pool = pool_kind(run), f"{format_bytes(run.peak_pool)} of {format_bytes(_card(seen))}"
+    if not kind.on_gpu:
+        return "No: TensorFlow used no GPU, as far as was seen."
+    answer = "Yes" if _most_of_card(seen, run) else "No"
+    if kind is PoolKind.RESERVED:
+        return f"{answer}: growth was off, so TensorFlow took {pool} at once."
+    if kind is PoolKind.GROWING:
+        return f"{answer}: growth was on, and the pool came to {pool}."
+    return "Not known." if kind is PoolKind.UNKNOWN else f"{answer}: CUDA's own pool takes what is needed."
+
+
+def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
+    yield _as_it_was(seen, run)
+    if run.settings.growth is not None:
+        yield f"tfmemtop was told to turn growth {run.settings.growth} for this run, which overrides the script."
+    hooked = [hooked for _, hooked in hooked_of_run(seen.state)]
+    yield _calls([each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH])
+    if made := [line_with_code(site) for one in hooked if (site := devices_made_at(one))]:
+        yield f"TensorFlow initialised its devices (fixing growth and limits) at {'; '.join(made[:_LISTED])}."
+
+
+def _as_it_was(seen: RunReview, run: RunState) -> str:
+    kind = pool_kind(run)
+    if kind is PoolKind.GROWING:
+        came_to = f"the whole process came to {format_bytes(run.peak_process_total)}"
+        if run.peak_pool is not None:
+            came_to = f"{_the_pool(run)} came to {format_bytes(run.peak_pool)}"
+        took = "still took most of" if _most_of_card(seen, run) else "did not take"
+        return (
+            f"Growth was on, and TensorFlow {took} the whole card: {came_to} of its {format_bytes(_card(seen))}, with "
+            f"{format_bytes(run.peak_in_use)} in use at the peak. Besides the pool every process has a CUDA context "
+            f"and libraries: {BESIDE_POOLS}."
+        )
+    return {
+        PoolKind.NO_DEVICE: "TensorFlow used no GPU in this run, as far as was seen.",
+        PoolKind.CPU_ONLY: "TensorFlow used no GPU in this run, as far as was seen. Its pool on the CPU always grows.",
+        PoolKind.CUDA: "The allocator was cuda_malloc_async: CUDA's own pool takes what is needed, with growth or "
+        "without.",
+        PoolKind.RESERVED: "Growth was off in this run, so the pool took all that it could have at once.",
+        PoolKind.UNKNOWN: "Growth was not the same on all GPUs, or is not known.",
+    }[kind]
+
+
+def _the_pool(run: RunState) -> str:
+    return "the largest pool" if sum(1 for total in run.totals.values() if total) > 1 else "the pool"
+
+
+def _calls(calls: list[events.Requested]) -> str:
     if not calls:
         return "The script did not call set_memory_growth."
     asked = "; ".join(
@@ -206,179 +201,228 @@ def _calls(calls: tuple[events.Requested, ...]) -> str:
     return f"The script asked for growth: {asked}.{more}"
 
 
-def _grown(facts: AllTaken) -> str:
-    peaks = facts.peaks
-    came_to = f"the whole process came to {format_bytes(peaks.process_total)}"
-    if peaks.pool is not None:
-        came_to = f"{_the_pool(peaks)} came to {format_bytes(peaks.pool)}"
-    took = "still took most of" if facts.most_of_card else "did not take"
-    return (
-        f"Growth was on, and TensorFlow {took} the whole card: {came_to} of its {format_bytes(facts.card)}, with "
-        f"{format_bytes(peaks.in_use)} in use at the peak. Besides the pool every process has a CUDA context and "
-        f"libraries: {BESIDE_POOLS}."
-    )
+# Is it full, but idle?
 
 
-def _full_not_used(facts: FullNotUsed) -> Iterator[str]:
-    told = alike_gpus((index, _taken_and_busy(card)) for index, card in facts.cards)
+def _full_and_idle(seen: RunReview, index: int, card: CardUse) -> bool:
+    whole = seen.state.devices[index].info.total
+    full = whole is not None and card.most_used >= whole * WHOLE_CARD
+    return full and card.busy is not None and card.busy < _IDLE_PERCENT
+
+
+def _idle_in_short(seen: RunReview, run: RunState) -> str:
+    pool, used, processes = run.peak_pool, run.peak_in_use, len(peaks_of_processes(seen.state))
+    if processes > 1 and not seen.cards:
+        return f"Each of {processes} processes has a pool of its own."
+    busy = [card.busy for card in seen.cards.values() if card.busy is not None]
+    how_busy = f"; the GPU was busy ~{round(sum(busy) / len(busy), -1):.0f} % of the time" if busy else ""
+    if pool and used is not None:
+        return f"{format_bytes(used)} of the pool's {format_bytes(pool)} were in use at the peak{how_busy}."
+    return f"How full the pool was is not known{how_busy}."
+
+
+def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
+    told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
-        counted_apart = ""
-        if words == told[-1][0]:
-            counted_apart = " Reserved and cached memory counts as taken, even if unused."
-        yield f"{gpus(numbers)}: {words}{counted_apart}"
-    pool, used = facts.peaks.pool, facts.peaks.in_use
+        counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""
+        yield f"{gpus(numbers)}: {words}{counts}"
+    pool, used = run.peak_pool, run.peak_in_use
     if pool is not None and used is not None:
         share = used / pool if pool else 0.0
         yield (
-            f"Of {_the_pool(facts.peaks)}, {format_bytes(pool)} at its largest, {format_bytes(used)} were in use at "
-            f"the peak ({share:.0%})."
+            f"Of {_the_pool(run)}, {format_bytes(pool)} at its largest, {format_bytes(used)} were in use at the peak "
+            f"({share:.0%})."
         )
     elif used is not None:
         yield f"{format_bytes(used)} were in use at the peak; how large the pool was is not known without the probe."
-    if facts.fragmentation is not None and facts.fragmentation >= _NOTABLY_CUT_UP:
+    if run.fragmentation is not None and run.fragmentation >= _NOTABLY_CUT_UP:
         yield (
-            f"By the last map {facts.fragmentation:.0%} of the pool's free memory lay outside its largest free chunk. "
+            f"By the last map {run.fragmentation:.0%} of the pool's free memory lay outside its largest free chunk. "
             "That matters only where the pool cannot grow."
         )
-    if not facts.cards and used is None:
+    if not seen.cards and used is None:
         yield "Nothing was read of TensorFlow's memory in this run."
 
 
-def _taken_and_busy(card: TakenAndBusy) -> str:
-    of = f"{format_bytes(card.taken)} of {format_bytes(card.whole)}"
-    taken = f"at most {of} were taken while TensorFlow had it"
-    if card.own is not None and card.own < card.taken * _NEARLY_ALL:
-        taken += f" (by this run at most {format_bytes(card.own)})"
+def _taken_and_busy(seen: RunReview, run: RunState, index: int, card: CardUse) -> str:
+    of = f"{format_bytes(card.most_used)} of {format_bytes(seen.state.devices[index].info.total)}"
+    taken, own = f"at most {of} were taken while TensorFlow had it", run.totals.get(index)
+    if own is not None and own < card.most_used * _NEARLY_ALL:
+        taken += f" (by this run at most {format_bytes(own)})"
     if card.busy is None:
         return f"{taken}, and how busy it was is not known."
     return f"{taken}, and GPU utilisation averaged {card.busy:.0f}%."
 
 
-def _efficiently(facts: Efficiently) -> Iterator[str]:
-    if facts.peak is None:
+# How should it be set?
+
+
+def _limit_in_short(seen: RunReview, run: RunState) -> str:
+    limit = suggested_limit(seen.state, run)
+    if limit is not None:
+        each = " It holds for each process." if len(peaks_of_processes(seen.state)) > 1 else ""
+        return next(sentences(limit)) + each
+    if run.peak_in_use is None:
+        return "Nothing was read of TensorFlow's memory."
+    if run.out_of_memory:
+        return "No limit can be named: a request failed, so what the run needs is not known."
+    return "No limit can be named: memory in use kept rising." if leaks(seen.state) else "What it needs is not known."
+
+
+def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
+    limit = suggested_limit(seen.state, run)
+    if run.peak_in_use is None:
         yield "Nothing was read of TensorFlow's memory in this run, so there is no figure to go by."
         return
-    each = " and ".join(f"{format_bytes(peak)} on {device}" for device, peak in facts.each)
-    yield _peak_in_use(facts, each or format_bytes(facts.peak))
-    if facts.failed and facts.needed is not None:
-        yield _needed(facts.peak, facts.needed)
-    if facts.limit is not None:
-        yield from sentences(facts.limit)
+    peak = format_bytes(run.peak_in_use)
+    if limit is not None and limit.divided:
+        peak = " and ".join(f"{format_bytes(run.peaks[one.device])} on {one.device}" for one in limit.each)
+    yield f"The run had {peak} in use at its peak{_how_far(seen, run)}."
+    requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
+    if run.out_of_memory and requests:
+        size = max(requests)
+        yield (
+            f"The last request that failed needed {format_bytes(size)} in use."
+            if size > run.peak_in_use
+            else f"The request that failed would have brought use to {format_bytes(size)}, no more than the peak."
+        )
+    if limit is not None:
+        yield from sentences(limit)
 
 
-def _peak_in_use(facts: Efficiently, peak: str) -> str:
-    if facts.failed:
-        return f"The run had {peak} in use at its peak. A request then failed, so how much the run needs is not known."
-    if facts.leaks:
-        return f"The run had {peak} in use at its peak, and its use kept rising: how much it needs is not known."
-    if facts.going:
-        return f"The run had {peak} in use at its peak so far."
-    if not facts.good_end:
-        return f"The run had {peak} in use at its peak. It was cut short, so how much it needs is not known."
-    return f"The run had {peak} in use at its peak."
+def _how_far(seen: RunReview, run: RunState) -> str:
+    """Return why the peak is perhaps not what the run needs; empty where it is."""
+    if run.out_of_memory:
+        return ". A request then failed, so how much the run needs is not known"
+    if leaks(seen.state):
+        return ", and its use kept rising: how much it needs is not known"
+    if run.going:
+        return " so far"
+    good = run.ending is not None and run.ending.good
+    return "" if good else ". It was cut short, so how much it needs is not known"
 
 
-def _command(facts: Efficiently) -> tuple[str, ...]:
-    if facts.limit is None or facts.limit.is_guess:
-        return ()
-    return kernel_installed(facts.limit) if facts.kernel else started(facts.limit, facts.argv)
+# What does growth change?
 
 
-def _needed(peak: int, needed: int) -> str:
-    if needed > peak:
-        return f"The last request that failed needed {format_bytes(needed)} in use."
-    return (
-        f"The request that failed would have brought use to {format_bytes(needed)}, no more than the peak, so size was "
-        "not the problem."
-    )
+def _growth_in_short(seen: RunReview, run: RunState) -> str:
+    kind, steps = pool_kind(run), _growths(seen)
+    if kind is PoolKind.RESERVED:
+        return f"With growth on the pool would begin small; at most {format_bytes(run.peak_in_use)} were in use."
+    grew = "The pool's growth was not seen"
+    if steps:
+        grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
+    return f"{grew}{'.' if kind.on_gpu else '; growth is a setting for GPUs.'}"
 
 
-def _code(facts: Efficiently) -> tuple[str, ...]:
-    return () if facts.limit is None or facts.limit.is_guess else code(facts.limit)
-
-
-def _growth(facts: GrowthEffect) -> Iterator[str]:
-    if facts.kind is PoolKind.CUDA:
+def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
+    kind, steps = pool_kind(run), _growths(seen)
+    if kind is PoolKind.CUDA:
         yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
         return
-    yield _with_and_without(facts)
-    if facts.steps and facts.kind is not PoolKind.RESERVED:
-        yield _seen_to_grow(facts)
+    yield _with_and_without(seen, run, kind)
+    if steps and kind is not PoolKind.RESERVED:
+        shown = ", ".join(
+            f"{format_bytes(step.before)} to {format_bytes(step.after)} at {spoken(step.at - run.started)}"
+            for step in steps[-_LISTED:]
+        )
+        which = f", the last {_LISTED}" if len(steps) > _LISTED else ""
+        yield f"As far as was seen, the pool grew {counted(len(steps), 'time')}{which}: {shown}."
     yield (
         "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. The pool "
         "keeps what it has taken until the process ends; only after a failed allocation does it give back free regions."
     )
 
 
-def _with_and_without(facts: GrowthEffect) -> str:
-    peaks = facts.peaks
-    with_it = f"; with it {_the_pool(peaks)} came to {format_bytes(peaks.pool)}." if peaks.pool is not None else "."
-    if facts.kind is PoolKind.GROWING and facts.asked_limit:
+def _with_and_without(seen: RunReview, run: RunState, kind: PoolKind) -> str:
+    limited = [device for device in run_devices(seen.state) if device.asked_limit is not None]
+    limit = sum(device.asked_limit or 0 for device in limited)
+    pool = f"; with it {_the_pool(run)} came to {format_bytes(run.peak_pool)}." if run.peak_pool is not None else "."
+    if kind is PoolKind.GROWING and limit:
         return (
             "Growth was on, and a limit was set: without growth TensorFlow would have reserved all of its "
-            f"{format_bytes(facts.asked_limit)} at the first allocation{with_it}"
+            f"{format_bytes(limit)} at the first allocation{pool}"
         )
-    if facts.kind is PoolKind.GROWING:
-        free = f", {format_bytes(facts.free)}" if facts.free is not None else ""
-        own = f"{format_bytes(facts.own_limit)}: " if facts.own_limit is not None else ""
+    if kind is PoolKind.GROWING:
+        cards = used_cards(seen.state) or run.before.keys()
+        free = max((free for index, (_, free) in run.before.items() if index in cards), default=None)
+        own = max((limit for name, limit in run.limits.items() if is_gpu(name)), default=None)
+        reserved = "" if own is None else f"{format_bytes(own)}: "
+        at_start = "" if free is None else f", {format_bytes(free)}"
         return (
-            f"Growth was on. Without it TensorFlow would have reserved {own}nearly all that was free at the start{free}"
-            f"{with_it}"
+            f"Growth was on. Without it TensorFlow would have reserved {reserved}nearly all that was free at the "
+            f"start{at_start}{pool}"
         )
-    if facts.kind is PoolKind.RESERVED:
-        return (
-            f"Growth was off: {_taken_at_once(facts)}. With growth a pool holds what is in use at the peak, here at "
-            f"most {format_bytes(peaks.in_use)}, and usually at most twice that."
-        )
-    return "Growth is a setting for GPUs, and tfmemtop saw TensorFlow use none."
-
-
-def _taken_at_once(facts: GrowthEffect) -> str:
-    """Return the clause about what TensorFlow reserved at the first allocation."""
-    if not facts.asked_limit:
-        pool = f", {format_bytes(facts.peaks.pool)}" if facts.peaks.pool is not None else ""
-        return f"{_the_pool(facts.peaks)} took nearly all that was free at the first allocation{pool}"
-    whole = format_bytes(facts.asked_limit)
-    if facts.taken is None:
-        return f"TensorFlow reserves the whole limit, {whole}, at the first allocation"
-    if facts.taken < facts.asked_limit * _ALL:
-        return f"of its limit of {whole} TensorFlow got {format_bytes(facts.taken)} at the first allocation"
-    return f"TensorFlow took the whole limit, {format_bytes(facts.taken)}, at the first allocation"
-
-
-def _seen_to_grow(facts: GrowthEffect) -> str:
-    shown = ", ".join(
-        f"{format_bytes(step.before)} to {format_bytes(step.after)} at {spoken(step.at - facts.started)}"
-        for step in facts.steps[-_LISTED:]
+    if kind is not PoolKind.RESERVED:
+        return "Growth is a setting for GPUs, and tfmemtop saw TensorFlow use none."
+    pools = [run.pools.get(device.name) for device in limited]
+    taken = None if None in pools else sum(size or 0 for size in pools)
+    return (
+        f"Growth was off: {_taken_at_once(run, limit, taken)}. With growth the pool would have begun small and grown "
+        f"as needed; at most {format_bytes(run.peak_in_use)} were in use."
     )
-    which = f", the last {_LISTED}" if len(facts.steps) > _LISTED else ""
-    times = counted(len(facts.steps), "time")
-    return f"As far as was seen, the pool grew {times}{which}: {shown}. Usually each step is twice the one before."
 
 
-def _reports_less(facts: ReportsLess) -> Iterator[str]:
-    account = facts.account
+def _taken_at_once(run: RunState, limit: int, taken: int | None) -> str:
+    """Return the clause about what TensorFlow reserved at the first allocation; *limit* is 0 where none was set."""
+    if not limit:
+        pool = f", {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
+        return f"{_the_pool(run)} took nearly all that was free at the first allocation{pool}"
+    if taken is None:
+        return f"TensorFlow reserves the whole limit, {format_bytes(limit)}, at the first allocation"
+    if taken < limit * _ALL:
+        return f"of its limit of {format_bytes(limit)} TensorFlow got {format_bytes(taken)} at the first allocation"
+    return f"TensorFlow took the whole limit, {format_bytes(taken)}, at the first allocation"
+
+
+def _growths(seen: RunReview) -> list[events.PoolGrowth]:
+    """Return the growths of the pool that became largest. Steps of two pools in one row would mean nothing."""
+    pools = [
+        [growth for growth in pool.growths if growth.after > growth.before]
+        for _, hooked in hooked_of_run(seen.state)
+        for name, pool in hooked.pools.items()
+        if not is_pinned(name)
+    ]
+    return max(pools, key=lambda growths: max((growth.after for growth in growths), default=0), default=[])
+
+
+# Why is it less than nvidia-smi says?
+
+
+def _less_in_short(seen: RunReview, run: RunState) -> str:
+    account = seen.account
+    if account is None or account.total is None:
+        return "No GPU memory of a TensorFlow process was read."
+    return (
+        f"Of {format_bytes(account.total)} by nvidia-smi, {format_bytes(account.total - account.in_use)} are not "
+        "tensors: cached memory, CUDA's context, libraries."
+    )
+
+
+def _less(seen: RunReview, run: RunState) -> Iterator[str]:
+    account = seen.account
     if account is None:
-        yield _not_of_tensorflow(facts.held)
+        if run.peak_process_total:
+            size = format_bytes(run.peak_process_total)
+            yield f"The run held up to {size} of a GPU, and no allocator of TensorFlow was read in it."
+        else:
+            yield "No GPU memory of a TensorFlow process was read in this run."
         return
     if reason := why_they_differ(account):
         yield reason
     yield "; ".join(f"{name} says {words}" for name, words in others_say(account)) + "."
-    split = "; ".join(_part(*part) for part in parts(account))
-    yield f"Process {account.pid} on GPU {account.gpu}, as last seen: {split}."
-    for held in facts.holdings:
-        if held.excess:
+    devices = {pool.device for pool in account.pools}
+    for held in holdings(seen.state, account.pid):
+        if held.device in devices and held.excess:
             yield f"{sentence(counted_kinds(held))}."
-            continue
-        kinds = "; ".join(_part(*part) for part in in_use(held))
-        yield f"In use on {held.device}, by the last census: {kinds}."
 
 
-def _not_of_tensorflow(held: int | None) -> str:
-    if not held:
-        return "No GPU memory of a TensorFlow process was read in this run."
-    return f"The run held up to {format_bytes(held)} of a GPU, and no allocator of TensorFlow was read in it."
-
-
-def _part(name: str, figure: str, meaning: str) -> str:
-    return f"{name} {figure}" + (f" ({meaning})" if meaning else "")
+_ANSWERS: dict[
+    Question, tuple[Callable[[RunReview, RunState], str], Callable[[RunReview, RunState], Iterator[str]]]
+] = {
+    Question.ALL_TAKEN: (_taken_in_short, _taken),
+    Question.FULL_NOT_USED: (_idle_in_short, _idle),
+    Question.EFFICIENTLY: (_limit_in_short, _limit),
+    Question.GROWTH: (_growth_in_short, _growth),
+    Question.REPORTS_LESS: (_less_in_short, _less),
+}

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.who_holds import NOTEWORTHY
+from tfmemtop.findings.holders import holder
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.holder_views import Change, Listed, changes
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, counted, format_bytes, format_duration, format_rate, shown_difference, spoken
 
@@ -245,3 +246,30 @@ def _pace(a: float, b: float) -> str:
 def _nothing(a: object, b: object) -> str:
     """Return no difference, for figures of unequal work, which are not compared."""
     return ""
+
+
+NOTEWORTHY = 0.02
+"""Differences below this share do not count: a run hardly ever repeats to the byte."""
+_CHANGES = 5
+
+
+def changed(first: Listed, second: Listed) -> list[str]:
+    """Return, as a list with one sentence, what differs most by layer between the peaks of a step in two runs.
+
+    Empty if nothing differs noticeably.
+    """
+    least = NOTEWORTHY * max(first.total, second.total)
+    found = [change for change in changes(first, second) if abs(change.change) >= least][:_CHANGES]
+    if not found:
+        return []
+    told = ", ".join(
+        f"{_called(change)} {'+' if change.change > 0 else '-'}{format_bytes(abs(change.change))} "
+        f"({format_bytes(change.before)} before)"
+        for change in found
+    )
+    peaks = f"{format_bytes(first.total)} and {format_bytes(second.total)}"
+    return [f"The peaks of a step ({peaks}) differ by layer: {told}."]
+
+
+def _called(change: Change) -> str:
+    return holder(change.name, change.kind)

@@ -4,12 +4,15 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from tfmemtop.findings import who_holds as words
+from tfmemtop.events import Closed, Opened
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.holders import holder, kind, nameless, opened
 from tfmemtop.safe import safe
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
-from tfmemtop.units import aligned, format_bytes
+from tfmemtop.units import aligned, counted, format_bytes, spoken
 
 _WIDTH = 96
 _NAME = 52  # characters of a row's name
@@ -20,12 +23,12 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
     found = standing(one.window, one.hooked, by)
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
-        rows.append((words.UNKNOWN, "", *_size(found.unknown, found.total), ""))
-    rows.append((words.SUM, "", *_size(found.total, found.total), ""))
-    head = (words.HEAD[by], "" if by is By.KIND else words.COLUMNS[0], *words.COLUMNS[1:])
-    told = [words.higher(one), words.not_known(found, one), words.before(found), words.rounding(found)]
+        rows.append((UNKNOWN, "", *_size(found.unknown, found.total), ""))
+    rows.append((SUM, "", *_size(found.total, found.total), ""))
+    head = (HEAD[by], "" if by is By.KIND else COLUMNS[0], *COLUMNS[1:])
+    told = [higher(one), not_known(found, one), before(found), rounding(found)]
     notes = [line for text in told if text for line in _wrap(text)]
-    return [*_wrap(words.about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
+    return [*_wrap(about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
 
 
 def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
@@ -36,10 +39,10 @@ def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
-    name = safe(words.row_name(row, by))
+    name = safe(row_name(row, by))
     name = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
-    kinds = "" if by is By.KIND else words.kinds(row)
-    return name, kinds, *_size(row.bytes, total), str(row.count) if row.count else ""
+    of = "" if by is By.KIND else kinds(row)
+    return name, of, *_size(row.bytes, total), str(row.count) if row.count else ""
 
 
 def _size(size: int, total: int) -> tuple[str, str]:
@@ -54,7 +57,7 @@ def to_json(one: Chosen, by: By) -> dict[str, Any]:
         "peak": found.total,
         "at": round(one.window.began + _us(one, found) / 1e6, 6),
         "rows": [
-            {"name": words.row_name(row, by), "kind": row.kind.value, "bytes": row.bytes, "count": row.count}
+            {"name": row_name(row, by), "kind": row.kind.value, "bytes": row.bytes, "count": row.count}
             for row in found.holders
         ],
         "unknown": found.unknown,
@@ -68,3 +71,135 @@ def _us(one: Chosen, found: Standing) -> int:
 
 def _wrap(text: str) -> list[str]:
     return textwrap.wrap(safe(" ".join(text.split())), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
+COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
+UNKNOWN, SUM = "unknown", "in use at the peak"
+
+
+_NOTEWORTHY = 0.1  # a share of a row
+_HIGHER = 1.05
+
+
+def kinds(row: Holder) -> str:
+    """Return the kinds that make up a tenth of a row or more, the largest first: ``optimizer, variables``."""
+    sizes: dict[Kind, int] = {}
+    for part in row.parts:
+        sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
+    told = sorted((-size, kind(of)) for of, size in sizes.items() if size >= _NOTEWORTHY * row.bytes)
+    return ", ".join(name for _, name in told)
+
+
+def row_name(row: Holder, by: By) -> str:
+    """Return the name of a row: a layer, an operation without the prefix that all have, or ``train.py:12``."""
+    return holder(row.name, row.kind, by, whole=False)
+
+
+def pool_name(one: Chosen) -> str:
+    """Return the name of a pool: ``the CPU pool``, ``the pool of GPU:0``."""
+    return "the CPU pool" if is_cpu(one.device) else f"the pool of {one.device}"
+
+
+def higher(one: Chosen) -> str | None:
+    """Return the line about a higher use of the pool outside this window; ``None`` if there was none."""
+    reading = one.hooked.allocators.get(one.device)
+    if reading is None or reading.peak is None or reading.peak <= one.window.peak * _HIGHER:
+        return None
+    return f"The highest use of this pool was {format_bytes(reading.peak)}, outside this window."
+
+
+def about(one: Chosen, others: Sequence[str]) -> str:
+    """Return the description of the window; *others* are the devices of other pools that have a window."""
+    window = one.window
+    what = "a window"
+    if window.function and window.steps:
+        what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
+    text = (
+        f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
+        f"peak of {what}. It was recorded at {spoken(window.began)}, {opened(window.opened)}."
+    )
+    if window.closed is not Closed.STEP and not window.steps:
+        text += " It ended before a step was whole."
+    pools = "Other pools" if len(others) > 1 else "Other pool"
+    return text + (f" {pools}: {', '.join(others)} (--device)." if others else "")
+
+
+def not_known(found: Standing, one: Chosen) -> str:
+    """Return why the unknown bytes are unknown; empty if there are none."""
+    if not found.unknown:
+        return ""
+    nameless = sum(part.bytes for part in found.nameless)
+    reasons = []
+    if nameless:
+        which = counted(sum(part.count for part in found.nameless), "allocation")
+        reasons.append(f"TensorFlow gave no name for {which} of {format_bytes(nameless)}")
+    if rest := found.unknown - nameless:
+        lost = f", {counted(one.window.lost, 'event')} of which are lost" if one.window.lost else ""
+        reasons.append(f"{format_bytes(rest)} belong to no allocation that was recorded{lost}")
+    return f"Unknown: {'; '.join(reasons)}."
+
+
+def before(found: Standing) -> str:
+    """Return the explanation of the row without a name; empty if there is no such row."""
+    if not found.before:
+        return ""
+    return f"No name: {format_bytes(found.before)} were allocated before the window, and are no known variables."
+
+
+def rounding(found: Standing) -> str:
+    """Return the explanation of the row of rounding; empty if there is no such row."""
+    size = sum(part.bytes for row in found.holders for part in row.parts if part.kind is Kind.ROUNDING)
+    if not size:
+        return ""
+    return (
+        f"Rounding: XLA's buffers lie in chunks that are {format_bytes(size)} larger. TensorFlow's allocator cuts a "
+        "chunk only if it is twice as large as what is asked for, or 128 MiB larger."
+    )
+
+
+def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
+    """Return the error for a recording without windows; *only_asked* if windows were opened only on request."""
+    if why is None and only_asked:
+        why = "the session was started with --holders-interval 0, and nobody asked for one"
+    return f"{path} holds no window of allocations" + (f": {why}" if why else "")
+
+
+def not_recorded(why: str) -> str:
+    """Return the line about a run that ran out of memory and has no window, and how the next run gets one."""
+    reason = f": {why}" if why else ""
+    return (
+        f"No window of allocations was recorded in this run{reason}. With the probe, tfmemtop records them by itself, "
+        "and tfmemtop holders shows which layers held the memory (tfmemtop help holders)."
+    )
+
+
+def no_device(device: str, known: list[str]) -> str:
+    """Return the error for a chosen device that has no window."""
+    return f"there is no window of {device}, only of {', '.join(known)}"
+
+
+def in_short(one: Chosen, found: Standing) -> str:
+    """Return what was in use at the peak, in one paragraph."""
+    window = one.window
+    step = f"a step of {window.function}" if window.function and window.steps else "a window"
+    waited = window.opened is Opened.WAITING and not window.steps
+    when = "While an allocation waited for room" if waited else f"At the peak of {step}"
+    return (
+        f"{when}, {format_bytes(found.total)} were in use in {pool_name(one)}: {by_kind(found)}. The largest layers "
+        "are below; tfmemtop holders shows all."
+    )
+
+
+WHO_HOLDS = "Who holds it"
+"""The title of the paragraph about the holders."""
+
+
+def by_kind(found: Standing) -> str:
+    """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
+    sizes: dict[Kind, int] = {}
+    for row in found.holders:
+        for part in row.parts:
+            sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
+    told = sorted(((size, of) for of, size in sizes.items() if size >= 0.01 * found.total), key=lambda one: -one[0])
+    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for size, of in told)

@@ -8,10 +8,9 @@ from tfmemtop.findings.ending import UNSEEN, RunEnded, ended, ending
 from tfmemtop.findings.finding import Finding, Severity
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.remedy import said
+from tfmemtop.findings.review import review, verdict
 from tfmemtop.findings.rules import findings, follow_rule
-from tfmemtop.findings.run_review import review
 from tfmemtop.findings.settings import SETTINGS_RULES
-from tfmemtop.findings.verdict import verdict
 from tfmemtop.reports import settings
 from tfmemtop.state import State
 from tfmemtop.state.effective_settings import effective_settings

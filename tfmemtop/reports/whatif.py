@@ -1,15 +1,18 @@
 """The report on what other settings would do to a run, as text and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
-from tfmemtop.events import SettingReplayed
-from tfmemtop.reports import whatif_text as whatif
-from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
+from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
+from tfmemtop.events.device_names import is_gpu
+from tfmemtop.findings.holders import operation, windowless_text
+from tfmemtop.findings.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
 from tfmemtop.safe import safe
-from tfmemtop.state.predicted import Predicted, together
-from tfmemtop.units import UNKNOWN
+from tfmemtop.state.operation_names import Layers, Phase, named
+from tfmemtop.state.predicted import Ends, Later, Predicted, Together, together
+from tfmemtop.suggested import typed
+from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
 
 Card = tuple[str, int, bool]
 """A card: its name, the bytes that programs can use of it, and whether these were measured."""
@@ -25,37 +28,37 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
         lines += [*([""] if lines else []), *_pool(view)]
     for _, alike in groupby(together(views), lambda row: row.devices):
         shared = list(alike)
-        lines += ["", whatif.together_title(shared[0]), ""]
-        lines += [line.rstrip() for line in _columns([whatif.TOGETHER, *map(whatif.together_cells, shared)])]
+        lines += ["", together_title(shared[0]), ""]
+        lines += [line.rstrip() for line in _columns([TOGETHER, *map(together_cells, shared)])]
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
-        heads = ("", whatif.card_heading(first, True), whatif.card_heading(first, False))
-        rows = [tuple(row) for row in whatif.card_rows(first, cards)]
-        if any(row[1:] != (whatif.NOT_KNOWN, whatif.NOT_KNOWN) for row in rows):
+        heads = ("", card_heading(first, True), card_heading(first, False))
+        rows = [tuple(row) for row in card_rows(first, cards)]
+        if any(row[1:] != (NOT_KNOWN, NOT_KNOWN) for row in rows):
             lines += ["", *(line.rstrip() for line in _columns([heads, *rows]))]
     return [safe(line) for line in lines]
 
 
 def _pool(view: Predicted) -> list[str]:
-    lines = [whatif.title(view), *whatif.basis(view)]
+    lines = [title(view), *basis(view)]
     if view.replayed.is_missing:
         return [*lines, *filter(None, (unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)))]
-    texts = [whatif.COLUMNS, *(whatif.cells(view, row) for row in view.rows)]
-    used = [place for place in range(len(whatif.COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
-    remarks = ["", *(whatif.remark(view, row) for row in view.rows)]
+    texts = [COLUMNS, *(cells(view, row) for row in view.rows)]
+    used = [place for place in range(len(COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
+    remarks = ["", *(remark(view, row) for row in view.rows)]
     # A setting that fails has no figures. The reason for the failure is in their place.
-    lines_of = ["  ".join(cells).rstrip() for cells in whatif.aligned(texts, used)]
+    lines_of = ["  ".join(cells).rstrip() for cells in aligned(texts, used)]
     table = [f"{line}  {remark}".rstrip() for line, remark in zip(lines_of, remarks, strict=True)]
-    known = whatif.asynchronous(view)
+    known = asynchronous(view)
     return [
         *lines,
         "",
         *table,
-        *([] if view.outgrown else [whatif.AT_THE_END]),
+        *([] if view.outgrown else [AT_THE_END]),
         "",
-        *whatif.smallest(view),
+        *smallest(view),
         *([known] if known else []),
-        whatif.NO_TIME,
+        NO_TIME,
     ]
 
 
@@ -107,3 +110,337 @@ def _ends(view: Predicted, growth: bool) -> dict[str, int | None] | None:
     if ends is None:
         return None
     return {"surely": ends.surely, "at_least": ends.at_least, "worked": ends.worked}
+
+
+_TEXTS = {
+    Unreplayed.UNBUILT: "the replay could not be built",
+    Unreplayed.NOT_STARTED: "the replay cannot be started: {detail}",
+    Unreplayed.SLOW: "the replay was not done within {count} s",
+    Unreplayed.NO_MEMORY: "too little memory is free for the replay",
+    Unreplayed.REFUSED: "the replay did not take the recorded allocations",
+    Unreplayed.ENDED: "the replay ended before it had answered: exit code {count}",
+    Unreplayed.TOO_FEW: "the replay ended after {count} answers",
+    Unreplayed.NOT_UNDERSTOOD: "the replay's answer cannot be read: {detail}",
+}
+
+
+def unreplayed_text(replayed: Replayed) -> str:
+    """Return why there is no table: one clause, empty where there is a table."""
+    if replayed.unreplayed is None:
+        return ""
+    if replayed.unbuilt is not None:
+        return unbuilt_text(replayed.unbuilt, REPLAY)
+    if replayed.unreplayed is Unreplayed.NO_ANSWER:
+        return unanswered(replayed.detail)
+    return _TEXTS[replayed.unreplayed].format(detail=replayed.detail, count=replayed.count)
+
+
+def unanswered(last_line: str) -> str:
+    """Return the clause about a replay without an answer; *last_line* is the last that it printed, perhaps empty."""
+    return "the replay gave no answer" + (f": {last_line}" if last_line else "")
+
+
+def unreplayed_remedy(replayed: Replayed) -> str:
+    """Return what helps to get a table; empty where nothing is known to help."""
+    return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else ""
+
+
+_NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again without --no-probe"
+NO_TRACE_OUTSIDE = (
+    "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
+)
+"""For a recording without a trace, of a process that was read from outside."""
+
+
+def no_trace(probe: Probe | None, refused: Holders | None) -> str:
+    """Return the line for a recording without a trace, of a script that tfmemtop started.
+
+    *probe* reports why the script ran without the probe, and *refused* why it could not record, if that is known.
+    """
+    why = why_unused(probe) or windowless_text(refused)
+    return f"{_NO_TRACE}: {why}" if why else f"{_NO_TRACE}; {_NO_PROBE}"
+
+
+NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
+"""For a recording whose allocations cannot be replayed here."""
+
+COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
+"""The headings of the table."""
+
+TOGETHER = ("growth", "limit", "fits", "pool", "process total", "")
+"""The headings of the table of all logical devices of a GPU."""
+
+LEFT = ("growth", "fits")
+"""The columns of words, which are aligned to the left. The other columns are figures, aligned to the right."""
+
+NO_TIME = "Which setting is faster is not predicted."
+
+AT_THE_END = (
+    "Peak, pool and process total are the highest; cached, largest free and fragmented are of the replay's end."
+)
+"""The line about which moment each of the table's columns is from."""
+
+NOT_KNOWN = "not known"
+"""For a setting of which neither the replay nor the run shows whether it is enough."""
+
+LATE = 0.01
+"""A share of the most bytes requested. If at least this much was in use as the trace began, the text mentions it."""
+
+
+class CardRow(NamedTuple):
+    """The row of one card: its name, and whether the run would fit with growth on and off."""
+
+    name: str
+    on: str
+    off: str
+
+
+def title(view: Predicted) -> str:
+    """Return the title of the table: pool and process."""
+    return f"What if: {view.device} of process {view.pid} under other settings"
+
+
+def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
+    """Return the cells of *rows* in the columns at *places*, padded to the columns' widths. Row 0 is the headings."""
+    widths = [max(len(row[place]) for row in rows) for place in places]
+    return [
+        [
+            row[place].ljust(width) if COLUMNS[place] in LEFT else row[place].rjust(width)
+            for place, width in zip(places, widths, strict=True)
+        ]
+        for row in rows
+    ]
+
+
+def basis(view: Predicted) -> Iterator[str]:
+    """Yield the sentences about what the table rests on."""
+    replayed, share = view.replayed, view.share
+    steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
+    seen = f"{counted(replayed.events, 'event')}{steps}"
+    of_all = "" if share is None else f", {_percent(share)} of the allocations so far"
+    yield f"It rests on {seen}{of_all}, replayed in TensorFlow's own allocator."
+    if replayed.lost:
+        yield f"{counted(replayed.lost, 'event')} could not be recorded. This makes the replayed figures too low."
+    if replayed.before >= LATE * replayed.requested > 0:
+        yield (
+            f"The recording began late: {format_bytes(replayed.before)} were in use by then. How the pool came to hold "
+            "them is not known. As a rule this makes the replayed figures too high."
+        )
+    if view.outgrown:
+        yield from _beyond(view)
+    elif not replayed.whole:
+        yield "The run had not made three steps by then: what comes later may need more."
+    elif share is not None and share < 0.5:
+        yield "Later steps were not replayed: a run that needs more later needs a larger limit."
+
+
+def _beyond(view: Predicted) -> Iterator[str]:
+    """Yield the sentences about what the run needed after the replayed allocations, and what helps."""
+    if view.later is Later.MORE:
+        now = view.measured
+        peak = format_bytes(now.peak if now else None)
+        scratch = ", some of which may be scratch memory" if is_gpu(view.device) else ""
+        yield f"The run later had more: {peak} in use{scratch}, in a pool of {format_bytes(view.pool)}."
+    elif view.later is Later.RAN_OUT:
+        yield "The run ran out of memory: what it would have needed after that is not known."
+    else:
+        yield "The run failed, perhaps for lack of memory: what it would have needed is not known."
+    if view.later is Later.MORE and not view.traced:
+        yield "Record it with --trace to have more steps replayed."
+    else:
+        yield "tfmemtop fit finds the smallest limit by trying."
+    worked = ", and which worked" if view.later is Later.MORE else ""
+    yield f"The table shows which limits are too small for the recorded allocations{worked}."
+
+
+def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
+    """Return a row of the table, a text for each of :data:`COLUMNS`."""
+    outcome, fits = row.outcome, view.fits(row)
+    growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
+    limit = "none" if row.limit is None else _limit(row.limit)
+    if view.is_as_measured(row):
+        total = None if view.pool is None else view.total(view.pool)
+        peak = format_short(view.measured.peak) if view.measured else UNKNOWN
+        return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total))
+    if fits is False or view.outgrown:
+        return (growth, limit, "no" if fits is False else NOT_KNOWN, *("",) * (len(COLUMNS) - 3))
+    cached = outcome.pool - outcome.in_use
+    scattered = (cached - outcome.largest_free) / cached if cached else 0.0
+    total = view.total(outcome.peak_pool)
+    return (
+        growth,
+        limit,
+        "yes" if fits else "perhaps",
+        format_short(outcome.peak),
+        format_short(outcome.peak_pool),
+        format_short(cached),
+        f"{outcome.growths}×",
+        format_short(outcome.largest_free),
+        f"{100 * scattered:.0f}%",
+        _total(view, total),
+    )
+
+
+def _total(view: Predicted, total: int | None) -> str:
+    return UNKNOWN if total is None else ("" if view.measured_beside else "~") + format_short(total)
+
+
+def remark(view: Predicted, row: SettingReplayed) -> str:
+    """Return the remark after a row: that it is the present setting with what was measured, and why it fails.
+
+    Empty for other rows.
+    """
+    told = []
+    if row is view.replayed.present:
+        told.append(_present(view))
+    if row.fits is False:
+        told.append(failure(row))
+    return "; ".join(told)
+
+
+def failure(row: SettingReplayed) -> str:
+    """Return where a setting fails: the operation, the bytes that are missing, and the event."""
+    outcome = row.outcome
+    at = "" if outcome.failed is None else f" (event {format_count(outcome.failed + 1)})"
+    short = f", {format_bytes(outcome.lacking)} more than there is in one piece" if outcome.lacking else ""
+    return f"{_operation(outcome.operation)} asks for {format_bytes(outcome.asked)}{short}{at}"
+
+
+def _operation(name: str) -> str:
+    """Return the innermost scope of the operation called *name*, which may be a layer: ``conv1, backward,``."""
+    one = named(name)
+    if not name or one.phase is Phase.FUNCTION:
+        return name or "an operation without a name"
+    layer = Layers([name], []).of(one)
+    if not layer:
+        return operation(name)
+    return f"{layer}, {one.phase.value}," if one.phase is Phase.BACKWARD else layer
+
+
+def _present(view: Predicted) -> str:
+    now = view.measured
+    if view.later is Later.MORE:
+        return "the present setting, as measured"
+    if view.later is not Later.NO_MORE:
+        return "the present setting: the run " + ("ran out of memory" if view.later is Later.RAN_OUT else "failed")
+    if now is None or now.peak is None:
+        return "the present setting"
+    pool = now.peak_pool if now.peak_pool is not None else now.pool
+    figures = f"peak {format_short(now.peak)}" + ("" if pool is None else f", pool {format_short(pool)}")
+    return f"the present setting; measured: {figures}"
+
+
+def smallest(view: Predicted) -> Iterator[str]:
+    """Yield the sentences about the smallest limits."""
+    for growth in (True, False):
+        ends = view.ends(growth)
+        if ends is None:
+            continue
+        name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
+        if ends.surely is None:
+            yield from _known(name, ends)
+            continue
+        yield f"{name} a limit of {typed(ends.surely)} is surely enough."
+        if ends.at_least < ends.surely:
+            between = ends.surely - ends.at_least
+            on_what = "how threads take turns" + (" and on scratch memory" if view.replayed.scratch else "")
+            yield (
+                f"At least {typed(ends.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
+                f"it depends on {on_what}: some runs may fail."
+            )
+
+
+def _known(name: str, ends: Ends) -> Iterator[str]:
+    """Yield the sentences about the smallest limits for a run that later needed more than was replayed."""
+    needed = f"at least {typed(ends.at_least)} are needed"
+    if ends.worked is None:
+        yield f"{name} {needed}. Whether a larger limit is enough is not known."
+    else:
+        yield f"{name} the run worked with a pool of {typed(ends.worked)}, and {needed}."
+        yield "Whether a limit between the two is enough is not known."
+
+
+def together_title(row: Together) -> str:
+    """Return the title of the table of all logical devices of a GPU."""
+    return f"{', '.join(row.devices[:-1])} and {row.devices[-1]} together, on one GPU (limits and pools added up)"
+
+
+def together_cells(row: Together) -> tuple[str, ...]:
+    """Return a row of that table, a text for each of :data:`TOGETHER`."""
+    fits = {True: "yes", None: "perhaps", False: "no"}[row.fits]
+    limit = "none" if row.limit is None else _limit(row.limit)
+    pool, total = ("", "") if row.fits is False else (format_short(row.pool), format_short(row.total))
+    return ("on" if row.growth else "off", limit, fits, pool, total, "the present setting" if row.present else "")
+
+
+def together_sentence(row: Together) -> str:
+    """Return the same as :func:`together_cells`, as a sentence."""
+    devices = f"{', '.join(row.devices[:-1])} and {row.devices[-1]}"
+    limit = "without a limit" if row.limit is None else f"with limits of {_limit(row.limit)} in all"
+    which = " (the present setting)" if row.present else ""
+    growth = f"growth {'on' if row.growth else 'off'}"
+    if row.fits is False:
+        return f"{devices} do not all fit {limit}, {growth}{which}."
+    total = "" if row.total is None else f", process total {format_short(row.total)}"
+    fit = "all fit" if row.fits else "perhaps all fit"
+    return f"{devices} {fit} {limit}, {growth}{which}: pools of {format_short(row.pool)}{total}."
+
+
+def asynchronous(view: Predicted) -> str | None:
+    """Return what is known about cuda_malloc_async, which cannot be replayed; ``None`` for the CPU."""
+    if not is_gpu(view.device):
+        return None
+    of_what = " of what was recorded" if view.outgrown else ""
+    return (
+        f"cuda_malloc_async is another allocator, which cannot be replayed: {format_bytes(view.replayed.requested)} "
+        f"would be in use at the peak{of_what}, without its own rounding; its pool is not known."
+    )
+
+
+def card_heading(view: Predicted, growth: bool) -> str:
+    """Return the heading of the column for *growth* in the table of cards, with the limit or pool that it assumes."""
+    ends = view.ends(growth)
+    if ends is None:
+        goes_by = ""
+    elif ends.surely is not None:
+        goes_by = f", limit {typed(ends.surely)}"
+    else:
+        goes_by = f", pool {typed(ends.worked)}" if ends.worked is not None else ", not predicted"
+    return f"growth {'on' if growth else 'off'}{goes_by}"
+
+
+def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
+    """Yield for each of *cards* whether the run fits.
+
+    A card is its name, its usable bytes, and whether these were measured.
+    """
+    for name, usable, measured in cards:
+        about = "" if measured and view.measured_beside else "~"
+        yield CardRow(name, _on_card(view, True, usable, about), _on_card(view, False, usable, about))
+
+
+def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
+    ends = view.ends(growth)
+    lowest = None if ends is None else view.total(ends.at_least)
+    if ends is None or lowest is None:
+        return UNKNOWN
+    enough = ends.worked if ends.surely is None else ends.surely
+    needs = None if enough is None else view.total(enough)
+    if needs is not None and needs <= usable:
+        return f"fits, {about}{format_bytes(usable - needs)} left"
+    about = "" if view.measured_beside else "~"
+    if ends.surely is None:
+        return NOT_KNOWN if lowest <= usable else f"no, needs at least {about}{format_bytes(lowest)}"
+    return "perhaps" if lowest <= usable else f"no, needs {about}{format_bytes(needs)}"
+
+
+def _collecting(collects: bool) -> str:
+    return ", BFC's garbage collection " + ("on" if collects else "off")
+
+
+def _limit(limit: int) -> str:
+    return typed(limit) if limit % MIB == 0 and limit < 10 * GIB else format_short(limit)
+
+
+def _percent(share: float) -> str:
+    return "all" if share >= 0.9995 else f"{100 * share:.1f} %"

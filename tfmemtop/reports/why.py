@@ -1,28 +1,33 @@
 """The report that explains a recorded run: as text, with the most important first, and as JSON."""
 
 import re
+import shlex
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tfmemtop.findings import who_holds
-from tfmemtop.findings.fitting import suggested_limit
-from tfmemtop.findings.holder_texts import windowless_text
-from tfmemtop.findings.questions import arising
-from tfmemtop.findings.remedy import SaidRemedy
-from tfmemtop.findings.run_review import RunReview
-from tfmemtop.findings.verdict import WIDTH, Verdict, verdict, weighed
-from tfmemtop.reports import why_text as why
-from tfmemtop.reports.answers import answers, in_short
+from tfmemtop.filenames import where
+from tfmemtop.findings.attached import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
+from tfmemtop.findings.ending import ended
+from tfmemtop.findings.finding import Group, alike, group_text
+from tfmemtop.findings.fitting import amount, options, suggested_limit
+from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.names import alike_gpus, gpus
+from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
+from tfmemtop.findings.review import WIDTH, HeldFinding, RunReview, Verdict, verdict, weighed
+from tfmemtop.placement import Placement
+from tfmemtop.reports.answers import TITLES, answers, arising
+from tfmemtop.reports.holders import WHO_HOLDS, in_short, not_recorded, top_rows
 from tfmemtop.reports.holders import to_json as to_json_holders
-from tfmemtop.reports.holders import top_rows
 from tfmemtop.reports.settings import kept_options
-from tfmemtop.reports.why_text import pasted
 from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
-from tfmemtop.suggested import SuggestedLimit
+from tfmemtop.state.program import title
+from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.units import format_bytes, spoken
 
 ROWS = 3
 """How many rows of the table of holders are shown."""
@@ -44,7 +49,7 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     if told := _evidence(found):
         parts.append(told)
     parts += _to_do(seen, found)
-    parts.append([line for title, text in in_short(seen) for line in _wrap(text, f"{title:<{_TITLES}}")])
+    parts.append([line for each in answers(seen) for line in _wrap(each.line, f"{TITLES[each.question]:<{_TITLES}}")])
     if whole:
         parts += _whole(seen, found)
     else:
@@ -61,9 +66,9 @@ def _evidence(found: Verdict) -> list[str]:
 def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield the part about what to do: the remedies in words, then the command or the code of the first."""
     run, suggested = seen.state.run, suggested_limit(seen.state)
-    steps = why.sized(found.cause.remedies, suggested)
+    steps = sized(found.cause.remedies, suggested)
     if steps:
-        yield [why.TO_DO, *(line for step in steps[:REMEDIES] for line in _wrap(step.elsewhere, "  * "))]
+        yield [TO_DO, *(line for step in steps[:REMEDIES] for line in _wrap(step.elsewhere, "  * "))]
     if found.cause.code:
         yield [*found.cause.code]
         return
@@ -85,13 +90,14 @@ def _command(step: SaidRemedy, run: RunState) -> list[str]:
 def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield all findings, the holders, and the answers to the questions that the run raises."""
     if found.cause.explanation:
-        yield [why.WHY, *_paragraphs([found.cause.explanation])]
-    if told := why.told(seen):
-        yield [why.FOUND, *(line for one in told for line in _wrap(one.text, "  * "))]
+        yield [WHY, *_paragraphs([found.cause.explanation])]
+    groups = told(seen)
+    if groups:
+        yield [FOUND, *(line for one in groups for line in _wrap(one.text, "  * "))]
     if holders := chosen(seen.state):
         yield _who_holds(holders[0])
-    elif told and told[0].group.first.fatal:
-        yield [who_holds.WHO_HOLDS, *_paragraphs([who_holds.not_recorded(windowless_text(missing(seen.state)))])]
+    elif groups and groups[0].group.first.fatal:
+        yield [WHO_HOLDS, *_paragraphs([not_recorded(windowless_text(missing(seen.state)))])]
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question in asked:
@@ -103,13 +109,13 @@ def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
 
 
 def _about(seen: RunReview, path: str) -> Iterator[str]:
-    yield from _wrap(why.heading(seen))
+    yield from _wrap(heading(seen))
     session, run = seen.state.session, seen.state.run
     if session and session.placement and session.placement.among_others:
-        yield from _wrap(safe(why.of_a_rank(session.placement)))
+        yield from _wrap(safe(of_a_rank(session.placement)))
     if run is None:
         return
-    others = why.earlier(run.run, path) if run.kernel is None else why.restarted(run.run, run.earlier)
+    others = earlier(run.run, path) if run.kernel is None else restarted(run.run, run.earlier)
     if others:
         yield others
 
@@ -117,7 +123,7 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
 def _who_holds(one: Chosen) -> list[str]:
     """Return what holds most at the peak of a step: a paragraph, and the largest rows."""
     found = standing(one.window, one.hooked, By.LAYER)
-    return [who_holds.WHO_HOLDS, *_paragraphs([who_holds.in_short(one, found)]), *top_rows(one, ROWS, "  ")]
+    return [WHO_HOLDS, *_paragraphs([in_short(one, found)]), *top_rows(one, ROWS, "  ")]
 
 
 def _paragraphs(texts: Iterable[str]) -> list[str]:
@@ -144,7 +150,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
             "holder": found.cause.holder or None,
             "bytes": found.cause.bytes,
             "count": found.cause.count,
-            "remedy": "; ".join(step.elsewhere for step in why.sized(found.cause.remedies, suggested)) or None,
+            "remedy": "; ".join(step.elsewhere for step in sized(found.cause.remedies, suggested)) or None,
             "text": found.text,
         },
         "findings": [
@@ -169,3 +175,148 @@ def _limit(suggested: SuggestedLimit | None) -> dict[str, Any] | None:
 def key(name: str) -> str:
     """Return a class's name with underscores: ``whole_card`` for ``WholeCard``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+INDENT = "    "
+
+
+def pasted(words: Iterable[str], width: int) -> list[str]:
+    """Return the command of *words*, in lines of at most *width* characters where its words allow it.
+
+    A line ends with a backslash if the next one begins with another word. A line break within a word is kept; the text
+    after it is not indented, since a blank there would be part of the word.
+    """
+    lines = [""]
+    for word in map(quoted, words):
+        first, *rest = word.split("\n")
+        if lines[-1].strip() and len(lines[-1]) + len(first) + len(" " + " \\") > width:
+            lines[-1] += " \\"
+            lines.append(INDENT)
+        lines[-1] += (" " if lines[-1].strip() else "") + first
+        lines += rest
+    return lines
+
+
+def quoted(word: str) -> str:
+    """Return *word* quoted for a POSIX shell. If it contains characters that are not safe, it is in bash's ``$'…'``."""
+    if all(safe(line) == line for line in word.split("\n")):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isascii() and character.isprintable():
+        return character
+    if character == "\n":
+        return "\\n"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+WHY, TO_DO, FOUND = "Why", "What to do", "Found"
+"""Titles of the report's parts."""
+
+_COMMAND = 60  # characters of a command line that are enough to recognise it
+
+
+def heading(seen: RunReview) -> str:
+    """Return the run in one sentence: what it was, how long it took, how it ended, and where it ran."""
+    run = seen.state.run
+    if run is None:
+        return "No script was started in this recording."
+    took = (run.ended if run.ended is not None else seen.state.now) - run.started
+    kinds = {index: (device.info.name, device.info.total) for index, device in seen.state.devices.items()}
+    cards = ", ".join(
+        f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
+        for (name, total), numbers in alike_gpus(kinds.items())
+    )
+    how = ended(run.ending, running=seen.running, left=run.left)
+    named = " ".join(f"{name}={value}" for name, value in run.variables.items())
+    where = f"on {cards or 'a machine without a GPU'}"
+    if run.outside:
+        since = (
+            "" if run.hooked is None or run.hooked - run.started < 1 else f" after {spoken(run.hooked - run.started)}"
+        )
+        inside = f"; the hook was put in{since}" if run.hooked is not None else ""
+        unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
+        read = f"read from outside for {spoken(took)}{inside}"
+        return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"
+    return f"Run {run.run}, {_short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
+
+
+def _short(title: str) -> str:
+    text = " ".join(title.split())
+    return text if len(text) <= _COMMAND else text[:_COMMAND].rstrip() + " …"
+
+
+def restarted(run: int, before: Sequence[str]) -> str:
+    """Return which session is the kernel's run before *run*, and the command that shows it.
+
+    *before* are the kernel's earlier sessions, the newest last; without any, the text is empty.
+    """
+    return f"Run {run - 1} of this kernel is session {before[-1]}: tfmemtop why {before[-1]}" if before else ""
+
+
+def of_a_rank(place: Placement) -> str:
+    """Return which rank of its job the run was."""
+    return f"It was {where(place)}."
+
+
+def earlier(run: int, path: str) -> str:
+    """Return which runs of recording *path* come before *run*, and the command that shows them; empty if none does."""
+    if run <= 1:
+        return ""
+    which = "Run 1 is" if run == 2 else "Runs 1 and 2 are" if run == 3 else f"Runs 1 to {run - 1} are"
+    return f"{which} in this recording too: tfmemtop why {quoted(f'{path}:{run - 1}')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A group of findings as text: ``when`` it held, and a whole ``text`` with what helps."""
+
+    group: Group
+    when: str
+    text: str
+
+
+def told(seen: RunReview) -> list[Told]:
+    """Return what was found, the most serious first. Findings that are alike on many devices are one group."""
+    return [_told(times, seen) for times in alike(weighed(seen), lambda held: held.finding)]
+
+
+def _told(times: Sequence[HeldFinding], seen: RunReview) -> Told:
+    group = Group(tuple(held.finding for held in times))
+    first, last = min(held.first for held in times), max(held.last for held in times)
+    when = f"From {spoken(first)} to {spoken(last)}" if seen.ceased(last) else f"From {spoken(first)} on"
+    if group.first.fatal:
+        when = f"At {spoken(first)}"  # the failure is one moment, though the finding holds from then on
+    helps = "; ".join(step.elsewhere for step in steps(group))
+    return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
+
+
+def steps(group: Group) -> list[SaidRemedy]:
+    """Return what can be done about *group* without the screen, best first."""
+    return sized(group.remedies, None)
+
+
+def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[SaidRemedy]:
+    """Return *remedies* as they can be done without the screen, best first.
+
+    Those about a limit contain the limit *suggested* for the run, if there is one that fits.
+    """
+    return [_sized(said(remedy), remedy.action, suggested) for remedy in remedies if not said(remedy).screen_only]
+
+
+def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) -> SaidRemedy:
+    if suggested is None:
+        return words
+    if action is Action.SET_LIMIT and not suggested.is_guess:
+        return SaidRemedy(f"{words.text} of {amount(suggested)}", options=options(suggested))
+    # Where the limit was too low, only a suggestion made from the failed request is sure to be higher.
+    if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
+        return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
+    return words
+
+
+NO_FINDINGS = "No findings right now."

@@ -1,6 +1,6 @@
 """The text about why a key on the screen does nothing now: one or two sentences, where ``[K]`` names another key."""
 
-from tfmemtop.findings.outside_text import READ_ONLY
+from tfmemtop.findings.attached import READ_ONLY
 
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."

@@ -1,8 +1,8 @@
 """The text about what the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
 
 from tfmemtop.events import Notice, NoticeKind
-from tfmemtop.findings.notice_texts import reason_text
-from tfmemtop.findings.outside_text import FROM_OUTSIDE, sentence
+from tfmemtop.findings.attached import FROM_OUTSIDE, reading_sentence
+from tfmemtop.findings.notices import reason_text
 from tfmemtop.state.waiting import Stage, Waiting
 from tfmemtop.units import spoken
 
@@ -48,7 +48,7 @@ def stage(waits: Waiting) -> str:
         case Stage.MADE:
             return f"{tensorflow} has made its devices. Its pools are not read yet."
         case Stage.OUTSIDE:
-            return sentence(waits.outside) if waits.outside else "No process is read."
+            return reading_sentence(waits.outside) if waits.outside else "No process is read."
         case Stage.NO_POOL:
             verb = "computed" if waits.over else "computes"
             took = "took" if waits.over else "takes"

@@ -12,7 +12,7 @@ from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
-from tfmemtop.findings.notice_texts import say_kind
+from tfmemtop.findings.notices import say_kind
 from tfmemtop.limits import HostOwner
 from tfmemtop.reports.devices import shares_missing
 from tfmemtop.units import counted, format_bytes

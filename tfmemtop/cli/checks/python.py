@@ -7,8 +7,8 @@ from tfmemtop.cli.checks.check import Check, State, missing, ok, unknown
 from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
 from tfmemtop.events import HookAbsence
-from tfmemtop.findings.notice_texts import reason_text
-from tfmemtop.findings.probe_text import NO_COMPILER
+from tfmemtop.findings.notices import reason_text
+from tfmemtop.findings.probe import NO_COMPILER
 from tfmemtop.probe.build import find_compiler, is_cached
 
 _OLDEST = (3, 9)  # the oldest Python that the hook supports

@@ -292,7 +292,7 @@ def _findings(made: _Families, state: State) -> None:
 
 
 def key_of(finding: Finding) -> str:
-    """Return the name of the finding's kind, such as ``fragmented_pool``; for a notice, such as ``notice_gpu_lost``."""
+    """Return the name of the finding's kind, such as ``tight_limit``; for a notice, such as ``notice_gpu_lost``."""
     if isinstance(finding, Noticed):
         kind = finding.notice.kind
         return f"notice_{kind.value}" if kind else "notice"
@@ -300,7 +300,7 @@ def key_of(finding: Finding) -> str:
 
 
 def snake(name: str) -> str:
-    """Return ``FragmentedPool`` as ``fragmented_pool``."""
+    """Return ``TightLimit`` as ``tight_limit``."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 

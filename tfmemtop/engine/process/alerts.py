@@ -15,8 +15,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.findings.run_review import review
-from tfmemtop.findings.verdict import verdict
+from tfmemtop.findings.review import review, verdict
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""

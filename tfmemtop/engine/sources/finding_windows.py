@@ -16,7 +16,7 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
 
 if TYPE_CHECKING:
-    from tfmemtop.findings.asking import WindowWishes
+    from tfmemtop.findings.leaks import WindowWishes
 
 LOOK_S = 5.0
 """Seconds between two looks."""
@@ -92,7 +92,7 @@ class FindingWindows(Source):
 
     def _wanted(self, events: list[Event]) -> list[int]:
         if self._wishes is None:
-            from tfmemtop.findings.asking import WindowWishes  # imported here, as most sessions do not need it
+            from tfmemtop.findings.leaks import WindowWishes  # imported here, as most sessions do not need it
 
             self._wishes = WindowWishes()
         return self._wishes.due(events)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tfmemtop.findings import holder_texts as words
-from tfmemtop.findings.places import spot
+from tfmemtop.findings import holders as words
+from tfmemtop.findings.names import spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Change, HolderRow, Listed, change_of

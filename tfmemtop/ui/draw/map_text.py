@@ -2,7 +2,7 @@
 
 from tfmemtop.events import Mapless, MemoryMap, ProbeState
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.probe_text import probe_remedy, probe_text
+from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.state import State
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.pool_views import Missing, NoMap, PoolKey

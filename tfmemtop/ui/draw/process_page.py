@@ -6,16 +6,14 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
-from tfmemtop.findings import outside_text as outside_words
-from tfmemtop.findings.injection import offer
-from tfmemtop.findings.injection import sentence as sentence_of_injection
-from tfmemtop.findings.notice_texts import reason_text, remedy_text
-from tfmemtop.findings.places import spot
-from tfmemtop.findings.requests import call_text, settled_text
+from tfmemtop.findings import attached as outside_words
+from tfmemtop.findings.attached import injection_sentence, offer
+from tfmemtop.findings.names import call_text, settled_text, spot
+from tfmemtop.findings.notices import reason_text, remedy_text
 from tfmemtop.reports import account as words
 from tfmemtop.reports import labels
 from tfmemtop.reports import process_text as process_words
-from tfmemtop.reports.account import heading, in_use, others_say, why_they_differ
+from tfmemtop.reports.account import heading, kind_name, others_say, why_they_differ
 from tfmemtop.reports.devices import shares_missing
 from tfmemtop.safe import safe
 from tfmemtop.settings import masked
@@ -175,8 +173,10 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
         if held.device in told:
             continue
         page.heading(process_words.in_use_on(held.device))
-        for label, figure, meaning in in_use(held):
-            page.fact(label, f"{figure:>11}" + (f"  {meaning}" if meaning else ""))
+        for kind, size in held.kinds:
+            page.fact(kind_name(kind), f"{format_bytes(size):>11}")
+        if held.rest is not None:
+            page.fact("the rest", f"{format_bytes(held.rest):>11}  activations, temporaries, other tensors")
 
 
 def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
@@ -314,12 +314,12 @@ def _hook(page: _Page, process: ProcessState) -> None:
     seen, hooked = process.seen, process.hooked
     if process.outside:
         page.heading(outside_words.HEADING)
-        page.text(outside_words.sentence(process.outside))
+        page.text(outside_words.reading_sentence(process.outside))
         if process.outside.build:
             page.fact(labels.BUILD, process.outside.build)
         within = process.outside.state is events.OutsideState.HOOKED
         if process.injection and not within:
-            page.text(sentence_of_injection(process.injection), WARNING)
+            page.text(injection_sentence(process.injection), WARNING)
         unknown = outside_words.NOT_KNOWN_OF_BEFORE if within else outside_words.NOT_KNOWN
         done = outside_words.NOT_DONE_WITHIN if within else outside_words.NOT_DONE
         more = "" if process.injection else offer(process.outside)

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.findings import holder_texts as words
+from tfmemtop.findings import holders as words
 from tfmemtop.state.step_slices import ORDER, StepSlice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
 from tfmemtop.ui.draw.lines import Line

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tfmemtop.findings import holder_texts
-from tfmemtop.findings.outside_text import FROM_OUTSIDE
-from tfmemtop.findings.places import spot
-from tfmemtop.findings.requests import call_text, settled_on, settled_text
+from tfmemtop.findings import holders as holder_texts
+from tfmemtop.findings.attached import FROM_OUTSIDE
+from tfmemtop.findings.names import call_text, settled_on, settled_text, spot
 from tfmemtop.reports.labels import SCRIPT_ASKED_FOR, more_allocators
 from tfmemtop.safe import safe
 from tfmemtop.state import State

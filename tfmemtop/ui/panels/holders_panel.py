@@ -7,8 +7,8 @@ from textual import events as textual_events
 from textual.geometry import clamp
 
 from tfmemtop import events
-from tfmemtop.findings import holder_texts as words
-from tfmemtop.findings.places import spot
+from tfmemtop.findings import holders as words
+from tfmemtop.findings.names import spot
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Happened, HolderRow, Listed, age_s, happened, since_run_s, windows

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import clamp
 
-from tfmemtop.findings import holder_texts as words
+from tfmemtop.findings import holders as words
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.attribution import Kind

@@ -5,8 +5,8 @@ from textual import events as textual_events
 from textual.geometry import clamp
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.reports import whatif_text as whatif
-from tfmemtop.reports.whatif_text import unreplayed_remedy, unreplayed_text
+from tfmemtop.reports import whatif
+from tfmemtop.reports.whatif import unreplayed_remedy, unreplayed_text
 from tfmemtop.state import State
 from tfmemtop.state.predicted import Predicted, predicted, together
 from tfmemtop.ui.draw.lines import Line, fit

@@ -8,8 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 
-from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.grouping import Group, grouped, say_group
+from tfmemtop.findings.finding import Group, Severity, grouped, say_group
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.rules import findings
 from tfmemtop.reports import labels as panels

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop.experiments.fit.plan import Sought
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import conclusion, table
-from tfmemtop.findings.limit_texts import IN_THE_SCRIPT, code, command_line
+from tfmemtop.findings.fitting import IN_THE_SCRIPT, code, command_line
 from tfmemtop.reports import labels
 from tfmemtop.state import State
 from tfmemtop.suggested import SuggestedLimit

@@ -14,8 +14,7 @@ from tfmemtop.cluster.client import Client, NoAnswer, in_thread
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.rows import ClusterRow, Kind, remark
 from tfmemtop.cluster.watch import Seen, no_answer
-from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.grouping import grouped, say_group
+from tfmemtop.findings.finding import Severity, grouped, say_group
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.rules import findings_of_figures
 from tfmemtop.state import State, apply

@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.findings import holder_texts as words
+from tfmemtop.findings import holders as words
 from tfmemtop.reports import labels
 from tfmemtop.state.holder_views import pools_with_holders, windows
 from tfmemtop.state.pool_views import PoolKey, can_be_read

@@ -9,7 +9,7 @@ from textual.geometry import clamp
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.findings.holder_texts import NO_FACES
+from tfmemtop.findings.holders import NO_FACES
 from tfmemtop.reports import labels
 from tfmemtop.reports.labels import EMPTY_POOL, NO_POOL
 from tfmemtop.state import State

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from tfmemtop.experiments.session.next_run import NextRun, NoChoice, NotChosen, whole_memory
-from tfmemtop.findings.fitting import suggested_limits
-from tfmemtop.findings.limit_texts import basis, typed
-from tfmemtop.findings.starting import unusable
+from tfmemtop.findings.fitting import basis, suggested_limits
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
-from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.suggested import Basis, SuggestedLimit, typed
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.dialog import InputDialog
 from tfmemtop.units import format_bytes

@@ -7,8 +7,8 @@ from textual.binding import Binding, BindingType
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
 from tfmemtop.failure import describe
-from tfmemtop.findings.starting import unusable
-from tfmemtop.reports.whatif_text import unanswered
+from tfmemtop.findings.start_errors import unusable
+from tfmemtop.reports.whatif import unanswered
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import predicted
 from tfmemtop.ui import refusals

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop.findings.remedy import said
 from tfmemtop.findings.rules import Finding, findings
-from tfmemtop.reports.why_text import NO_FINDINGS
+from tfmemtop.reports.why import NO_FINDINGS
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.places import named_spot
-from tfmemtop.findings.probe_text import probe_remedy, probe_text
+from tfmemtop.findings.names import named_spot
+from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
 from tfmemtop.state.missing_windows import MissingWindow, NoWindow

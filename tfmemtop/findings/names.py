@@ -1,0 +1,204 @@
+"""The value by which findings name a line of the script."""
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TypeVar
+
+from tfmemtop import events
+from tfmemtop.events import Call, LogicalDevice, Requested, Setting, Settled
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.model import Hooked
+from tfmemtop.units import MIB, format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Callsite:
+    """A line of the script; ``file`` is empty where it is not known. ``code`` is the text of the line, if known."""
+
+    file: str
+    line: int
+    code: str = ""
+
+
+def callsite(call: events.Requested) -> Callsite:
+    """Return the line at which the script made the *call*."""
+    return Callsite(call.file, call.line)
+
+
+def devices_made_at(hooked: Hooked) -> Callsite | None:
+    """Return the line of the script at which TensorFlow made its devices.
+
+    ``None`` where that is not known: in a process that was forked after they were made, and where making them raised
+    an error.
+    """
+    made = hooked.initialised
+    if made is None or made.error or not made.file:
+        return None
+    return Callsite(made.file, made.line, made.code)
+
+
+K = TypeVar("K", bound=Hashable)
+
+_CELL = re.compile(r"<ipython-input-(?P<number>\d+)-[^>]*>:(?P<line>\d+)")
+_UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
+"""The name that ipykernel gives to a cell's code for its debugger, as if the cell were a file."""
+
+_A_RANGE = 3  # from so many GPUs on, they are shown as a range
+
+BEFORE = "before the hook was there"
+"""The text in place of a line that is not known, since it ran before the hook was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The device that a finding is about.
+
+    ``gpu`` is the NVML index, ``None`` for the CPU pool and where it is not known. ``device`` is TensorFlow's logical
+    device, ``None`` for a whole card. ``shared`` if other logical devices of the process lie on the same card.
+    ``pid`` is given where several processes of the run have devices.
+    """
+
+    gpu: int | None
+    device: str | None = None
+    shared: bool = False
+    pid: int | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device is not None and is_cpu(self.device)
+
+
+def place_name(place: Place) -> str:
+    """Return the name of a device: ``GPU 0``, ``CPU pool``.
+
+    Where a GPU has several logical devices, ``GPU:1 on GPU 0``; where several processes have devices,
+    ``GPU 0, process 200``.
+    """
+    return _device(place) + (f", process {place.pid}" if place.pid is not None else "")
+
+
+def _device(place: Place) -> str:
+    if place.on_cpu:
+        return "CPU pool"
+    if place.gpu is None:
+        return place.device or "a GPU"
+    return f"{place.device} on GPU {place.gpu}" if place.shared else f"GPU {place.gpu}"
+
+
+def gpus(numbers: Iterable[int]) -> str:
+    """Return the GPUs as text: ``GPU 0 to 7``, ``GPU 0, 2, 5``."""
+    ordered = sorted(numbers)
+    if len(ordered) >= _A_RANGE and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"GPU {ordered[0]} to {ordered[-1]}"
+    return f"GPU {', '.join(map(str, ordered))}"
+
+
+def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:
+    """Group pairs of a GPU's number and a fact: return each fact once, with the numbers of its GPUs."""
+    numbers: dict[K, list[int]] = {}
+    for index, thing in told:
+        numbers.setdefault(thing, []).append(index)
+    return list(numbers.items())
+
+
+def line_of(site: Callsite) -> str:
+    """Return the name of a line: ``train.py:12``; in a notebook's cell ``In [7]:3``."""
+    return spot(site.file, site.line) if site.file else "the script"
+
+
+def spot(file: str, line: int, *, whole: bool = False) -> str:
+    """Return the name of a line: ``train.py:12``, or with *whole* its whole path; in a notebook's cell ``In [7]:3``.
+
+    Without a *file*, the line is not known, since it ran before the hook was there.
+    """
+    if not file:
+        return BEFORE
+    return named_spot(f"{file}:{line}", whole=whole)
+
+
+def named_spot(text: str, *, whole: bool = False) -> str:
+    """Return the same as :func:`spot`, for a file and a line that are one text."""
+    if cell := _CELL.fullmatch(text):
+        return f"In [{cell['number']}]:{cell['line']}"
+    if cell := _UNKNOWN_CELL.fullmatch(text):
+        return f"In [?]:{cell['line']}"
+    return text if whole else PurePath(text).name
+
+
+def line_with_code(site: Callsite) -> str:
+    """Return the name of a line with its code, where that is known: ``train.py:12 (x = tf.ones(3))``."""
+    return line_of(site) + (f" ({site.code})" if site.code else "")
+
+
+def call_text(request: Requested) -> str:
+    """Return the call as it is written in a script: ``set_memory_growth(GPU:0, True)``."""
+    return f"{request.call.value}({', '.join(_arguments(request))})"
+
+
+def _arguments(request: Requested) -> Iterator[str]:
+    other = iter(request.other)
+    if request.devices is None:
+        yield from _next(other)
+    else:
+        names = ", ".join(request.devices)
+        yield f"[{names}]" if request.call is Call.SET_VISIBLE_DEVICES else names
+    if request.growth is not None:
+        yield str(request.growth)
+    elif request.logical is not None:
+        yield f"[{', '.join(map(_logical, request.logical))}]"
+    elif request.device_type is not None:
+        yield request.device_type
+    else:
+        yield from other
+
+
+def _next(other: Iterator[str]) -> Iterator[str]:
+    first = next(other, None)
+    if first is not None:
+        yield first
+
+
+def _logical(device: LogicalDevice) -> str:
+    fields = [
+        None if device.limit is None else f"memory_limit={device.limit / MIB:.10g}",
+        None if device.priority is None else f"priority={device.priority}",
+        None if device.ordinal is None else f"device_ordinal={device.ordinal}",
+    ]
+    return f"({', '.join(field for field in fields if field)})"
+
+
+def settled_text(settled: Settled) -> str:
+    """Return what tfmemtop settled: ``growth on (the script: off)``, ``limit 4.0 GiB``."""
+    asked = _asked(settled)
+    return f"{_NAMES[settled.setting]} {_value(settled.given)}" + (f" (the script: {asked})" if asked else "")
+
+
+def settled_on(text: str, devices: Sequence[str]) -> str:
+    """Return what tfmemtop settled, given as *text*, on *devices*: ``tfmemtop set growth on for GPU:0 to GPU:3``."""
+    where = f"{devices[0]} to {devices[-1]}" if len(devices) > 2 else " and ".join(devices)
+    return f"tfmemtop set {text} for {where}"
+
+
+_NAMES = {Setting.GROWTH: "growth", Setting.MEMORY_LIMIT: "limit"}
+
+
+def _asked(settled: Settled) -> str:
+    """Return what the script requested; empty if that is what tfmemtop settled."""
+    if isinstance(settled.asked, list):
+        return " + ".join(map(format_bytes, settled.asked))
+    return "" if settled.asked == settled.given else _value(settled.asked)
+
+
+def _value(value: bool | int) -> str:
+    return format_bytes(value) if not isinstance(value, bool) else "on" if value else "off"
+
+
+_DTYPES = {"half": "float16", "float": "float32", "double": "float64"}
+"""The types that have another name in TensorFlow's messages than in Python."""
+
+
+def tensor_text(shape: list[int], dtype: str | None) -> str:
+    """Return shape and type of a tensor: ``[200,3] float32``."""
+    return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")
