@@ -21,7 +21,6 @@ from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
-from tfmemtop.ui.screens.holders_screen import HoldersScreen
 
 pytestmark = pytest.mark.screens
 
@@ -31,8 +30,8 @@ def app(stream: list[events.Event] | None = None, options: UiOptions | None = No
 
 
 def panel_of(shown: TfmemtopApp) -> HoldersPanel:
-    assert isinstance(shown.screen, HoldersScreen)
-    return shown.screen.panel
+    assert isinstance(shown.focused, HoldersPanel)
+    return shown.focused
 
 
 async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:

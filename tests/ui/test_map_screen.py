@@ -20,7 +20,7 @@ from tfmemtop.events import ProbeState
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.map_screen import MapScreen
+from tfmemtop.ui.panels.map_panel import MapPanel
 
 pytestmark = pytest.mark.screens
 
@@ -232,8 +232,8 @@ async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is
 async def cells_of(pilot: Pilot[ScreenOutcome], letter: str) -> str:
     """Move the cursor to the first cell that is drawn as *letter*, and return the screen's text."""
     shown = pilot.app
-    assert isinstance(shown, TfmemtopApp) and isinstance(shown.screen, MapScreen)
-    panel = shown.screen.panel
+    panel = shown.focused
+    assert isinstance(shown, TfmemtopApp) and isinstance(panel, MapPanel)
     drawn_cells = "".join(line.split("▏", 1)[1][:76] for line in text_of(shown).splitlines() if "▏" in line)
     at = drawn_cells.index(letter)
     panel.holders.cursor = at

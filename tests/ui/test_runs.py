@@ -9,7 +9,8 @@ from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.state.overlay import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.runs_screen import RunsScreen
+from tfmemtop.ui.panels.runs_panel import RunsPanel
+from tfmemtop.ui.screens.full_screen import FullScreen
 
 pytestmark = pytest.mark.screens
 
@@ -51,8 +52,7 @@ async def test_what_is_not_known_of_both_is_not_offered() -> None:
         await press(pilot, "H")
         # cuda_malloc_async does not report the size of its pool.
         assert "Run 4 and run 5: in use" in await press(pilot, "m")
-        assert isinstance(pilot.app.screen, RunsScreen)
-        assert pilot.app.screen.panel.next_measure is Measure.PROCESS
+        assert isinstance(pilot.app.focused, RunsPanel) and pilot.app.focused.next_measure is Measure.PROCESS
 
 
 async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing() -> None:
@@ -68,7 +68,7 @@ async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing(
         assert drawings == []
         await press(pilot, "escape")
         await drawn(pilot)
-        assert drawings and not isinstance(shown.screen, RunsScreen)
+        assert drawings and not isinstance(shown.screen, FullScreen)
 
 
 async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
@@ -79,7 +79,7 @@ async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
         await caught_up(pilot, source)
         assert "Run 1 and run 2" in await press(pilot, "H")
         await press(pilot, "up", "enter")
-        assert isinstance(shown.screen, RunsScreen) and shown.screen.panel.picked == [1]
+        assert isinstance(shown.focused, RunsPanel) and shown.focused.picked == [1]
         source.seek(125.0)
         await caught_up(pilot, source)
         assert "Run 1 and run 5" in text_of(await drawn(pilot))

@@ -10,7 +10,7 @@ answer to a key) is drawn within a tenth of a second.
 import asyncio
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -38,6 +38,9 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.units import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.screens.full_screen import CoveringPanel
 
 
 class News:
@@ -228,9 +231,9 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
         self.push_screen(HelpDialog(self.keys, replay=in_replay, signals=self.session.may_change, glyphs=self.glyphs))
 
     def action_runs(self) -> None:
-        from tfmemtop.ui.screens.runs_screen import RunsScreen
+        from tfmemtop.ui.panels.runs_panel import RunsPanel
 
-        self.push_screen(RunsScreen(self.session, glyphs=self.glyphs), lambda _: self.redraw())
+        self._cover(RunsPanel(self.session, glyphs=self.glyphs))
         if self._recording is not None:
             self.find_earlier(self._recording)
 
@@ -246,19 +249,28 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
             if key.shown == pressed:
                 self.run_worker(self.run_action(key.action), name="remedy")
 
+    def action_whatif(self) -> None:
+        from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
+
+        self._cover(WhatIfPanel(self.session, glyphs=self.glyphs))
+
     def on_pool_wanted(self, message: PoolWanted) -> None:
         """Show the map or the holders of a pool, in place of an open screen about a pool: one key then leads back."""
-        from tfmemtop.ui.screens.holders_screen import HoldersScreen
-        from tfmemtop.ui.screens.map_screen import MapScreen
+        from tfmemtop.ui.panels.holders_panel import HoldersPanel
+        from tfmemtop.ui.panels.map_panel import MapPanel
 
-        if isinstance(self.screen, (HoldersScreen, MapScreen)):
+        if self.screen is not self.main:
             self.pop_screen()
-        kind = HoldersScreen if message.holders else MapScreen
-        wanted: Screen[None] = kind(self.session, message.key, glyphs=self.glyphs, color=self.color)
-        self.push_screen(wanted, self._left)
+        if message.holders:
+            self._cover(HoldersPanel(self.session, message.key, glyphs=self.glyphs, color=self.color))
+        else:
+            self._cover(MapPanel(self.session, message.key, glyphs=self.glyphs))
 
-    def _left(self, _: None) -> None:
-        self.post_message(Changed())
+    def _cover(self, panel: "CoveringPanel") -> None:
+        """Show *panel* on a screen of its own."""
+        from tfmemtop.ui.screens.full_screen import FullScreen
+
+        self.push_screen(FullScreen(panel), lambda _: self.redraw())
 
     # A replay.
 

@@ -227,7 +227,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "X",
         "X",
-        "screen.whatif",
+        "whatif",
         "what other settings would do to the newest run",
         "whatif",
         rank=3,

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-from textual import on
-
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.base_app import BaseApp
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.driver import TerminalDriver, driver_class
-from tfmemtop.ui.panels.key_bar import KeyBar
 
 
 class ScreenApp(BaseApp):
@@ -43,7 +40,3 @@ class ScreenApp(BaseApp):
         # A private name of Textual's, used only here. Its public methods give pictures as SVG only.
         strips = self.screen._compositor.render_strips()
         self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
-
-    @on(KeyBar.Pressed)
-    async def _key_clicked(self, message: KeyBar.Pressed) -> None:
-        await self.run_action(message.action)

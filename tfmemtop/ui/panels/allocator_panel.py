@@ -26,7 +26,6 @@ from tfmemtop.ui.draw.map_text import refusal_text, remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, LAYER, PEAK, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
-from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.waiting import way
 from tfmemtop.units import UNKNOWN, format_short
 
@@ -108,10 +107,10 @@ class AllocatorPanel(Panel):
         self.map_rows = 0
         """Lines that are free for a map."""
 
-    def on_click(self) -> None:
+    async def on_click(self) -> None:
         """Open the screen of the map, if a map is shown here."""
         if self.map_rows:
-            self.post_message(KeyBar.Pressed("screen.map"))
+            await self.run_action("screen.map")
 
     def build(self, width: int, height: int) -> list[Line]:
         self.map_rows = 0

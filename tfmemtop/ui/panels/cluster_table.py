@@ -20,7 +20,7 @@ from tfmemtop.ui.draw.palette import CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, G
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.ui.keys import FILTERING
 from tfmemtop.ui.panels.key_bar import Hints
-from tfmemtop.ui.panels.row_table import TOP, RowTable
+from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.units import GIB, UNKNOWN, format_short
 
 ASKED = "Prometheus is being asked …"
@@ -211,12 +211,10 @@ class ClusterTable(RowTable[ClusterOrder]):
         rows = self.rows
         if self._laid_out is None or self._laid_out[0] is not self.seen.rows or self._laid_out[1] != width:
             self._layout, self._laid_out = _lay_out(width, self.seen.rows), (self.seen.rows, width)
-        room = max(0, height - TOP)
-        self.keep_in_view(len(rows), room)
         lines = [self._title(width, len(rows)), self._layout.names(self.order)]
         lines += [
             _row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
-            for index in range(self._top, min(len(rows), self._top + room))
+            for index in self.rows_in_view(len(rows), height)
         ]
         if not rows:
             lines.append([Segment(fit(f"  {self._why_empty()}", width, self.glyphs), DIM)])

@@ -1,31 +1,46 @@
 """The panel of a pool's holders: one recorded step as a graph, and the holders at its peak or any other moment."""
 
 from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events as textual_events
+from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop import events
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import spot
+from tfmemtop.reports import labels
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.holder_views import Happened, HolderRow, Listed, age_s, happened, since_run_s, windows
+from tfmemtop.state.holder_views import (
+    Happened,
+    HolderRow,
+    Listed,
+    age_s,
+    happened,
+    pools_with_holders,
+    since_run_s,
+    windows,
+)
 from tfmemtop.state.holders import By, Part
 from tfmemtop.state.missing_windows import missing_window
-from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.state.step_slices import StepSlice
+from tfmemtop.ui import refusals
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
 from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.map_text import place
-from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, KEY, LETTER, PEAK, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, KEY, LETTER, PEAK, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
-from tfmemtop.ui.screens.full_screen import MovedPanel
+from tfmemtop.ui.screens.drawn import PoolWanted
+from tfmemtop.ui.screens.full_screen import CoveringPanel, next_pool
 from tfmemtop.units import format_bytes, format_short
 
 _OPERATION_MOST = 60
@@ -117,16 +132,32 @@ _TITLE_CELLS = 44  # cells of an operation's name in a title
 _NOTE_CELLS = (90, 60, 40, 28)  # lengths, in cells, of the name of the operation that made the peak
 
 
-class HoldersPanel(MovedPanel):
+class HoldersPanel(CoveringPanel):
     """The panel of a pool's holders. ``choice`` contains what the user has chosen to see."""
 
-    def __init__(self, state: State, key: PoolKey | None, *, glyphs: Glyphs = UNICODE, color: bool = True) -> None:
-        super().__init__(glyphs=glyphs)
-        self.state = state
-        self.choice = HoldersChoice(state, key)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("B", "close", show=False),
+        Binding("M", "map", show=False),
+        Binding("enter", "open", show=False),
+        Binding("g", "regroup", show=False),
+        Binding("left,left_square_bracket", "moment(-1)", show=False),
+        Binding("right,right_square_bracket", "moment(1)", show=False),
+        Binding("p", "peak", show=False),
+        Binding("v", "window", show=False),
+        Binding("c", "compare", show=False),
+        Binding("n", "now", show=False),
+        Binding("tab", "other(1)", show=False, priority=False),
+        Binding("shift+tab", "other(-1)", show=False),
+    ]
+
+    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool) -> None:
+        super().__init__(session, glyphs=glyphs)
+        known = pools_with_holders(session.state)
+        # If no window of the pool is known, another pool is shown, of the same process if possible.
+        if not windows(session.state, key):
+            key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
+        self.choice = HoldersChoice(session.state, key)
         self._letters = glyphs.ascii or not color
-        self._top = 0
-        self._page = 1
         self._spots: dict[int, Hashable] = {}  # keys of the table's lines, by line of the panel
         self._graph_lines = range(0)
         self._slices: tuple[StepSlice, ...] = ()  # the step as it is drawn
@@ -217,18 +248,11 @@ class HoldersPanel(MovedPanel):
 
     # The table.
 
-    def _scrolled(self, count: int, at: int, rows: int) -> range:
-        """Return which of *count* lines are shown where *rows* fit; the cursor's line, *at*, is among them."""
-        self._page = max(1, rows)
-        self._top = clamp(self._top, at - self._page + 1, at)
-        self._top = clamp(self._top, 0, max(0, count - self._page))
-        return range(self._top, min(count, self._top + self._page))
-
     def _table(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
         choice = self.choice
         shown, entries = choice.listed(window, choice.at), choice.entries()
         at = choice.index([entry.key for entry in entries])
-        seen = self._scrolled(len(entries), at, height - 4)
+        seen = self.in_view(len(entries), height - 4, at)
         lines = [self.title_line(width, self._moment(shown), self._did(window, seen, len(entries)))]
         lines.append(holder_table.heading(choice.by, width))
         for index in seen:
@@ -274,7 +298,7 @@ class HoldersPanel(MovedPanel):
         choice = self.choice
         rows = choice.changes()
         at = choice.index(choice.lines())
-        seen = self._scrolled(len(rows), at, height - 3)
+        seen = self.in_view(len(rows), height - 3, at)
         right = words.seen(seen.start + 1, seen.stop, len(rows)) if len(seen) < len(rows) else ""
         lines = [self.title_line(width, words.changes_title(choice.by), right)]
         lines.append(holder_table.change_heading(choice.by, width, (self._called(first), self._called(second))))
@@ -294,11 +318,68 @@ class HoldersPanel(MovedPanel):
         self.choice.move(count)
         self.redraw()
 
-    def page(self, count: int) -> None:
-        """Move the cursor by *count* times the rows that fit on the screen."""
-        self.move(count * max(1, self._page - 1))
+    def on_mount(self) -> None:
+        self.session.end_traces()
 
-    def move_moment(self, step: int) -> None:
+    def leave(self) -> bool:
+        return self.choice.leave()
+
+    def hints(self) -> list[tuple[str, str]]:
+        choice, known, hints = self.choice, windows(self.state, self.choice.key), []
+        if known:
+            hints += [(self.arrows, "row"), ("g", f"by {words.group(choice.next_group)}")]
+            if choice.pair is None:
+                hints += [("p", "peak")] if choice.at is not None else []
+                hints += [("Enter", "parts"), (self.sideways, "moment")]
+            if len(known) > 1:
+                hints += [("c", "compare" if choice.pair is None else labels.NEXT_OR_NONE), ("v", "window")]
+        if self.session.may_change and choice.key is not None and can_be_read(self.session.state, choice.key):
+            hints.append(("n", "now"))
+        return [*hints, *next_pool(pools_with_holders(self.state), choice.key), ("M", "map")]
+
+    def action_open(self) -> None:
+        self.choice.enter()
+        self.changed()
+
+    def action_regroup(self) -> None:
+        self.choice.regroup()
+        self.changed()
+
+    def action_peak(self) -> None:
+        self.choice.to_peak()
+        self.changed()
+
+    def action_window(self) -> None:
+        self.choice.other_window()
+        self.changed()
+
+    def action_compare(self) -> None:
+        if not self.choice.compare():
+            self.app.notify(words.NOTHING_BESIDE, timeout=4)
+        self.changed()
+
+    def action_other(self, step: int) -> None:
+        self.choice.other_pool(step)
+        self.changed()
+
+    def action_map(self) -> None:
+        """Show the map of this pool instead of this screen."""
+        self.post_message(PoolWanted(self.choice.key, holders=False))
+
+    def action_now(self) -> None:
+        """Request a window of the process now, or tell the user why that is not possible."""
+        key = self.choice.key
+        if self.session.replay is not None:
+            self.app.notify(words.NOW_IN_REPLAY)
+        elif not self.session.may_change:
+            self.app.notify(refusals.no_change(replay=False))
+        elif key is None or not can_be_read(self.session.state, key):
+            self.app.notify(words.NOW_ENDED)
+        else:
+            self.session.send(events.HoldersNow(pid=key[0]))
+            self.app.notify(words.NOW_ASKED, timeout=4)
+
+    def action_moment(self, step: int) -> None:
         """Go to the highest moment in the next column of the graph (+1), or in the one before (-1)."""
         window, columns = self.choice.window, self._columns()
         if window is None:
@@ -312,7 +393,7 @@ class HoldersPanel(MovedPanel):
                 self.choice.go_to(highest)
                 break
             at += step
-        self.redraw()
+        self.changed()
 
     def _columns(self) -> list[tuple[StepSlice, ...]]:
         """Return the slices in each column of the graph: one if it is drawn with letters, else two."""
@@ -329,12 +410,4 @@ class HoldersPanel(MovedPanel):
             self.choice.line = self._spots[click.y]
             if again:
                 self.choice.enter()
-        self.redraw()
-
-    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
-        event.stop()
-        self.move(3)
-
-    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
-        event.stop()
-        self.move(-3)
+        self.changed()

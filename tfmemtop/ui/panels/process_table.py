@@ -33,7 +33,7 @@ from tfmemtop.ui.panels.process_rows import (
     sort,
     tree,
 )
-from tfmemtop.ui.panels.row_table import TOP, RowTable
+from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.ui.refusals import HAS_ENDED
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.units import UNKNOWN, format_short
@@ -53,8 +53,8 @@ _COLUMNS: tuple[Column[UserRow], ...] = (
 _BAR_LEAST = 8
 
 
-def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chosen: int, glyphs: Glyphs) -> list[Line]:
-    """Return a heading and the rows from *top* on, in *height* lines; the row *chosen* is highlighted.
+def user_lines(found: Sequence[UserRow], width: int, seen: range, chosen: int, glyphs: Glyphs) -> list[Line]:
+    """Return a heading and the rows in *seen*; the row *chosen* is highlighted.
 
     Each row has a bar, if there is room: the user's share of the GPU memory that all users hold.
     """
@@ -63,7 +63,8 @@ def user_lines(found: Sequence[UserRow], width: int, height: int, top: int, chos
     head = exactly(" USER", _USER + 2) + names(columns)
     lines: list[Line] = [[Segment(exactly(head, width), BOLD)]]
     whole = sum(user.gpu_memory.total or 0 for user in found)
-    for index, user in enumerate(found[top : top + max(0, height - 1)], top):
+    for index in seen:
+        user = found[index]
         name = exactly(fit(safe(user.user) or UNKNOWN, _USER, glyphs), _USER)
         line = [Segment(f" {name} "), Segment(figures(columns, user, glyphs) + " ")]
         if room >= _BAR_LEAST and whole:
@@ -198,13 +199,11 @@ class ProcessTable(RowTable[ProcessOrder]):
             return self._build_users(width, height)
         placed = self.placed
         self._layout = lay_out(width, bool(self.state.devices), waiting(self.state) is None)
-        room = max(0, height - TOP)
-        self.keep_in_view(len(placed), room)
         lines = [
             self._title(width, len(placed)),
             self._layout.names(self.order, f" (from cell {self._cut})" * bool(self._cut)),
         ]
-        for index in range(self._top, min(len(placed), self._top + room)):
+        for index in self.rows_in_view(len(placed), height):
             item = placed[index]
             on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
             cursor = on_it if index == self._index else Cursor.NONE
@@ -222,10 +221,9 @@ class ProcessTable(RowTable[ProcessOrder]):
     def _build_users(self, width: int, height: int) -> list[Line]:
         found = self.users
         self._user = clamp(self._user, 0, max(0, len(found) - 1))
-        self._top = max(0, self._user - max(1, height - TOP) + 1)
         title = self.title_line(width, f"Users {len(found)}", panels.BY_USER, chosen=self.has_focus)
         chosen = self._user if self.has_focus else -1
-        return [title, *user_lines(found, width, height - 1, self._top, chosen, self.glyphs)]
+        return [title, *user_lines(found, width, self.rows_in_view(len(found), height), chosen, self.glyphs)]
 
     def _title(self, width: int, shown: int) -> Line:
         count = str(len(self.rows)) if shown == len(self.rows) else f"{shown} of {len(self.rows)}"
@@ -316,7 +314,7 @@ class ProcessTable(RowTable[ProcessOrder]):
     def action_users(self) -> None:
         """Show the sums by user, or the processes again."""
         self.by_user = not self.by_user
-        self._user = self._top = 0
+        self._user = self.top = 0
         self.rearrange()
 
     def action_tree(self) -> None:

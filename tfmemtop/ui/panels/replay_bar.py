@@ -7,7 +7,6 @@ from tfmemtop.reports.labels import AT_END, damaged
 from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.keys import on_the_key, play_word
-from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.units import format_duration
 
 _SHORTEST_TRACK = 10
@@ -67,9 +66,9 @@ class ReplayBar(Panel):
         done, mark, rest = ("=", "o", "-") if self.glyphs.ascii else ("━", "●", "─")
         return segments([(done * at, GOOD), (mark, BOLD), (rest * (width - 1 - at), RULE)])
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         if event.x in self._track and len(self._track) > 1:
             self.source.seek(self.source.length_s * (event.x - self._track.start) / (len(self._track) - 1))
         for first, last, action in self._spots:
             if first <= event.x < last:
-                self.post_message(KeyBar.Pressed(action))
+                await self.run_action(f"app.{action}")

@@ -4,30 +4,22 @@ from typing import ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import clamp
 
 from tfmemtop.ui.draw.columns import Order
-from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.panels.cursor_panel import CursorPanel
 from tfmemtop.ui.panels.process_filter import FilterPrompt
 
 TOP = 2
 """Lines above the first row: the title and the header."""
-_WHEEL = 3
 
 Sorted = TypeVar("Sorted", bound=Order)
 
 
-class RowTable(Panel, Generic[Sorted], can_focus=True):
+class RowTable(CursorPanel, Generic[Sorted]):
     """A table with a cursor. A subclass defines the rows; ``order`` is how they are sorted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
         Binding("full_stop,f6", "sort(1)", "sort by the next column", show=False),
         Binding("comma", "sort(-1)", "sort by the column before", show=False),
         Binding("I", "invert", "invert the order", show=False),
@@ -42,7 +34,6 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
         self.order = order
         self.filter = FilterPrompt(self)
         self._index = 0
-        self._top = 0
         self._follow = True  # keep the selected row in view; off after the wheel has scrolled
 
     # What a subclass defines.
@@ -75,20 +66,17 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
 
     # The cursor.
 
-    def keep_in_view(self, count: int, room: int) -> None:
-        """Scroll so that the cursor is in view, where *room* of *count* rows fit."""
-        if self._follow:
-            self._top = clamp(self._top, self._index - max(1, room) + 1, self._index)
-        self._top = clamp(self._top, 0, max(0, count - room))
+    def rows_in_view(self, count: int, height: int) -> range:
+        """Return which of *count* rows are in view in a panel of *height* lines."""
+        return self.in_view(count, height - TOP, self.at if self._follow else None)
 
-    def action_move(self, count: int) -> None:
+    def move(self, count: int) -> None:
         self.select(self.at + count)
 
-    def action_page(self, count: int) -> None:
-        self.select(self.at + count * max(1, self.size.height - TOP - 1))
-
-    def action_edge(self, side: int) -> None:
-        self.select(self.count if side > 0 else 0)
+    def scroll_rows(self, count: int) -> None:
+        self._follow = False
+        self.top += count
+        self.redraw()
 
     # Order and filter.
 
@@ -135,20 +123,8 @@ class RowTable(Panel, Generic[Sorted], can_focus=True):
         if click.y == 1 and (column := self.column_at(click.x)):
             self.order = self.order.by(column)
             self.rearrange()
-        index = self._top + click.y - TOP
+        index = self.top + click.y - TOP
         if click.y >= TOP and index < self.count:
             self.select(index)
             if click.chain == 2:
                 self.action_open()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._scroll(event, _WHEEL)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._scroll(event, -_WHEEL)
-
-    def _scroll(self, event: events.MouseEvent, count: int) -> None:
-        event.stop()
-        self._follow = False
-        self._top += count
-        self.redraw()

@@ -1,19 +1,27 @@
-"""The panel of what other settings would do to a pool: a row for each setting that was replayed."""
+"""X: what other settings would do to a pool, a row for each setting. Enter takes one of them for the next run."""
+
+from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events as textual_events
+from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop.events import SettingReplayed
+from tfmemtop.experiments.session.session import Session
+from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
+from tfmemtop.failure import describe
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports import whatif
-from tfmemtop.reports.whatif import unreplayed_remedy, unreplayed_text
-from tfmemtop.state import State
+from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_text
+from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted, together
+from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.screens.full_screen import MovedPanel
-from tfmemtop.units import UNKNOWN
+from tfmemtop.ui.screens.full_screen import CoveringPanel
+from tfmemtop.units import UNKNOWN, format_bytes
 
 TITLE = "What other settings would do"
 TAKE = "take for the next run"
@@ -52,17 +60,24 @@ _ROWS_LEAST = 4  # rows of the table that come before the sentences below it
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
 
-class WhatIfPanel(MovedPanel):
-    """The table of the settings that were replayed. ``said`` is shown instead while there is no table."""
+class WhatIfPanel(CoveringPanel):
+    """The table of the settings that were replayed. ``said`` is shown instead while there is no table.
 
-    def __init__(self, state: State, *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(glyphs=glyphs)
-        self.state = state
+    When the panel is first shown, recorded traces are replayed, unless that has been done already.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("X", "close", show=False),
+        Binding("enter", "take", show=False),
+        Binding("tab", "other(1)", show=False, priority=False),
+        Binding("shift+tab", "other(-1)", show=False),
+    ]
+
+    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
+        super().__init__(session, glyphs=glyphs)
         self.said = ""
         self.which = 0  # index of the pool shown, modulo the number of pools
         self._at = 0
-        self._top = 0
-        self._page = 1
         self._beside = 0  # cells right of the table
         self._spots: dict[int, int] = {}
 
@@ -103,10 +118,7 @@ class WhatIfPanel(MovedPanel):
                 break
             below += more
         room = max(1, height - len(lines) - len(below) - 4)
-        self._page = room
-        self._top = clamp(clamp(self._top, at - room + 1, at), 0, max(0, len(rows) - room))
-        seen = range(self._top, min(len(rows), self._top + room))
-        lines += self._table(view, rows, seen, at, width, len(lines))
+        lines += self._table(view, rows, self.in_view(len(rows), room, at), at, width, len(lines))
         remark = whatif.remark(view, rows[at])
         if len(remark) > self._beside or self._beside < _REMARK_LEAST:
             lines += [[Segment(f"   {line}", DIM)] for line in wrap(remark, width - 4)[:2]]
@@ -149,14 +161,63 @@ class WhatIfPanel(MovedPanel):
         self._at = clamp(self._at + count, 0, max(0, len(rows) - 1))
         self.redraw()
 
-    def page(self, count: int) -> None:
-        """Move the cursor by *count* times the rows that fit on the screen."""
-        self.move(count * max(1, self._page - 1))
-
     def on_click(self, click: textual_events.Click) -> None:
         if click.y in self._spots:
             self._at = self._spots[click.y]
             self.redraw()
+
+    def on_mount(self) -> None:
+        self.session.end_traces()
+        self.run_worker(self._replay(), name="replay", exit_on_error=False)
+
+    async def _replay(self) -> None:
+        """Have the recorded traces replayed, and draw each answer when it is in the state."""
+        state = self.session.state
+        known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.is_missing}
+        pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
+        here = [found for pool in pools if (found := pool.here())]
+        self.said = REPLAYING if here else NOT_HERE
+        if not pools:
+            tracing = any(still_traced(state))
+            self.said = STILL_TRACED if tracing else NOT_ENOUGH
+        self.changed()
+        for pool in here:
+            try:
+                apply(state, await ask(pool))
+            except Unanswered as error:
+                self.said = failed(unanswered(error.last_line))
+            except OSError as error:
+                self.said = failed(describe(error))
+            self.changed()
+
+    def hints(self) -> list[tuple[str, str]]:
+        hints = []
+        if self.chosen is not None:
+            hints.append((self.arrows, "setting"))
+            if self.session.may_change:
+                hints += [("Enter", TAKE), ("R", "relaunch")]
+        known = predicted(self.state)
+        return [*hints, *([("Tab", known[(self.which + 1) % len(known)].device)] if len(known) > 1 else [])]
+
+    def action_other(self, step: int) -> None:
+        self.which = (self.which + step) % max(1, len(predicted(self.state)))
+        self.changed()
+
+    def action_take(self) -> None:
+        """Use the setting under the cursor for the next run."""
+        row, upcoming, state = self.chosen, self.session.next, self.session.state
+        if not self.session.may_change:
+            self.app.notify(refusals.no_change(replay=self.session.replay is not None))
+        elif row is not None and upcoming is not None:
+            try:
+                self.session.choose(upcoming.with_replayed(row, state))
+            except ValueError as error:
+                self.app.notify(unusable(error))
+                return
+            limit = "none" if row.limit is None else format_bytes(row.limit)
+            growth = "on" if row.growth else "off"
+            self.app.notify(taken(limit, growth) if state.devices else taken_limit(limit))
+            self.changed()
 
 
 def _wrapped(told: list[str] | list[str | None], width: int) -> list[Line]:

@@ -18,7 +18,7 @@ from tfmemtop.ui.draw.lines import Line, Panel, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.panels.key_bar import KeyBar, press_bracketed
+from tfmemtop.ui.panels.key_bar import press_bracketed
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
 _WRAPPED = 200  # texts whose wrapped lines are cached
@@ -43,10 +43,10 @@ class WhyPanel(Panel):
         self._steers = steers
         self._wrapped: dict[tuple[_Words, int], list[Line]] = {}
 
-    def on_click(self, click: events.Click) -> None:
+    async def on_click(self, click: events.Click) -> None:
         """Press the key in brackets that was clicked; a click anywhere else opens the explanations."""
         if not press_bracketed(self, click):
-            self.post_message(KeyBar.Pressed("why"))
+            await self.run_action("app.why")
 
     def build(self, width: int, height: int) -> list[Line]:
         rows: list[Line] = []

@@ -16,7 +16,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, PLAIN, TITLE, WARNING, Gl
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.keys import Key
 from tfmemtop.ui.panels.cluster_table import ASKED, ClusterTable
-from tfmemtop.ui.panels.key_bar import HintLine, Hints
+from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.units import format_duration
 
@@ -116,7 +116,7 @@ class ClusterScreen(Drawn, Screen[None]):
         self.header = ClusterHeader(safe(url.partition("://")[2]) + named, glyphs=glyphs)
         self.table = ClusterTable(job, glyphs=glyphs)
         self.chosen = ChosenPanel(self.table, glyphs=glyphs)
-        self.keys = HintLine(self.hints, glyphs=glyphs)
+        self.keys = KeyBar(self.hints, glyphs=glyphs)
 
     def compose(self) -> ComposeResult:
         yield self.header

@@ -29,7 +29,7 @@ from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
 from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.panels.key_bar import HintLine
+from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.screens.drawn import Drawn
 
 COPY_LINES = "copy the lines"
@@ -65,7 +65,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
     }
     Dialog.-ascii > Vertical { border: ascii ansi_cyan; }
     Dialog VerticalScroll, Dialog OptionList { height: auto; scrollbar-size: 0 0; }
-    Dialog HintLine { margin-top: 1; }
+    Dialog KeyBar { margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         # Ctrl-C closes the dialog and does nothing else: it must never reach another process. The priority is for
@@ -81,7 +81,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         self.glyphs = glyphs
         self.content = content
         self.width = width
-        self._box = Vertical(content, *self.fields(), HintLine(self.hints, glyphs=glyphs))
+        self._box = Vertical(content, *self.fields(), KeyBar(self.hints, glyphs=glyphs))
         self.heading = title
 
     def hints(self) -> list[Hint]:
@@ -118,7 +118,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
             columns, rows = self.app.size
             self._box.styles.width = min(self.width, columns * 9 // 10)
             self.content.styles.max_height = max(1, rows * 9 // 10 - _CHROME - self.reserved)
-            self.query_one(HintLine).redraw()
+            self.query_one(KeyBar).redraw()
             self.call_after_refresh(self._count_hidden)
 
     def _count_hidden(self) -> None:

@@ -1,80 +1,119 @@
 """The base of the screens that cover the main one: a header, one panel, a replay's bar, and a line of keys."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from tfmemtop.events import MapWanted
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
+from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.ui.draw.lines import Panel
+from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.panels.cursor_panel import CursorPanel
 from tfmemtop.ui.panels.header import Header
-from tfmemtop.ui.panels.key_bar import HintLine
+from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.screens.drawn import Changed, Drawn
 
 
-class MovedPanel(Panel, can_focus=True):
-    """A panel in which the arrow keys move a cursor or scroll the lines."""
+class CoveringPanel(CursorPanel):
+    """The panel of a :class:`FullScreen`. Its bindings are the keys of the screen, its hints their words."""
 
-    def move(self, count: int) -> None:
-        """Move by *count* lines, down if positive."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "back", show=False),
+        Binding("q", "close", show=False),
+    ]
+
+    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
+        self.session = session
+        self.state = session.state
+
+    def hints(self) -> list[tuple[str, str]]:
+        """Return the keys between the first and the last one of the last line, and what they do now."""
         raise NotImplementedError(type(self).__name__)
 
-    def page(self, count: int) -> None:
-        """Move by *count* times the height, down if positive."""
-        raise NotImplementedError(type(self).__name__)
+    @property
+    def wish(self) -> MapWanted | None:
+        """The map that the engine is to read while the panel is shown."""
+        return None
+
+    @property
+    def arrows(self) -> str:
+        """The keys that move the cursor up and down."""
+        return f"{self.glyphs.up}{self.glyphs.down}"
+
+    @property
+    def sideways(self) -> str:
+        """The keys that move sideways. In a replay, the arrows move the replay."""
+        return "[ ]" if self.session.replay else "Left Right" if self.glyphs.ascii else "← →"
+
+    def leave(self) -> bool:
+        """Go one step back within the panel; return false if there is none."""
+        return False
+
+    def changed(self) -> None:
+        """Draw the panel, and the keys that have an effect now."""
+        self.post_message(Changed())
+
+    def action_back(self) -> None:
+        if self.leave():
+            self.changed()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        self.screen.dismiss(None)
 
 
-P = TypeVar("P", bound=MovedPanel)
+def beside(known: Sequence[PoolKey], key: PoolKey | None, step: int) -> PoolKey:
+    """Return the pool that stands *step* places after *key* among the *known* ones; after the last comes the first."""
+    return known[((known.index(key) if key in known else 0) + step) % len(known)]
+
+
+def next_pool(known: Sequence[PoolKey], key: PoolKey | None) -> list[tuple[str, str]]:
+    """Return the hint of the key that shows the next of the *known* pools; none if there is no other than *key*."""
+    if len(known) < 2 or key is None or key not in known:
+        return []
+    pid, device = beside(known, key, 1)
+    return [("Tab", device + (f" of {pid}" if pid != key[0] else ""))]
+
+
+P = TypeVar("P", bound=CoveringPanel)
 
 
 class FullScreen(Drawn, Screen[None], Generic[P]):
-    """A screen with one panel over the main screen. A subclass defines the panel, the hints and the keys."""
+    """A screen with one *panel*, which covers the main screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "move(-100000)", show=False),
-        Binding("end", "move(100000)", show=False),
-    ]
-
-    def __init__(self, session: Session, panel: P) -> None:
+    def __init__(self, panel: P) -> None:
         super().__init__()
-        self.session = session
         self.panel = panel
-        self.header = Header(session, glyphs=panel.glyphs)
-        self.replay_bar = ReplayBar(session.replay, glyphs=panel.glyphs) if session.replay else None
-        self.keys = HintLine(self.hints, glyphs=panel.glyphs)
+        replay = panel.session.replay
+        self.parts: list[Panel] = [
+            Header(panel.session, glyphs=panel.glyphs),
+            panel,
+            *([ReplayBar(replay, glyphs=panel.glyphs)] if replay else []),
+            KeyBar(self._hints, glyphs=panel.glyphs),
+        ]
 
-    def hints(self) -> list[tuple[str, str]]:
-        """Return the keys for the last line, and what they do now."""
-        raise NotImplementedError(type(self).__name__)
+    def _hints(self) -> Hints:
+        return [("Esc", "back"), *self.panel.hints(), ("F1", "help")]
+
+    @property
+    def wish(self) -> MapWanted | None:
+        return self.panel.wish
 
     def compose(self) -> ComposeResult:
-        yield self.header
-        yield self.panel
-        if self.replay_bar:
-            yield self.replay_bar
-        yield self.keys
+        yield from self.parts
 
     def on_mount(self) -> None:
         self.panel.focus()
         self.call_after_refresh(self.post_message, Changed())
 
     def refresh_state(self, state: State) -> None:
-        for part in (self.header, self.panel, self.replay_bar, self.keys):
-            if part:
-                part.show(state)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
-
-    def action_move(self, count: int) -> None:
-        self.panel.move(count)
-
-    def action_page(self, count: int) -> None:
-        self.panel.page(count)
+        for part in self.parts:
+            part.show(state)

@@ -24,7 +24,7 @@ from tfmemtop.ui.draw.palette import DIM, ERROR, PLAIN, Glyphs
 from tfmemtop.ui.draw.window import SPANS
 from tfmemtop.ui.panels.cluster_table import ASKED, mark_of
 from tfmemtop.ui.panels.device_panel import DevicesPanel
-from tfmemtop.ui.panels.key_bar import HintLine
+from tfmemtop.ui.panels.key_bar import KeyBar
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
 from tfmemtop.ui.screens.cluster_screen import NOTHING_WRONG, ClusterHeader
 from tfmemtop.ui.screens.drawn import Drawn
@@ -89,7 +89,7 @@ class GpuScreen(Drawn, Screen[None]):
         self.header = ClusterHeader(row.whose, glyphs=glyphs)
         self.device = DevicesPanel(glyphs=glyphs, color=color, span=_FIRST_SPAN)
         self.found = FoundPanel(row, glyphs=glyphs)
-        self.keys = HintLine(self.hints, glyphs=glyphs)
+        self.keys = KeyBar(self.hints, glyphs=glyphs)
 
     @property
     def reading(self) -> bool:

@@ -15,6 +15,7 @@ from tfmemtop.state.pool_views import PoolKey, can_be_read, choose
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
 from tfmemtop.ui.choices import Choices
+from tfmemtop.ui.draw.columns import fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.scale import Scale
@@ -67,7 +68,8 @@ class MainScreen(Drawn, Screen[None]):
         self.why = WhyPanel(glyphs=glyphs, steers=session.may_change, id="why")
         self.lower = Container(self.allocators, self.output, id="lower")
         self.replay_bar = ReplayBar(session.replay, glyphs=glyphs) if session.replay else None
-        self.key_bar = KeyBar(keys, glyphs=glyphs, instead=lambda: self.mode)
+        self._keys = keys
+        self.key_bar = KeyBar(self.hints, glyphs=glyphs)
 
     def chosen(self) -> Choices:
         """Return the user's present choices, of those that can be saved."""
@@ -105,6 +107,12 @@ class MainScreen(Drawn, Screen[None]):
     def mode(self) -> Hints:
         """The keys of the output or the table while the user types there, else none."""
         return self.output.mode or self.table.mode
+
+    def hints(self) -> Hints:
+        """The keys of the last line. On a narrow screen the least important are left out."""
+        room = self.app.size.width + 1
+        keys = fitting(self._keys(), room, lambda key: len(key.shown) + len(key.footer) + 3, lambda key: -key.rank, 0)
+        return self.mode or [(key.shown, key.footer) for key in keys]
 
     def draw_output(self) -> None:
         """Draw the script's newest output and nothing else, even while another screen covers this one."""
@@ -192,14 +200,6 @@ class MainScreen(Drawn, Screen[None]):
 
     def action_holders(self) -> None:
         self.post_message(PoolWanted(self._pool(), holders=True))
-
-    def action_whatif(self) -> None:
-        from tfmemtop.ui.screens.whatif_screen import WhatIfScreen
-
-        self.app.push_screen(WhatIfScreen(self.session, glyphs=self.glyphs), self._back)
-
-    def _back(self, _: None) -> None:
-        self.post_message(Changed())
 
     def action_toggle_output(self) -> None:
         self._toggle("output")

@@ -1,6 +1,5 @@
 """H: the runs of this session, a graph of two of them laid over one another, and their difference in words."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -14,38 +13,40 @@ from tfmemtop.reports.comparison_text import name, sentences
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
 from tfmemtop.state.overlay import Measure, measures, overlay
-from tfmemtop.ui.draw import runs_graph
+from tfmemtop.ui.draw import runs_graph, runs_list
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.screens import runs_list
-from tfmemtop.ui.screens.full_screen import FullScreen, MovedPanel
+from tfmemtop.ui.screens.full_screen import CoveringPanel
 from tfmemtop.units import UNKNOWN, format_bytes
 
 _LIST_LEAST = 2
 _ONE_LINE_FROM = 160
 
 
-class RunsPanel(MovedPanel):
+class RunsPanel(CoveringPanel):
     """The list of runs, the graph and the words. The graph shows two runs: those picked, else the newest two."""
 
-    def __init__(self, *, earlier: Mapping[str, RunState] | None = None, glyphs: Glyphs = UNICODE) -> None:
-        """*earlier*: runs of other sessions by session; they are shown before those of this session."""
-        super().__init__(glyphs=glyphs)
-        self._earlier = {} if earlier is None else earlier
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("H", "close", show=False),
+        Binding("space,enter", "pick", show=False),
+        Binding("m", "measure", show=False),
+    ]
+    wheel = 1
+
+    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
+        super().__init__(session, glyphs=glyphs)
         self.picked: list[int] = []  # numbers of the runs picked, the last one at the end
         self._chosen: int | None = None  # number of the run under the cursor; None: the newest
         self._measure: Measure | None = None
-        self._top = 0
-        self._page = 1
         self._spots = range(0)  # lines of the panel on which the rows are
 
     # What is shown.
 
     @property
     def runs(self) -> list[RunState]:
-        """All runs, oldest first."""
-        return [*sorted(self._earlier.values(), key=lambda run: run.run), *self.state.runs]
+        """All runs, oldest first; those of other sessions come before those of this one."""
+        return [*sorted(self.session.earlier.values(), key=lambda run: run.run), *self.state.runs]
 
     @property
     def at(self) -> int:
@@ -103,10 +104,9 @@ class RunsPanel(MovedPanel):
         """Return the heading and at most *most* rows, the one under the cursor among them."""
         marks = {run.run: which for which, run in enumerate(pair)}
         heading, *rows = runs_list.rows(found, marks, self.at, width, self.glyphs)
-        self._page = min(len(rows), most)
-        self._top = clamp(self._top, max(0, self.at - self._page + 1), min(self.at, len(rows) - self._page))
-        self._spots = range(2, 2 + self._page)
-        return [heading, *rows[self._top : self._top + self._page]]
+        seen = self.in_view(len(rows), most, self.at)
+        self._spots = range(2, 2 + len(seen))
+        return [heading, *rows[seen.start : seen.stop]]
 
     def _graph(self, pair: list[RunState], width: int, height: int) -> list[Line]:
         measure = self.measure
@@ -143,11 +143,7 @@ class RunsPanel(MovedPanel):
             self._chosen = runs[clamp(self.at + count, 0, len(runs) - 1)].run
             self.redraw()
 
-    def page(self, count: int) -> None:
-        """Move the cursor by *count* times the rows that fit on the screen."""
-        self.move(count * max(1, self._page - 1))
-
-    def pick(self) -> None:
+    def action_pick(self) -> None:
         """Pick the run under the cursor for the graph, or undo that. A third run replaces the one picked first."""
         if runs := self.runs:
             number = runs[self.at].run
@@ -155,56 +151,25 @@ class RunsPanel(MovedPanel):
                 self.picked.remove(number)
             else:
                 self.picked = [*self.picked, number][-2:]
-            self.redraw()
+            self.changed()
 
-    def change_measure(self) -> None:
+    def action_measure(self) -> None:
         """Show the next of those that are known: process total, pool, in use."""
         self._measure = self.next_measure or self._measure
-        self.redraw()
+        self.changed()
 
     def on_click(self, click: textual_events.Click) -> None:
         if click.y in self._spots:
-            self._chosen = self.runs[self._top + click.y - self._spots.start].run
-            self.pick()
-
-    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
-        event.stop()
-        self.move(1)
-
-    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
-        event.stop()
-        self.move(-1)
-
-
-class RunsScreen(FullScreen[RunsPanel]):
-    """The screen of the runs."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c,H,q", "close", show=False),
-        Binding("space,enter", "pick", show=False),
-        Binding("m", "measure", show=False),
-    ]
-
-    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
-        super().__init__(session, RunsPanel(earlier=session.earlier, glyphs=glyphs))
+            self._chosen = self.runs[self.top + click.y - self._spots.start].run
+            self.action_pick()
 
     def hints(self) -> list[tuple[str, str]]:
-        panel = self.panel
-        hints = [("Esc", "back")]
-        if len(panel.runs) > 1:
+        hints = []
+        if len(self.runs) > 1:
             # In a replay, Space pauses or plays on every screen.
-            pick = "Enter" if self.session.replay else "Space"
-            hints += [(f"{panel.glyphs.up}{panel.glyphs.down}", "run"), (pick, "lay over")]
-        if (measure := panel.next_measure) is not None:
+            hints += [(self.arrows, "run"), ("Enter" if self.session.replay else "Space", "lay over")]
+        if (measure := self.next_measure) is not None:
             hints.append(("m", measure.words))
         if self.session.may_change:
             hints += [("R", "relaunch"), ("G", "growth"), ("L", "limit"), ("A", "allocator")]
-        return [*hints, ("F1", "help")]
-
-    def action_pick(self) -> None:
-        self.panel.pick()
-        self.keys.redraw()
-
-    def action_measure(self) -> None:
-        self.panel.change_measure()
-        self.keys.redraw()
+        return hints
