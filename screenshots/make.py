@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from screenshots.picture import DARK, picture
 from tests.cluster.recorded import cluster_screen, settled
 from tests.ui.recorded import events_until, recording_of, screen
 from tfmemtop.events import Run
 from tfmemtop.options import UiOptions
-from tfmemtop.ui.screens.picture_dialog import DARK, picture
 
 HERE = Path(__file__).parent
 

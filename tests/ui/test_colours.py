@@ -7,11 +7,11 @@ import pytest
 from rich.color import ColorType
 from rich.style import Style
 
+from screenshots.picture import DARK, picture
 from tests.ui import held
 from tests.ui.recorded import Recorded, screen
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.picture_dialog import DARK, picture
 
 pytestmark = pytest.mark.screens
 
