@@ -224,8 +224,7 @@ class ClusterTable(RowTable[ClusterOrder]):
         count = len(self.seen.rows)
         title = f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
         parts = [f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"]
-        parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
-        return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)
+        return self.title_line(width, title, self.title_parts(width - len(title) - 16, parts), chosen=self.has_focus)
 
     def _why_empty(self) -> str:
         if self.seen.rows:

@@ -14,10 +14,11 @@ from tfmemtop.reports import labels as panels
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui import keys, refusals
-from tfmemtop.ui.draw.lines import Line, Panel, with_cursor, wrapped
+from tfmemtop.ui.draw.lines import Line, Panel, fit, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
 from tfmemtop.ui.panels.key_bar import Hints
-from tfmemtop.ui.panels.output_search_prompt import SearchPrompt
+from tfmemtop.ui.panels.output_search import OutputSearch
+from tfmemtop.ui.panels.prompt import Prompt
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 from tfmemtop.units import format_bytes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _FRAME_S = 0.02
 _FRAME_MOST = 64 * 1024  # characters: the highest estimate of what a frame has time for, and the first one
+_PIECE = 64  # characters that are drawn before the clock is read again
 _FRAME_LEAST = 64  # the lowest estimate, even for the most expensive characters; fewer are not enough to measure
 _CLOCK_S = 1e-5
 _BEHIND = 8  # output for so many frames may wait; if there is more, all but the newest is left out
@@ -74,7 +76,7 @@ class OutputPanel(Panel, can_focus=True):
         self.typing = False
         self.frame_s = _FRAME_S
         self._room = (80, 24)
-        self._search = SearchPrompt(self)
+        self._prompt = Prompt(self, self._look_for)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
         self._affordable = _FRAME_MOST  # estimate: characters that a frame has time for
@@ -82,7 +84,8 @@ class OutputPanel(Panel, can_focus=True):
 
     def _begin(self) -> None:
         self._terminal: TerminalScreen | None = None
-        self._search.forget()
+        self._search = OutputSearch()
+        self._prompt.text = ""
         self._next = 0  # number of the chunk that comes next, or of which a part has been taken
         self._at = 0  # characters of it that have been taken
         self._left_out = 0  # bytes before it that were left out and not reported yet
@@ -113,7 +116,7 @@ class OutputPanel(Panel, can_focus=True):
     @property
     def mode(self) -> Hints:
         """The keys for typing to the script or for typing a search, while the user does so; else none."""
-        return keys.TYPING if self.typing else keys.SEARCHING if self._search.open else ()
+        return keys.TYPING if self.typing else keys.SEARCHING if self._prompt.typing else ()
 
     # New output.
 
@@ -148,7 +151,9 @@ class OutputPanel(Panel, can_focus=True):
         if not self.state.output_count and not self.typing:
             over = self.state.run is not None and self.state.run.ended is not None
             return [self._title(width), [Segment(f" {panels.no_output(over, self.can_type)}"[:width], DIM)]]
-        lines = self._search.marked(lines, self.terminal.number(last, rows))
+        self._search.look(self.terminal)
+        first = self.terminal.number(last, rows)
+        lines = [self._search.mark(line, number) for number, line in enumerate(lines, first)]
         if wraps:
             lines = self._wrapped(lines, width, rows, above)
         if self.typing and (cursor := self.terminal.cursor(self.scrolled, rows)):
@@ -185,9 +190,11 @@ class OutputPanel(Panel, can_focus=True):
                 leave -= self._leave_out(chunk, leave)
             if self._at < len(chunk.text):
                 self._say_what_is_left_out()
-                count = self.terminal.feed(chunk.text[self._at :], begun + self.frame_s)
-                self._at += count
-                taken += count
+            while self._at < len(chunk.text) and time.thread_time() < begun + self.frame_s:
+                piece = chunk.text[self._at : self._at + _PIECE]
+                self.terminal.feed(piece)
+                self._at += len(piece)
+                taken += len(piece)
             if self._at < len(chunk.text):
                 break
             self._next, self._at = chunk.number + 1, 0
@@ -246,8 +253,11 @@ class OutputPanel(Panel, can_focus=True):
         waits = self._accepts() and self.state.run is not None and self.state.run.reads_terminal is not None
         if self.typing:
             right = _first_fit(room, *panels.TYPING)
-        elif searched := self._search.title(room, self.glyphs):
-            right = _first_fit(room, *searched)
+        elif self._prompt.typing:
+            right = "/" + self._prompt.shown(room - 1, self.glyphs)
+        elif self._search.wanted:
+            wanted = fit(self._search.wanted, 20, self.glyphs)
+            right = _first_fit(room, *panels.searched(wanted, *self._search.place()))
         elif waits:
             right = _first_fit(room, *panels.WAITS_FOR_INPUT)
         elif self.scrolled:
@@ -291,18 +301,35 @@ class OutputPanel(Panel, can_focus=True):
 
     def action_search(self) -> None:
         """Let the user type a text to search for: Enter keeps the search, Esc ends it."""
-        self._search.begin()
+        self._prompt.begin("")
 
     def action_next_match(self, step: int) -> None:
         """Go to the next line with the searched text, or to the one before if *step* is negative."""
-        self._search.next_match(step)
+        if self._search.wanted:
+            self._search.look(self.terminal)
+            self._search.go(step)
+            self._show_match()
 
     def action_end_search(self) -> None:
         """End the search; the lines in view stay."""
-        self._search.end()
+        self._prompt.set("")
+        self._prompt.keep()
+
+    def _look_for(self, text: str) -> None:
+        self._search.want(text)
+        self._search.look(self.terminal)
+        if text:
+            self._search.go_near(self.terminal.number(self.scrolled, self.rows) + self.rows - 1)
+        self._show_match()
+
+    def _show_match(self) -> None:
+        at, first = self._search.at, self.terminal.number(self.scrolled, self.rows)
+        if at is not None and not first <= at < first + self.rows:
+            self.scrolled = self.terminal.offset_of(at, self.rows)
+        self.redraw()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return self.typing or self._search.consumes(character)
+        return self.typing or self._prompt.consumes(character)
 
     # Typing.
 
@@ -313,7 +340,7 @@ class OutputPanel(Panel, can_focus=True):
     def action_type(self) -> None:
         """Begin to send keys to the script, if one is running and may receive them; else tell the user why not."""
         if self._accepts():
-            self.typing, self._search.open = True, False
+            self.typing, self._prompt.typing = True, False
             self.scrolled = 0
             self.post_message(Changed())
             self.redraw()
@@ -328,8 +355,8 @@ class OutputPanel(Panel, can_focus=True):
         self.redraw()
 
     def on_key(self, event: events.Key) -> None:
-        if self._search.open:
-            self._search.press(event)
+        if self._prompt.typing:
+            self._prompt.press(event)
         if not self.typing:
             return
         # Every key goes to the script now. No binding of a panel or of the app may handle it.
@@ -343,9 +370,9 @@ class OutputPanel(Panel, can_focus=True):
         self._send(encode(event.key, event.character, self.terminal.application_cursor))
 
     def on_paste(self, event: events.Paste) -> None:
-        if self._search.open:
+        if self._prompt.typing:
             event.stop()
-            self._search.paste(event.text)
+            self._prompt.paste(event.text)
         elif self.typing:
             event.stop()
             self._send(encode_paste(event.text, self.terminal.bracketed_paste))
@@ -359,8 +386,8 @@ class OutputPanel(Panel, can_focus=True):
         self.redraw()
 
     def on_blur(self) -> None:
-        if self._search.open:
-            self._search.keep()
+        if self._prompt.typing:
+            self._prompt.keep()
         self._end_typing()
 
 

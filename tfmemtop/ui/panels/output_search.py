@@ -38,7 +38,7 @@ class OutputSearch:
         """Search for *text* from now on; if it is empty, for nothing."""
         self.wanted = text
         self._pattern = re.compile(re.escape(text), re.IGNORECASE if text == text.lower() else 0)
-        self._off, self._shown, self._looked = [], [], 0
+        self._off, self._shown, self._looked, self.at = [], [], 0, None
 
     def look(self, terminal: "TerminalScreen") -> None:
         """Search the lines that are new since the last call, and those that may have changed."""

@@ -235,8 +235,7 @@ class ProcessTable(RowTable[ProcessOrder]):
             parts.append("tree")
         parts.append(f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}")
         title = f"Processes {count}"
-        parts = self.filter.title(width - len(title) - 16, parts, self.glyphs)
-        return self.title_line(width, title, f" {self.glyphs.dot} ".join(parts), chosen=self.has_focus)
+        return self.title_line(width, title, self.title_parts(width - len(title) - 16, parts), chosen=self.has_focus)
 
     def _why_empty(self) -> str:
         if self.rows:

@@ -5,10 +5,12 @@ from typing import ClassVar, Generic, TypeVar
 from textual import events
 from textual.binding import Binding, BindingType
 
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Order
+from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.panels.cursor_panel import CursorPanel
-from tfmemtop.ui.panels.process_filter import FilterPrompt
+from tfmemtop.ui.panels.prompt import Prompt
 
 TOP = 2
 """Lines above the first row: the title and the header."""
@@ -32,7 +34,7 @@ class RowTable(CursorPanel, Generic[Sorted]):
     def __init__(self, order: Sorted, *, glyphs: Glyphs, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.order = order
-        self.filter = FilterPrompt(self)
+        self.filter = Prompt(self, lambda _: self.rearrange())
         self._index = 0
         self._follow = True  # keep the selected row in view; off after the wheel has scrolled
 
@@ -91,14 +93,24 @@ class RowTable(CursorPanel, Generic[Sorted]):
     def action_filter(self) -> None:
         """Let the user type a filter: Enter keeps it, Esc clears it."""
         self.focus()
-        self.filter.begin()
+        self.filter.begin(self.filter.text)
 
     def action_clear(self) -> None:
         """Clear the filter."""
         self.filter.set("")
 
+    def title_parts(self, room: int, beside: list[str]) -> str:
+        """Return the right part of the title, in about *room* cells: the parts *beside*, and the filter."""
+        wanted = safe(self.filter.text)
+        if self.filter.typing:
+            return f"filter: {self.filter.shown(room, self.glyphs)}"
+        if wanted:
+            taken = sum(len(part) + 3 for part in beside)
+            beside = [*beside, "filter: " + fit(wanted, max(4, room - taken), self.glyphs)]
+        return f" {self.glyphs.dot} ".join(beside)
+
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return self.filter.typing and character is not None and character.isprintable()
+        return self.filter.consumes(character)
 
     def on_key(self, event: events.Key) -> None:
         if self.filter.typing:

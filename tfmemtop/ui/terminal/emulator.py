@@ -1,12 +1,8 @@
 """A terminal emulator: turns what a program has written into lines of segments, with scroll-back."""
 
-import math
 import re
-import time
-from collections.abc import Callable
 from itertools import islice
 
-from pyte.screens import Screen
 from pyte.streams import Stream
 
 from tfmemtop.ui.draw.cells import crop, render
@@ -25,7 +21,13 @@ _LONGEST = 512  # characters; a longer sequence is neither waited for nor carrie
 _STRING_END = re.compile("[\x07\x18\x1a\x1b\x9c]")
 _STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: titles, links, pictures, none of them shown
 _MOST = 9999
-_LOOK_EVERY, _EFFORT = 16, 4  # tokens between two readings of the clock; a sequence counts as 4
+_CONTROLS = {code: name for code, name in Stream.basic.items() if name != "bell"}
+_ESCAPES = {**Stream.escape, "E": "next_line"}
+_CSI = {
+    **{code: name for code, name in Stream.csi.items() if not name.startswith(("report", "select"))},
+    **{"b": "repeat", "s": "save_cursor", "u": "restore_cursor", "S": "scroll_up", "T": "scroll_down", "Z": "back_tab"},
+}
+"""The methods of the screen, by the code that calls them."""
 _RENDITIONS = {2: (5,), 22: (22, 25), 5: (), 6: ()}
 
 # What pyte raises at parameters that it does not expect: a wrong number of them, an unknown way to erase
@@ -36,61 +38,22 @@ _REFUSED = (TypeError, ValueError, LookupError, NameError, AssertionError)
 class Parser:
     """Parses text for a screen. The text may be split anywhere between two calls of :meth:`feed`."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: CompleteScreen) -> None:
         self._screen = screen
         self._pending = ""
         self._in_string = False
-        self._controls: dict[str, Callable[[], None]] = {
-            "\b": screen.backspace,
-            "\t": screen.tab,
-            "\n": screen.linefeed,
-            "\v": screen.linefeed,
-            "\f": screen.linefeed,
-            "\r": screen.carriage_return,
-            "\x0e": screen.shift_out,
-            "\x0f": screen.shift_in,
-        }
-        self._escapes: dict[str, Callable[[], None]] = {
-            "c": screen.reset,
-            "D": screen.index,
-            "E": screen.next_line,
-            "M": screen.reverse_index,
-            "H": screen.set_tab_stop,
-            "7": screen.save_cursor,
-            "8": screen.restore_cursor,
-        }
-        self._csi: dict[str, Callable[..., None]] = {
-            final: getattr(screen, name) for final, name in Stream.csi.items() if final not in "cnm"
-        }
-        self._csi |= {
-            "b": screen.repeat,
-            "s": lambda *_: screen.save_cursor(),
-            "u": lambda *_: screen.restore_cursor(),
-            "S": screen.scroll_up,
-            "T": screen.scroll_down,
-            "Z": screen.back_tab,
-        }
+        self._controls, self._escapes, self._csi = (
+            {code: getattr(screen, name) for code, name in names.items()} for names in (_CONTROLS, _ESCAPES, _CSI)
+        )
 
-    def feed(self, text: str, until: float = math.inf) -> int:
-        """Parse *text*, and pass all that is recognised to the screen. No text makes this raise.
-
-        Return the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
-        reaches *until*. The caller must then pass the others again.
-        """
-        held = len(self._pending)
-        text = self._pending + text
-        whole = len(text)
-        self._pending = ""
+    def feed(self, text: str) -> None:
+        """Parse *text*, and pass all that is recognised to the screen. No text makes this raise."""
+        text, self._pending = self._pending + text, ""
         last = text.rfind("\x1b")
         if last >= 0 and _UNFINISHED.match(text, last):
             text, self._pending = text[:last], text[last:] if len(text) - last <= _LONGEST else ""
-        at, end, effort, match, draw = 0, len(text), 0, _TOKEN.match, self._screen.draw
+        at, end, match, draw = 0, len(text), _TOKEN.match, self._screen.draw
         while at < end:
-            if effort >= _LOOK_EVERY:
-                effort = 0
-                if time.thread_time() >= until:
-                    self._pending = text[at:held]
-                    return max(0, at - held)
             if self._in_string:
                 stop = _STRING_END.search(text, at)
                 if stop is None:
@@ -102,24 +65,20 @@ class Parser:
             token = match(text, at)
             assert token is not None  # every character is one of the alternatives
             at = token.end()
-            kind = token.lastindex
-            effort += 1
-            if kind == 1:
+            if token.lastindex == 1:
                 draw(token[1])
-            elif kind == 7:
+            elif token.lastindex == 7:
                 if control := self._controls.get(token[7]):
                     control()
-            elif kind is not None:
-                effort += _EFFORT - 1
+            elif token.lastindex is not None:
                 # Caught for each sequence: if the screen refuses one, only that one is lost.
                 try:
-                    if kind == 4:
+                    if token.lastindex == 4:
                         self._control_sequence(token[2], token[3], token[4])
                     else:
                         self._escape(token[5], token[6])
                 except _REFUSED:
                     pass
-        return whole - held
 
     def _escape(self, intermediates: str, final: str) -> None:
         if intermediates in ("(", ")"):
@@ -144,7 +103,7 @@ class Parser:
         handler = self._csi.get(final)
         if handler is None or ":" in parameters:
             return
-        numbers = [_number(number) for number in parameters.split(";")] if parameters else []
+        numbers = [_number(number) for number in parameters.split(";")] if parameters and final not in "su" else []
         if private:
             if final in "hl":
                 handler(*numbers, private=True)
@@ -243,13 +202,9 @@ class TerminalScreen:
         """Whether the program has requested that pasted text is marked as such."""
         return _PASTE in self._screen.mode
 
-    def feed(self, text: str, until: float = math.inf) -> int:
-        """Draw *text*, which the program has written. No text makes this raise.
-
-        Return the number of characters taken: all, unless this thread's CPU time (``time.thread_time``)
-        reaches *until*. The caller must then pass the others again.
-        """
-        return self._parser.feed(text, until)
+    def feed(self, text: str) -> None:
+        """Draw *text*, which the program has written. No text makes this raise."""
+        self._parser.feed(text)
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the screen, without reflow."""
