@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from tests.cluster.exporters import GIB
+from tfmemtop.cluster.answers import GONE_S, Rows
 from tfmemtop.cluster.client import Series
-from tfmemtop.cluster.rows import GONE_S, ClusterRow, Kind, Rows, Silence, remark
+from tfmemtop.cluster.judgement import remark
+from tfmemtop.cluster.rows import ClusterRow, Kind, Silence
 from tfmemtop.ui.panels.cluster_table import matching
 
 MIB = 2**20

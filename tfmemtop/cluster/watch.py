@@ -5,9 +5,10 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
+from tfmemtop.cluster.answers import Rows
 from tfmemtop.cluster.client import Client, NoAnswer, in_thread
 from tfmemtop.cluster.queries import SLOW_S, Queries
-from tfmemtop.cluster.rows import ClusterRow, Kind, Rows
+from tfmemtop.cluster.rows import ClusterRow, Kind
 from tfmemtop.safe import safe
 from tfmemtop.units import counted, format_duration
 

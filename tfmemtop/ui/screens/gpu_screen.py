@@ -11,8 +11,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from tfmemtop.cluster.client import Client, NoAnswer, in_thread
+from tfmemtop.cluster.judgement import remark
 from tfmemtop.cluster.one_gpu import OneGpu
-from tfmemtop.cluster.rows import ClusterRow, Kind, remark
+from tfmemtop.cluster.rows import ClusterRow, Kind
 from tfmemtop.cluster.watch import Seen, no_answer
 from tfmemtop.findings.finding import Severity, grouped, say_group
 from tfmemtop.findings.leaks import Leak
