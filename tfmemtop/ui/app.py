@@ -36,7 +36,6 @@ from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
-from tfmemtop.ui.search_keys import SearchKeys
 from tfmemtop.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -114,7 +113,6 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
         self.main = MainScreen(
             self.session, self._offered, choices or Choices(), glyphs=self.glyphs, color=options.color
         )
-        self.search = SearchKeys(self, self.session, glyphs=self.glyphs, relaunch=self.action_relaunch)
         self.pace = FramePacer(
             draw=self._draw,
             draw_output=self._draw_output,
@@ -166,10 +164,10 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
             if self.session.replay or any(event.urgent for event in batch):
                 self.pace.urge()
             self._tell_news(batch)
-            self.search.look()
+            self.follow_search()
             self.pace.look()
             await asyncio.sleep(0)  # lets keys be handled: events that arrive without a pause would block them
-        self.search.look()
+        self.follow_search()
         self.pace.urge()
         self.pace.look()
         if self.session.leaving:

@@ -4,16 +4,13 @@ from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.notebooks.origin import is_recognised_again
 from tfmemtop.ui import kernel_actions as kernels
 from tfmemtop.ui import refusals
-from tfmemtop.ui.kernel_actions import KernelActions
-from tfmemtop.ui.search_keys import SearchKeys
+from tfmemtop.ui.search_actions import SearchActions
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
-class NextRunActions(KernelActions):
+class NextRunActions(SearchActions):
     """The part of the app that chooses the settings of the next run, and starts it."""
-
-    search: SearchKeys
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
@@ -87,7 +84,3 @@ class NextRunActions(KernelActions):
     def _relaunch(self, agreed: bool | None) -> None:
         if agreed:
             self.session.relaunch()
-
-    def action_fit(self) -> None:
-        if not self.of_kernel(kernels.NO_SEARCH):
-            self.search.pressed()

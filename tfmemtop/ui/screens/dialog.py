@@ -132,6 +132,12 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
     def action_cancel(self) -> None:
         self.dismiss(None)
 
+    def copy(self, lines: Sequence[str]) -> None:
+        """Copy *lines*, if any, to the terminal's clipboard by OSC 52, even if it is on another machine."""
+        if lines:
+            self.app.copy_to_clipboard("\n".join(lines) + "\n")
+            self.app.notify(COPIED, timeout=3)
+
 
 class PageDialog(Dialog[T]):
     """A page of lines. A subclass returns them from :meth:`body`."""
@@ -350,16 +356,19 @@ class InputDialog(Dialog[T]):
         value: str = "",
         suggestions: Sequence[Suggestion] = (),
         replaces: bool = False,
+        takes: str = "take",
         glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
         """*read* turns the text into the dialog's result.
 
         It raises ``ValueError`` if the text is not allowed. The dialog then shows the error and stays open. With
-        *replaces*, the first key that the user types replaces *value*; otherwise it is added to it.
+        *replaces*, the first key that the user types replaces *value*; otherwise it is added to it. *takes* is what
+        Enter does.
         """
         self._read = read
         self._replaces = replaces
+        self._takes = takes
         self._suggestions = suggestions
         self._error = Static(id="error", markup=False)
         self._field = Input(value, compact=True, select_on_focus=False, highlighter=_Displayed())
@@ -374,7 +383,7 @@ class InputDialog(Dialog[T]):
 
     def hints(self) -> list[Hint]:
         arrows = [(f"{self.glyphs.up}{self.glyphs.down}", "pick")] if self._suggestions else []
-        return [("Enter", "take"), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
+        return [("Enter", self._takes), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
 
     def on_mount(self) -> None:
         self._field.focus()

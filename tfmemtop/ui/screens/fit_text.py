@@ -1,10 +1,14 @@
 """The screen's text about a search, for a limit or for the largest value. Pure."""
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import goal_text, trial_words
-from tfmemtop.units import format_bytes
+from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.findings.fitting import code, command_line
+from tfmemtop.units import counted, format_bytes
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"
 RESULT = "The smallest memory limit that works"
@@ -59,22 +63,9 @@ def title(search: SessionFit) -> str:
     return RESULT if search.plan.wanted is None else RESULT_LARGEST
 
 
-STOP = "stop, leave the run going"
-HIDE = "hide this, go on"
-GO_ON = "go on with the search"
-NEXT_TIME = " relaunches with it. Next time:"
-"""The text after the key R."""
-
-
-def begin(running: str) -> str:
-    """Return what Enter does; *running* describes the run that it ends, empty if there is none."""
-    return f"end {running[:1].lower()}{running[1:]} and begin" if running else "begin"
-
-
 def goal(search: SessionFit) -> str:
     """Return how far the script must get, and in how many tries."""
-    tries = "1 try" if search.plan.tries == 1 else f"{search.plan.tries} tries"
-    return f"{goal_text(search.plan.goal)}, in at most {tries}"
+    return f"{goal_text(search.plan.goal)}, in at most {counted(search.plan.tries, 'try', 'tries')}"
 
 
 def under_way(search: SessionFit) -> str:
@@ -82,11 +73,36 @@ def under_way(search: SessionFit) -> str:
     return f"try {search.number} of {search.plan.tries}: {trial_words(search.trial, search.plan.wanted)}"
 
 
-def relaunch_with(what: str) -> str:
-    """Return what the key R does; *what* is a limit, or a value that was found."""
-    return f"relaunch with {what}"
+@dataclass(frozen=True)
+class FoundValue:
+    """What a search has found: in ``words``, as the next run, and how to have it the next time.
+
+    ``code`` are the lines that set it in the script; none for a value in the command.
+    """
+
+    words: str
+    upcoming: NextRun
+    margin: str
+    command: str
+    code: Sequence[str] = ()
 
 
-def with_margin(limit: int) -> str:
-    """Return the text with the limit to set; *limit* is in bytes."""
-    return f"With a margin: {format_bytes(limit)}. "
+def found_by(search: SessionFit) -> FoundValue | None:
+    """Return what the search has found; ``None`` if nothing, or not yet."""
+    plan, found = search.plan, search.search.found
+    if plan.wanted is not None and found is not None:
+        argv = plan.argv(found)
+        upcoming = NextRun(tuple(argv), plan.settings_of(plan.largest))
+        return FoundValue(f"{plan.wanted.name}={found}", upcoming, "", shlex.join(argv))
+    limit = plan.suggested(search.search)
+    if limit is None:
+        return None
+    size, upcoming = format_bytes(limit.size), NextRun(tuple(plan.command), plan.settings_of(limit.size))
+    return FoundValue(size, upcoming, f"With a margin: {size}. ", command_line(limit, plan.command), code(limit))
+
+
+STOP = "stop, leave the run going"
+HIDE = "hide this, go on"
+GO_ON = "go on with the search"
+NEXT_TIME = " relaunches with it. Next time:"
+"""The text after the key R."""

@@ -16,7 +16,7 @@ from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
 from tfmemtop.ui.draw.remedies import remedy_lines
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
-from tfmemtop.ui.screens.dialog import COPIED, COPY_LINES, Hint, PageDialog
+from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
 
 
 class WhyScreen(PageDialog[str]):
@@ -114,11 +114,8 @@ class WhyScreen(PageDialog[str]):
         self._select(self._index(findings(self._state())) + count)
 
     def action_copy(self) -> None:
-        """Copy the lines for the script to the terminal's clipboard by OSC 52, even if it is on another machine."""
-        chosen = self.chosen
-        if chosen and (code := chosen.said.code):
-            self.app.copy_to_clipboard("\n".join(code) + "\n")
-            self.app.notify(COPIED, timeout=3)
+        if chosen := self.chosen:
+            self.copy(chosen.said.code)
 
     def on_key(self, event: events.Key) -> None:
         chosen = self.chosen
