@@ -151,39 +151,44 @@ def show(
     Raises:
         Refusal: the session could not be started, or its engine has gone.
     """
-    step = _listen_to_step() if starts and is_task() else None  # before there are threads
-    with ThreadPoolExecutor(1) as other, _signals_raised() as heard:
-        coming = other.submit(answer)
-        launched: Launched | None = None
+    step = None
+    if starts and is_task():
+        from tfmemtop.cli.task import listen_to_step  # imported only if needed, because it takes a while to load
+
+        step = listen_to_step()  # before there are threads
+    noted: list[int] = []  # signals; while modules are imported, an exception may not arrive
+    with ThreadPoolExecutor(1) as other, _on_signals(lambda number, _: noted.append(number)):
+        coming = other.submit(answer)  # the script starts while the screen is imported
         try:
-            heard.raise_from_now_on()
-            _import_screen()  # the script is starting meanwhile
-            if heard:
-                raise SystemExit
+            _import_screen()
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(start_text(launched.error), launched.error.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
-            outcome = _screen(launched, options, step)
-            while outcome.follow and (after := _going(outcome.follow)):
-                launched = after
-                outcome = _screen(launched, options, None)
+            with _on_signals(_end):  # the screen has handlers of its own while it is shown
+                if noted:
+                    raise SystemExit(SIGNALLED + noted[0])
+                outcome = _screen(launched, options, step)
+                while outcome.follow and (after := _going(outcome.follow)):
+                    launched = after
+                    outcome = _screen(launched, options, None)
         except Refusal:
             raise
         except BaseException as error:
             # For any error: the script may run by now, and the user must be told.
-            launched = launched or coming.result()
+            launched = coming.result()
             if launched.error is None and end is None:
                 _say_it_goes_on(launched)
-            if heard:
-                raise SystemExit(SIGNALLED + heard[0]) from error
             if isinstance(error, OSError):
                 raise _engine_gone(launched.id, error) from error
             raise
         finally:
             if end is not None:
                 end()
-    _say_how_it_ended(outcome)
+    if outcome.trouble:
+        say(f"the screen has failed: {outcome.trouble}")
+    for line in outcome.summary:
+        say(line)
     if outcome.left_running and step is not None:
         return _stay(launched, outcome.exit_code, step)
     if outcome.left_running and end is None:
@@ -211,19 +216,6 @@ def _screen(launched: Launched, options: UiOptions, step: "StepListener | None")
 
     with task.signals_passed_on(launched.socket, step) if step is not None else nullcontext():
         return run_live(Path(launched.socket), options)
-
-
-def _say_how_it_ended(outcome: ScreenOutcome) -> None:
-    if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
-    for line in outcome.summary:
-        say(line)
-
-
-def _listen_to_step() -> "StepListener":
-    from tfmemtop.cli import task  # imported only if needed, because it takes a while to load
-
-    return task.listen_to_step()
 
 
 def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
@@ -280,47 +272,20 @@ def _has_something(path: Path) -> bool:
         return False
 
 
-class _Heard(list[int]):
-    """The signals that have arrived, in their order. They are only noted until :meth:`raise_from_now_on` is called.
-
-    Before that, it could not be printed which session has been started.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.raises = False
-
-    def note(self, number: int, _: FrameType | None) -> None:
-        """Note the signal; raise an error if that is on. This is the signals' handler."""
-        self.append(number)
-        if self.raises:
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(SIGNALLED + number)
-
-    def raise_from_now_on(self) -> None:
-        """Raise SystemExit if a signal has been noted, and from now on an error for each signal that arrives."""
-        self.raises = True
-        if signal.getsignal(signal.SIGINT) == self.note:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio replaces only this handler
-        if self:
-            raise SystemExit
-
-
 @contextmanager
-def _signals_raised() -> Iterator[_Heard]:
-    """In this context, a signal that ends programs raises SystemExit, so that the user is told what still runs.
-
-    The signals are in the list, too, because the exception may not arrive. While a class is being made, Python 3.11
-    turns it into another error, and in some of the import's callbacks it is lost. The screen has handlers of its own
-    while it is shown.
-    """
-    heard = _Heard()
+def _on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """In this context, *handler* handles the signals that end programs, but for those that are ignored."""
     ends = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    before = {n: signal.signal(n, heard.note) for n in ends if signal.getsignal(n) is not signal.SIG_IGN}
+    before = {n: signal.signal(n, handler) for n in ends if signal.getsignal(n) is not signal.SIG_IGN}
     try:
-        yield heard
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(SIGNALLED + number)
 
 
 def _say_it_goes_on(launched: Launched) -> None:
