@@ -3,9 +3,9 @@
 usage: tfmemtop doctor [--json] [-- COMMAND…]
 example: tfmemtop doctor -- python train.py
 
-It checks the driver, the hook, TensorFlow, how TensorFlow's pools can be read, the compiler, the sockets, the memory
-limit of the container, the terminal and the locale. It prints a line for each: ok; missing, with what helps; or
-unknown. It does not run COMMAND. It only starts COMMAND's Python, to look for TensorFlow.
+It checks the driver, the hook, TensorFlow, how TensorFlow's pools can be read, the compiler, the sockets and the
+terminal. It prints a line for each: ok; missing, with what helps; or unknown. It does not run COMMAND. It only starts
+COMMAND's Python, to look for TensorFlow.
 exit code: 0 if nothing is missing, else 1.
 """
 
@@ -56,9 +56,7 @@ def examine(command: tuple[str, ...]) -> list[Check]:
         ("driver", "processes"): _driver,
         ("hook", "tensorflow", "pools", "compiler"): partial(_command, command, environment, cwd),
         ("sockets",): lambda: [machine.sockets()],
-        ("cgroup",): lambda: [machine.memory()],
         ("terminal",): lambda: [machine.terminal(environment, SMALLEST)],
-        ("locale",): lambda: [machine.locale(environment)],
     }
     return run_all(groups, _ANSWERS_S)
 

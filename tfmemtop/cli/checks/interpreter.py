@@ -8,6 +8,8 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from getopt import GetoptError, getopt
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,11 @@ from tfmemtop.engine.process.environment import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # Python's options that change which modules it finds at its start
-_WITH_ARGUMENT = "WX"
+_PYTHONS_OPTIONS = "bBdEhiIOPqRsStuvVx?c:m:W:X:"  # a colon follows those with a value
 _UV_WITH_VALUE = (
     *("-p", "--python", "--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
     *("--no-group", "--env-file", "--directory", "--project", "--package", "--index", "--index-url", "-C"),
 )
-_ENV_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
 _DEEPEST = 8  # how many interpreters may follow one another: a script may be the interpreter of another script
 _FIRST_LINE = 4096  # bytes
 _ANSWERS_S = 10.0
@@ -113,7 +114,7 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
     if depth >= _DEEPEST:
         return Unclear(f"{name}: its #! lines form a loop")
     if base == "env":
-        return _of_env(path, rest, environment, cwd, depth)
+        return _of_env(rest, environment, cwd, depth)
     if base == "uv" and rest[:1] == ["run"]:
         return _of_uv(path, rest[1:], environment)
     line = _first_line(Path(path))
@@ -185,40 +186,30 @@ It cannot be the name of a variable.
 
 def _flags(rest: list[str]) -> list[str]:
     """Return the options in ``_KEPT`` that stand before the script, ``-c`` or ``-m``. *rest* follows ``python``."""
-    kept: list[str] = []
-    words = iter(rest)
-    for word in words:
-        if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
-            break
-        for position, letter in enumerate(word[1:], 1):
-            if letter in "cm":
-                return kept
-            if letter in _WITH_ARGUMENT:
-                if position == len(word) - 1:
-                    next(words, None)
-                break
-            if letter in _KEPT:
-                kept.append(f"-{letter}")
-    return kept
+    try:
+        options, _ = getopt(rest, _PYTHONS_OPTIONS)
+    except GetoptError:
+        return []
+    before = takewhile(lambda option: option[0] not in ("-c", "-m"), options)
+    return [flag for flag, _ in before if flag[1] in _KEPT]
 
 
-def _of_env(path: str, rest: list[str], environment: Mapping[str, str], cwd: Path, depth: int) -> Start | Unclear:
+def _of_env(rest: list[str], environment: Mapping[str, str], cwd: Path, depth: int) -> Start | Unclear:
+    try:
+        options, rest = getopt(rest, "iu:C:", ["ignore-environment", "unset=", "chdir="])
+    except GetoptError as error:
+        return Unclear(f"the meaning of env -{error.opt} is unknown here")
     changed = dict(environment)
-    while rest and (rest[0].startswith("-") or "=" in rest[0]):
-        word = rest.pop(0)
-        if word in ("-i", "-", "--ignore-environment"):
+    for flag, value in options:
+        if flag in ("-i", "--ignore-environment"):
             changed = {_CLEANED: ""}
-        elif word in _ENV_WITH_VALUE and rest:
-            value = rest.pop(0)
-            if word in ("-u", "--unset"):
-                changed.pop(value, None)
-        elif word.startswith("-"):
-            return Unclear(f"the meaning of env {word} is unknown here")
-        else:
-            name, _, value = word.partition("=")
-            changed[name] = value
-    if not rest:
-        return Unclear("env starts nothing")
+        elif flag in ("-u", "--unset"):
+            changed.pop(value, None)
+    while rest and "=" in rest[0]:
+        name, _, value = rest.pop(0).partition("=")
+        changed[name] = value
+    if not rest or rest[0] == "-":
+        return Unclear("env starts nothing that is known")
     # The command is searched in the PATH of the new environment, or in the PATH of the old one if the new has none.
     return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
 

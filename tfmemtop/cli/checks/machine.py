@@ -1,4 +1,4 @@
-"""The checks of this machine and terminal: driver, memory per process, sockets, host memory, terminal, locale."""
+"""The checks of this machine and terminal: driver, memory per process, sockets, terminal."""
 
 import os
 import sys
@@ -7,15 +7,13 @@ from pathlib import Path
 
 from tfmemtop.charset import locale_name, takes_utf8
 from tfmemtop.cli.checks.check import Check, State, missing, ok, unknown
-from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.limits import HostOwner
 from tfmemtop.reports.devices import shares_missing
-from tfmemtop.units import counted, format_bytes
+from tfmemtop.units import counted
 
 _NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
 _DISPLAYS = ("0x0300", "0x0302")  # PCI classes: graphics cards with and without a display output
@@ -76,16 +74,6 @@ def sockets() -> Check:
     return ok("sockets", f"in {folder}")
 
 
-def memory(root: Path = Path("/")) -> Check:
-    """Return how much host memory a share such as ``50%`` refers to: the machine's, or a cgroup's limit."""
-    found = host_memory(root)
-    machine = f"the machine's {format_bytes(found.machine)}"
-    if found.owner is HostOwner.MACHINE:
-        return ok("cgroup", f"no limit below {machine}")
-    owner = "control group" if found.owner is HostOwner.CGROUP else found.owner.value
-    return ok("cgroup", f"the {owner} may have {format_bytes(found.total)} of {machine}")
-
-
 def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check:
     """Check whether the screen can be drawn. The terminal must have at least *smallest* columns and rows."""
     name, kind = "terminal", environment.get("TERM", "")
@@ -99,15 +87,15 @@ def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check
     if 0 < columns < smallest[0] or 0 < rows < smallest[1]:
         return missing(name, size, f"make it {smallest[0]} by {smallest[1]} or larger")
     colours = "no colours, as NO_COLOR asks" if environment.get("NO_COLOR") else "16 colours of its own"
-    return ok(name, f"{size}, {colours}")
-
-
-def locale(environment: Mapping[str, str]) -> Check:
-    """Return which characters are drawn by the locale in *environment*: UTF-8 or ASCII only."""
-    name = locale_name(environment)
     if not takes_utf8(environment):
-        return Check("locale", State.OK, f"{name}: drawn in ASCII", "LANG=C.UTF-8 draws finer graphs")
-    return ok("locale", f"{name}: UTF-8" if name else "none is set, so UTF-8 is assumed; --ascii draws in ASCII")
+        locale = locale_name(environment)
+        return Check(
+            name,
+            State.OK,
+            f"{size}, {colours}, in ASCII, as the locale {locale} asks",
+            "LANG=C.UTF-8 draws finer graphs",
+        )
+    return ok(name, f"{size}, {colours}")
 
 
 def _has_card(root: Path) -> bool:
