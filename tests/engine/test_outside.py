@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,14 +14,15 @@ from tests.engine.reporting import Reporting
 from tests.engines import Engines
 from tests.hooked import bare_tensorflow
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.sources.outside import version
+from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.outside.outside_events import cards_of
-from tfmemtop.engine.sources.outside.remote import Regions, Rights, in_the_way, mappings
+from tfmemtop.engine.sources.outside.remote import Rights, in_the_way
 from tfmemtop.engine.sources.outside.sweep import Sweep
 from tfmemtop.events import (
     Allocator,
     Attach,
+    Damage,
     Device,
     Effective,
     Hook,
@@ -37,6 +37,7 @@ from tfmemtop.events import (
     Run,
     RunEnd,
 )
+from tfmemtop.events.damage import Damaged
 from tfmemtop.events.recording import read
 
 S = OutsideState
@@ -86,20 +87,6 @@ def test_the_map_fills_the_pool_and_one_that_does_not_keep_still_is_left_out(tra
     assert copy is not None and copy.figures.in_use == trainings[0].do("figures")["in_use"]
     assert look.copy("GPU:0") is None
     assert look.grows("CPU:0") is True
-
-
-@pytest.mark.tensorflow
-def test_a_search_of_the_memory_finds_the_same_allocator(trainings: list[Reporting]) -> None:
-    look = Look(trainings[0].pid)
-    look.refresh()
-    lists, pool = look._lists, look._pools["CPU:0"]
-    assert lists is not None
-    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    search, found = lists.search(Regions(list(mappings(look.pid)))), []
-    while pool.address not in found and not search.over:
-        found = search.proceed()
-    assert pool.address in found
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
 
 @pytest.mark.tensorflow
@@ -238,21 +225,40 @@ def test_what_stands_in_the_way_is_named(rights: Rights, state: OutsideState) ->
     assert in_the_way(rights) is state
 
 
-def test_a_version_is_read_from_what_lies_beside_the_library(tmp_path: Path) -> None:
-    folder = tmp_path / "site-packages" / "tensorflow"
-    (folder / "include/tensorflow/core/public").mkdir(parents=True)
-    library = folder / "libtensorflow_framework.so.2"
-    library.write_bytes(b"")
-    here = version.Mapped(0, str(library), "00:01", library.stat().st_ino, False)
-    assert version.version_of(os.getpid(), here) == (None, False)
-    header = "#define TF_MAJOR_VERSION 2\n#define TF_MINOR_VERSION 19\n#define TF_PATCH_VERSION 1\n"
-    (folder / "include/tensorflow/core/public/version.h").write_text(header + '#define TF_VERSION_SUFFIX "-rc0"\n')
-    assert version.version_of(os.getpid(), here).version == "2.19.1-rc0"
-    package = folder.parent / "tensorflow_cpu-2.21.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Name: tensorflow-cpu\nVersion: 2.21.0\n")
-    assert version.version_of(os.getpid(), here).version == "2.21.0"
-    assert version.version_of(os.getpid(), here._replace(inode=1)) == (None, True)
+def test_a_version_is_read_from_the_package_that_installed_the_library(tmp_path: Path) -> None:
+    file = tmp_path / "site-packages" / "tensorflow" / "libtensorflow_framework.so.2"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    assert version_of(file) is None
+    for name, files in (
+        ("tensorflow_datasets-4.9.9", ""),
+        ("tensorflow_cpu-2.21.0", f"tensorflow/{file.name},sha256=x,0"),
+    ):
+        package = file.parents[1] / f"{name}.dist-info"
+        package.mkdir()
+        name, _, version = name.partition("-")
+        (package / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+        (package / "RECORD").write_text(files + "\n")
+    assert version_of(file) == "2.21.0"
+    here = Mapped(0, str(file), file.stat().st_ino, False)
+    assert here.file(os.getpid()) == Path(f"/proc/{os.getpid()}/root{file}")
+    assert here._replace(inode=1).file(os.getpid()) is None
+    assert here._replace(deleted=True).file(os.getpid()) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "damage"),
+    [
+        (b"", Damage.NO_SYMBOLS),
+        (b"\x7fELF\1\1" + bytes(99), Damage.NOT_A_LIBRARY),
+        (b"\x7fELF\2\1" + bytes(99), Damage.NO_SYMBOLS),
+    ],
+)
+def test_what_is_no_library_is_refused(tmp_path: Path, content: bytes, damage: Damage) -> None:
+    (tmp_path / "library.so").write_bytes(content)
+    with pytest.raises(Damaged) as raised:
+        Library(tmp_path / "library.so", 0)
+    assert raised.value.damage is damage
 
 
 def card(index: int, name: str = "NVIDIA H100") -> Device:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tfmemtop.agent.layouts import LAYOUTS
-from tfmemtop.engine.sources.outside.layout import Pool
 from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.outside.pools import Pool
 from tfmemtop.engine.sources.outside.remote import RemoteMemory
 from tfmemtop.events import Damage, OutsideState
 

@@ -56,7 +56,7 @@ class OutsideState(Enum):
 class Outside(Event, tag="outside", frozen=True):
     """A process is read from outside: no hook is in it, and what only a hook can read is not known.
 
-    ``tensorflow`` is TensorFlow's version, and ``build`` the number that the linker gave its library, where known.
+    ``tensorflow`` is TensorFlow's version, where known.
     """
 
     keep = Latest("pid")
@@ -71,7 +71,6 @@ class Outside(Event, tag="outside", frozen=True):
     executable: Text = ""
     tensorflow: Name | None = None
     tensorflow_path: Text | None = None
-    build: Name | None = None
     damage: Damage | None = None
 
 

@@ -34,7 +34,6 @@ class Damage(Enum):
     FIGURES = "figures"  # its figures contradict one another (the figures)
 
     NOT_A_LIBRARY = "not_a_library"  # it is not a library for 64-bit little-endian processors
-    NO_SEGMENTS = "no_segments"  # its list of segments cannot be read
     NO_SYMBOLS = "no_symbols"  # its table of symbols cannot be read
 
 
@@ -78,7 +77,6 @@ _TEXTS = {
     Damage.NO_NAME: "its name cannot be read",
     Damage.FIGURES: "its figures contradict one another: {detail}",
     Damage.NOT_A_LIBRARY: "it is not a library for a 64-bit little-endian processor",
-    Damage.NO_SEGMENTS: "its list of segments cannot be read",
     Damage.NO_SYMBOLS: "its table of symbols cannot be read",
 }
 

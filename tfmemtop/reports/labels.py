@@ -14,7 +14,7 @@ AT, TOOK, NOW, FULL, GIVEN_BACK = "at", "took", "now", "full", "given back"
 # The page of a process.
 PROCESS, THE_HOOK, ENVIRONMENT, ALLOCATORS = "Process", "The hook", "Environment", "TensorFlow's allocators"
 COMMAND, USER, STARTED, STATE, PARENT, RUN = "command", "user", "started", "state", "parent", "run"
-HOST_MEMORY, PYTHON, TENSORFLOW, BUILD = "host memory", "Python", "TensorFlow", "build"
+HOST_MEMORY, PYTHON, TENSORFLOW = "host memory", "Python", "TensorFlow"
 REFUSED_AT, MADE_BY, UNDER, NOT_KNOWN = "refused at", "made by", "under", "not known"
 ALLOCATOR_UNKNOWN = "allocator unknown"
 UNNAMED_TENSOR = "unnamed tensor"

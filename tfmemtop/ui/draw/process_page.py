@@ -315,8 +315,6 @@ def _hook(page: _Page, process: ProcessState) -> None:
     if process.outside:
         page.heading(outside_words.HEADING)
         page.text(outside_words.reading_sentence(process.outside))
-        if process.outside.build:
-            page.fact(labels.BUILD, process.outside.build)
         within = process.outside.state is events.OutsideState.HOOKED
         if process.injection and not within:
             page.text(injection_sentence(process.injection), WARNING)

@@ -10,9 +10,9 @@ from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.injection import Injection
-from tfmemtop.engine.sources.outside.layout import Copy, NotSound
 from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.outside_events import allocator_event, cards_of, outside_event
+from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
@@ -36,7 +36,7 @@ from tfmemtop.events import (
     RunEnd,
 )
 from tfmemtop.events import Injection as InjectionEvent
-from tfmemtop.events.damage import damage_of
+from tfmemtop.events.damage import Damaged, damage_of
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
 
@@ -294,7 +294,7 @@ class FromOutside:
             began = time.perf_counter()
             try:
                 copy = await loop.run_in_executor(self._thread, self._put_down, look, device)
-            except (NotSound, OSError) as error:
+            except (Damaged, OSError) as error:
                 now, (damage, detail) = self._stream.now(), damage_of(error)
                 self._stream.publish(
                     MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail, of_copy=True)

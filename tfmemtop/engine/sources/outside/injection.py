@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hook_absence import is_python
+from tfmemtop.engine.sources.outside.library import python_of
 from tfmemtop.engine.sources.outside.remote import mappings
-from tfmemtop.engine.sources.outside.version import python_of
 from tfmemtop.engine.sources.processes import executable, is_alive, read_command, read_environment, user_ids
 from tfmemtop.events import InjectionState
 

@@ -6,11 +6,9 @@ This is done in a thread of its own: a page of the process that the kernel has m
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.outside import version
-from tfmemtop.engine.sources.outside.elf import Library, NotReadable
-from tfmemtop.engine.sources.outside.layout import Copy, NotSound, Pool
+from tfmemtop.engine.sources.outside.library import Library, Mapped, built_otherwise, mapped, python_of, version_of
+from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
-from tfmemtop.engine.sources.outside.search import CPU, GPU, PINNED, Lists, Search
 from tfmemtop.engine.sources.processes import HostProcess, children, find, has_tensorflow
 from tfmemtop.events import Damage, OutsideState
 from tfmemtop.events.damage import Damaged
@@ -29,7 +27,6 @@ class About(NamedTuple):
     detail: str = ""
     tensorflow: str | None = None
     folder: str | None = None
-    build: str | None = None
     python: str = ""
     damage: Damage | None = None
 
@@ -45,7 +42,6 @@ class Look:
         self._memory: RemoteMemory | None = None
         self._lists: Lists | None = None
         self._pools: dict[str, Pool] = {}
-        self._search: Search | None = None
         self._children: list[HostProcess] = []
 
     def close(self) -> None:
@@ -73,7 +69,7 @@ class Look:
         except (FileNotFoundError, ProcessLookupError):
             self._forget()
             self.about = self.about._replace(state=S.GONE, detail="")
-        except NotReadable as error:
+        except Damaged as error:
             self._forget()
             self.about = self._damaged(S.NOT_FOUND, error)
         return self.about
@@ -88,7 +84,7 @@ class Look:
             try:
                 found[device] = pool.name, pool.read()
                 pool.unsound = 0
-            except NotSound as error:
+            except Damaged as error:
                 pool.unsound += 1
                 if pool.unsound >= _UNSOUND_MOST:
                     del self._pools[device]  # refresh() searches for it again
@@ -105,7 +101,7 @@ class Look:
         ``None`` if they changed during every attempt, or there is no such pool.
 
         Raises:
-            NotSound: no map can be made of the pool.
+            Damaged: no map can be made of the pool.
         """
         try:
             return self._pools[device].copy() if device in self._pools else None
@@ -118,7 +114,7 @@ class Look:
             return True  # TensorFlow always lets this pool grow
         try:
             return self._pools[device].grows() if device in self._pools else None
-        except (NotSound, Gone, PermissionError):
+        except (Damaged, Gone, PermissionError):
             return None
 
     def _look(self, process: HostProcess) -> About:
@@ -151,19 +147,19 @@ class Look:
         return about
 
     def _choose(self, memory: RemoteMemory, found: list[Mapping]) -> About:
-        python = version.python_of(found)
-        libraries = list(version.mapped(found))
+        python = python_of(found)
+        libraries = mapped(found)
         if not libraries:
             if found and found[-1].end <= 1 << 32:
                 return About(S.NOT_64_BIT, python=python)
-            other = version.built_otherwise(found)
+            other = built_otherwise(found)
             if other is not None:
                 return About(S.BUILT_OTHERWISE, other, python=python)
             return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
         best = About(S.NO_TENSORFLOW, python=python)
-        for mapped in libraries:
+        for library in libraries:
             # If there are several, the process uses the one that has made its lists.
-            about, lists = self._open_library(memory, mapped, found, python)
+            about, lists = self._open_library(memory, library, found, python)
             if lists is not None and (self._lists is None or lists.made):
                 self._lists = lists
                 best = about
@@ -172,17 +168,18 @@ class Look:
         return best
 
     def _open_library(
-        self, memory: RemoteMemory, mapped: version.Mapped, found: list[Mapping], python: str
+        self, memory: RemoteMemory, library: Mapped, found: list[Mapping], python: str
     ) -> tuple[About, Lists | None]:
-        named = version.version_of(self.pid, mapped)
-        library = Library(memory, mapped.base)
-        about = About(S.NO_DEVICES, "", named.version, mapped.folder, library.build_id, python)
-        if named.version is None:
-            return about._replace(state=S.REPLACED if named.replaced else S.NO_VERSION), None
-        layout = layout_of(named.version)
+        about = About(S.NO_DEVICES, folder=library.folder, python=python)
+        file = library.file(self.pid)
+        version = version_of(file) if file is not None else None
+        if file is None or version is None:
+            return about._replace(state=S.REPLACED if file is None else S.NO_VERSION), None
+        about = about._replace(tensorflow=version)
+        layout = layout_of(version)
         if layout is None:
-            return about._replace(state=S.NO_TABLE, detail=named.version), None
-        lists = Lists(memory, library, layout)
+            return about._replace(state=S.NO_TABLE, detail=version), None
+        lists = Lists(memory, Library(file, library.base), layout)
         lists.look(Regions(found))
         self.layout = layout
         return about, lists
@@ -194,39 +191,22 @@ class Look:
             lists.look(Regions(list(mappings(self.pid))))
         for device, address in lists.allocators():
             known = self._pools.get(device)
-            if (known is None or known.address != address) and lists.keeps_pool(address):
-                self._take(device, address)
-        if not self._pools and not lists.named and self._search is None:
-            self._search = lists.search(Regions(list(mappings(self.pid))))
-        for address in self._search.proceed() if self._search is not None else ():
-            self._take(None, address)
-
-    def _take(self, device: str | None, address: int) -> None:
-        assert self._memory is not None and self.layout is not None
-        try:
-            pool = Pool(self._memory, self.layout, address)
-            pool.read()
-        except NotSound as error:
-            if device is not None and device not in self._pools:
-                self.about = self._damaged(S.NOT_SOUND, error)
-            return
-        named = device or _device_called(pool.name)
-        if named is not None:
-            self._pools[named] = pool
+            if (known is not None and known.address == address) or not lists.keeps_pool(address):
+                continue
+            try:
+                pool = Pool(self._memory, self.layout, address)
+                pool.read()
+            except Damaged as error:
+                if known is None:
+                    self.about = self._damaged(S.NOT_SOUND, error)
+            else:
+                self._pools[device] = pool
 
     def _forget(self) -> None:
         if self._memory is not None:
             self._memory.close()
         self._memory = self._lists = None
         self._pools = {}
-        self._search = None
-
-
-def _device_called(name: str) -> str | None:
-    """Return the device whose allocator has that *name* in TensorFlow; ``None`` if there is none."""
-    if name.startswith("GPU_") and name.endswith("_bfc") and name[4:-4].isdigit():
-        return f"{GPU}:{name[4:-4]}"
-    return {"bfc_cpu_allocator_for_gpu": CPU, "gpu_host_bfc": PINNED}.get(name)
 
 
 def _child_with_tensorflow(pid: int) -> str:

@@ -22,7 +22,6 @@ def outside_event(pid: int, about: About, t: float) -> Outside:
         executable=_executable(pid),
         tensorflow=about.tensorflow,
         tensorflow_path=text_of(about.folder) if about.folder else None,
-        build=about.build,
         damage=about.damage,
     )
 
