@@ -2,9 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import msgspec
 
@@ -12,26 +10,6 @@ from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import HostOwner, Machine, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
-
-
-class NoChoice(Enum):
-    """What is wrong with the text. The comments name the fields of :class:`NotChosen` that belong to each reason."""
-
-    NO_LIST = "no_list"  # ``text`` is not a list of GPUs
-    NO_GPU = "no_gpu"  # the GPU with the number ``text`` does not exist; ``there``: the GPUs that do
-    UNREADABLE = "unreadable"  # a shell could not parse the command line; ``text``: Python's message
-    NO_COMMAND = "no_command"
-
-
-class NotChosen(ValueError):
-    """What the user typed for the next run cannot be used. ``words/not_chosen.py`` has the message for the user."""
-
-    def __init__(self, why: NoChoice, text: str = "", there: Iterable[int] = ()) -> None:
-        super().__init__(why, text)
-        self.why = why
-        self.text = text
-        self.there = tuple(there)
-
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")
@@ -100,7 +78,7 @@ class NextRun:
         """Return the run with the GPUs in *text*, such as ``0,2`` or ``none``; if empty, the script chooses them.
 
         Raises:
-            NotChosen: *text* is not a list of GPUs, or the machine lacks one of them.
+            ValueError: *text* is not a list of GPUs, or the machine lacks one of them.
         """
         words = text.replace(",", " ").split()
         if not words:
@@ -108,29 +86,31 @@ class NextRun:
         if words == ["none"]:
             return self._set(gpus=())
         if not all(word.isdecimal() for word in words):
-            raise NotChosen(NoChoice.NO_LIST, text)
+            raise ValueError(f"{text!r} is not a list of GPUs; give one such as 0,2, or none")
         chosen = tuple(dict.fromkeys(int(word) for word in words))
         missing = [index for index in chosen if index not in state.devices]
         if missing:
-            raise NotChosen(NoChoice.NO_GPU, str(missing[0]), state.devices)
+            there = ", ".join(map(str, state.devices))
+            choice = f"choose from {there}" if there else "this machine has none"
+            raise ValueError(f"there is no GPU {missing[0]}; {choice}")
         return self._set(gpus=chosen)
 
     def with_command_line(self, text: str) -> "NextRun":
         """Return the run with the command line *text*. As in a shell, ``NAME=value`` before it sets a variable.
 
         Raises:
-            NotChosen: *text* has a quote that is not closed, or contains no command.
+            ValueError: *text* has a quote that is not closed, or contains no command.
         """
         try:
             words = shlex.split(text)
         except ValueError as error:
-            raise NotChosen(NoChoice.UNREADABLE, str(error)) from None
+            raise ValueError(f"the command line cannot be read: {error}") from None
         environment = {}
         while words and _ASSIGNMENT.fullmatch(words[0]):
             name, _, value = words.pop(0).partition("=")
             environment[name] = value
         if not words:
-            raise NotChosen(NoChoice.NO_COMMAND)
+            raise ValueError("there is no command")
         return replace(
             self, argv=tuple(words), settings=msgspec.structs.replace(self.settings, environment=environment)
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tfmemtop.experiments.session.next_run import NextRun, NoChoice, NotChosen, whole_memory
+from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.findings.fitting import basis, suggested_limits
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.devices import limited_memory
@@ -12,20 +12,6 @@ from tfmemtop.suggested import Basis, SuggestedLimit, typed
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.dialog import InputDialog
 from tfmemtop.units import format_bytes
-
-_TEXTS = {
-    NoChoice.NO_LIST: "{text!r} is not a list of GPUs; give one such as 0,2, or none",
-    NoChoice.NO_GPU: "there is no GPU {text}; {there}",
-    NoChoice.UNREADABLE: "the command line cannot be read: {text}",
-    NoChoice.NO_COMMAND: "there is no command",
-}
-
-
-def not_chosen(error: NotChosen) -> str:
-    """Return what is wrong with the choice, and what to give instead."""
-    there = f"choose from {', '.join(map(str, error.there))}" if error.there else "this machine has none"
-    return _TEXTS[error.why].format(text=error.text, there=there)
-
 
 _GPUS_LISTED = 16
 
@@ -116,8 +102,6 @@ def _told(choose: Callable[[str], NextRun]) -> Callable[[str], NextRun]:
     def read(text: str) -> NextRun:
         try:
             return choose(text)
-        except NotChosen as error:
-            raise ValueError(not_chosen(error)) from error
         except ValueError as error:
             raise ValueError(unusable(error)) from error
 
