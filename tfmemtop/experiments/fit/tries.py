@@ -50,7 +50,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     ``value`` is the value of the number that is sought, if one is. ``pool_limit`` is the largest limit, in bytes, that
     TensorFlow's allocators reported. ``peak_in_use`` and ``pool`` are the highest values
     of the largest allocator, in bytes. ``speed`` is in ``speed_unit``, which is ``steps/s`` or ``allocations/s``.
-    ``stalled_s`` is the time without any allocation, in seconds. The replay of its allocations predicts that every
+    The replay of its allocations predicts that every
     limit from ``surely`` bytes on passes, and none below ``at_least`` bytes. ``traced``: all its allocations were
     recorded, which makes a try slower.
     """
@@ -64,7 +64,6 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     pool: int | None = None
     speed: float | None = None
     speed_unit: str = ""
-    stalled_s: float = 0.0
     surely: int | None = None
     at_least: int | None = None
     traced: bool = False

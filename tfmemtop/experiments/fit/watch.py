@@ -80,7 +80,7 @@ class _Speed:
 class TryWatch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
-    *first* is the result of the first try, which had all the memory. It shows how long a later try may take and stall.
+    *first* is the result of the first try, which had all the memory. It shows how long a later try may take.
     *growth* is the growth of all tries. *traces*: all allocations of this try are recorded.
     """
 
@@ -92,12 +92,11 @@ class TryWatch:
         self._growth = growth
         self._replayed: dict[tuple[int, str], Replayed] = {}
         self._goal = goal
-        self._expected_stall_s = first.stalled_s if first else math.inf
+        self._limited = first is not None
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
         self._started = 0.0
         self._began: float | None = None  # TensorFlow's first use of memory
         self._changed = 0.0  # the time of the newest reading that differs from the one before
-        self._stalled_s = 0.0  # the sum of all stalls before that
         self._last: dict[tuple[int, str], Allocator] = {}
         self._first: dict[tuple[int, str], int] = {}  # the count of allocations in the first reading
         self._allocated = _Speed()
@@ -201,7 +200,6 @@ class TryWatch:
             pool=self._pool,
             speed=speed,
             speed_unit=unit,
-            stalled_s=round(self._stall(over), 3) if self._began is not None else 0.0,
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
             traced=self.traces and bool(self._replayed),
@@ -230,8 +228,6 @@ class TryWatch:
         self._limits[key] = event.limit if event.limit is not None else self._limits.get(key)
         last, self._last[key] = self._last.get(key), event
         if last is None or (last.in_use, last.allocations) != (event.in_use, event.allocations):
-            if event.t - self._changed > _STALL_S:
-                self._stalled_s += event.t - self._changed
             self._changed = event.t
         self._peak = max(self._peak or 0, event.peak or event.in_use)
         if event.pool is not None:
@@ -254,19 +250,12 @@ class TryWatch:
     def _more(self, due: float) -> float:
         """Return the seconds to wait in addition at *due*.
 
-        They are more than 0 if an allocation may be waiting for memory: the run has stalled longer than the first try,
-        or its pools are read by TensorFlow's public functions only, which show no wait.
+        They are more than 0 if an allocation may be waiting for memory: the run stands still, or its pools are read by
+        TensorFlow's public functions only, which show no wait.
         """
-        limited = self._expected_stall_s < math.inf
-        if limited and any(last.pool is None for last in self._last.values()):
-            return _RETRY_S
-        if self._goal.seconds is None or self._stall(due) <= self._expected_stall_s + _STALL_S:
-            return 0.0
-        return _RETRY_S
-
-    def _stall(self, now: float) -> float:
-        still = now - self._changed
-        return self._stalled_s + (still if still > _STALL_S else 0.0)
+        unseen = self._limited and any(last.pool is None for last in self._last.values())
+        stands_still = self._goal.seconds is not None and due - self._changed > _STALL_S
+        return _RETRY_S if unseen or stands_still else 0.0
 
     def _speed(self, over: float) -> tuple[float | None, str]:
         """Return the speed and its unit, from the second half of the time: the first is building and warming up."""

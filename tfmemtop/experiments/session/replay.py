@@ -3,10 +3,7 @@
 import asyncio
 import os
 import time
-from array import array
-from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import takewhile
 
 from tfmemtop.events import Allocator, Command, DeviceReading, Event, ProcessReadings, recording
 from tfmemtop.events.recording import BEGINNING, Place
@@ -62,8 +59,6 @@ class ReplaySource:
         """Lines left out so far because they could not be read."""
         self._stepping = False
         self._jumping = False  # whether the events between here and the position may be skipped
-        self._began = 0.0
-        self._ticks = array("d")  # times of the readings since `_began` that have been read so far
         self.state = State()
         self._has_starts = self.recording.start_before(self.length_s) is not None
         self._rewind()
@@ -116,31 +111,21 @@ class ReplaySource:
             self._stepping = True
             self._wake.set()
             return
-        before = self._ticks_before()
-        if not before and self._began:
-            self._look_back()
-            before = self._ticks_before()
-        self.seek(self._ticks[before - 1] + _TICK_S if before else 0.0)
+        self.seek(self._step_before())
 
-    def _ticks_before(self) -> int:
-        return bisect_left(self._ticks, self._position - _TICK_S - 1e-6)
-
-    def _look_back(self) -> None:
-        """Add the times of the readings made just before `_began` to `_ticks`, and set `_began` back."""
-        other = recording.read(self.recording.path)
-        start = other.start_before(self._began - 1e-6)
-        earlier = other.events(start.place if start else BEGINNING)
-        before = takewhile(lambda event: event.t <= self._began, earlier)
-        ticks, self._ticks = array("d", (t for t in self._ticks if t > self._began)), array("d")
-        for event in before:
-            self._note(event)
-        self._ticks.extend(ticks)
-        self._began = start.t if start else 0.0
-
-    def _note(self, event: Event) -> None:
-        """Add the time of *event* to `_ticks` if it is a reading, more than `_TICK_S` after the last one."""
-        if isinstance(event, _READINGS) and (not self._ticks or event.t > self._ticks[-1] + _TICK_S):
-            self._ticks.append(event.t)
+    def _step_before(self) -> float:
+        """Return the position of the step before the present one. The recording is read once more for it."""
+        earlier = recording.read(self.recording.path)
+        start = earlier.start_before(self._position - _WHOLE_S)
+        step = 0.0
+        last = -1.0  # the first of the readings that make the newest step
+        for event in earlier.events(start.place if start else BEGINNING):
+            if event.t >= self._position - _TICK_S - 1e-6:
+                break
+            if isinstance(event, _READINGS) and event.t > last + _TICK_S:
+                last = event.t
+                step = last + _TICK_S
+        return step
 
     def change_speed(self, step: int) -> None:
         """Take the next higher speed (+1) or the next lower one (-1), if there is one."""
@@ -205,8 +190,6 @@ class ReplaySource:
         events = self.recording.events(place)
         self._events: Iterator[Event] = outlined(events, all_from, stretch_s=1.0) if all_from else events
         self._folded = folded_s
-        self._began = max(folded_s, all_from)
-        self._ticks = array("d")
         self._behind = True
         self._fetch()
 
@@ -244,7 +227,6 @@ class ReplaySource:
             batch.append(event)
             # At the end all remaining events are returned, also those with a time later than the last event's.
             self._folded = min(max(self._folded, event.t), self.length_s)
-            self._note(event)
             self._fetch()
         if self._stepping:
             self._stepping = False
