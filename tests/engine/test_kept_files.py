@@ -20,7 +20,6 @@ from tfmemtop.events import (
     Stop,
 )
 from tfmemtop.events.recording import read
-from tfmemtop.findings.start_errors import start_text
 
 
 async def test_only_the_user_can_enter(engines: Engines) -> None:
@@ -73,7 +72,7 @@ async def test_a_recording_that_cannot_be_made_is_refused_before_the_start(engin
     launched = engines.launch("touch", "started", record="/no/such/folder/file")
     assert launched.error is not None
     assert launched.error.exit_code == 2
-    assert "/no/such/folder/file" in start_text(launched.error)
+    assert "/no/such/folder/file" in launched.error.text
     assert not _exists(engines.folder / "started")
 
 

@@ -20,7 +20,7 @@ from tfmemtop.engine.process.kept_output import KeptOutput
 
 HEAD, TAIL = 8192, 16384
 LINE = 13
-MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here(?:, up to byte (\d{15}) of this file)?\] *\n")
+MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here\]\n")
 
 
 def text(start: int, end: int) -> bytes:
@@ -30,21 +30,16 @@ def text(start: int, end: int) -> bytes:
     return lines[start - first * LINE : end - first * LINE]
 
 
-def parts(path: Path) -> tuple[bytes, int, bytes, bool]:
-    """Return the head, the bytes left out, the end, and whether the writer was killed while it moved the end."""
+def parts(path: Path) -> tuple[bytes, int, bytes]:
+    """Return the head, the number of bytes left out, and the end."""
     content = path.read_bytes()
     found = MARKER.match(content, HEAD)
-    if not found:
-        return content, 0, b"", False
-    start = int(found[2] or 0)
-    if start > len(content):
-        start = 0  # the part before the end has been cut off already
-    return content[:HEAD], int(found[1]), content[max(start, found.end()) :], start > found.end()
+    return (content[:HEAD], int(found[1]), content[found.end() :]) if found else (content, 0, b"")
 
 
 def written(path: Path) -> int:
     """Return how many bytes of :func:`text` were written, computed from the file; check that its bytes are right."""
-    head, left_out, end, _ = parts(path)
+    head, left_out, end = parts(path)
     total = len(head) + left_out + len(end)
     assert head == text(0, len(head))
     assert end == text(total - len(end), total)
@@ -74,8 +69,9 @@ def test_a_flood_leaves_its_beginning_its_end_and_the_number_of_bytes_between(tm
         output.write(text(at, min(at + piece, total)))
         if at % 50_000 < piece:
             assert written(path) == min(at + piece, total)
-    head, left_out, end, underway = parts(path)
-    assert written(path) == total and left_out > 0 and not underway
+    head, left_out, end = parts(path)
+    assert written(path) == total and left_out > 0
+    assert list(tmp_path.iterdir()) == [path]
     assert len(head) == HEAD and len(end) >= TAIL // 2
     assert (total - len(end)) % LINE == 0, "what is kept of the end begins with a whole line"
 
@@ -85,19 +81,8 @@ def test_a_line_without_an_end_is_cut_where_it_must(tmp_path: Path) -> None:
     output = small(path)
     for _ in range(100):
         output.write(b"x" * 5000)
-    head, left_out, end, _ = parts(path)
+    head, left_out, end = parts(path)
     assert len(head) + left_out + len(end) == 500_000
-
-
-def test_one_writer_after_another(tmp_path: Path) -> None:
-    path, total = tmp_path / "output", 0
-    for _ in range(30):
-        output = small(path)
-        for _ in range(3):
-            output.write(text(total, total + 7001))
-            total += 7001
-        output.close()
-        assert written(path) == total
 
 
 def test_a_file_that_somebody_emptied_goes_on(tmp_path: Path) -> None:
@@ -109,8 +94,8 @@ def test_a_file_that_somebody_emptied_goes_on(tmp_path: Path) -> None:
     assert path.read_bytes() == text(0, 5000)
 
 
-def _flood(path: Path, total: int) -> None:
-    output = small(path)
+def _flood(path: Path) -> None:
+    output, total = small(path), 0
     while True:
         output.write(text(total, total + 4001))
         total += 4001
@@ -127,31 +112,24 @@ def in_child(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.programs
-def test_killed_at_any_moment_it_holds_its_beginning_is_bounded_and_goes_on(
+def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         kept_output, "_PIECE", 256
-    )  # as slow as with ends of many megabytes, so that kills happen between the steps
-    chance, path = random.Random(26), tmp_path / "output"
-    halves, total = 0, 0
-    for _ in range(150):
-        child = in_child(lambda: _flood(path, total))  # noqa: B023 (forked at once)
-        select.select([], [], [], chance.uniform(0, 0.005))  # a short wait, for no event
+    )  # as slow as with ends of many megabytes, so that kills happen while a shorter file is written
+    chance = random.Random(26)
+    halves = longest = 0
+    for number in range(150):
+        path = tmp_path / str(number)
+        child = in_child(lambda: _flood(path))  # noqa: B023 (forked at once)
+        select.select([], [], [], chance.uniform(0, 0.01))  # a short wait, for no event
         os.kill(child, signal.SIGKILL)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
-        if not path.exists():
-            continue
-        halves += parts(path)[3]
-        before = written(path)
-        assert before >= total, "nothing that was written is forgotten"
-        output = small(path)
-        output.write(text(before, before + 10))
-        output.close()
-        total = before + 10
-        assert written(path) == total
-        assert not parts(path)[3], "whoever writes next sets in order what a kill left"
-    assert halves > 0 and total > 10 * TAIL, "the test met what it is about"
+        if path.exists():
+            longest = max(longest, written(path))
+        halves += (tmp_path / f"{number}.part.log").exists()
+    assert halves > 0 and longest > 4 * TAIL, "the test met what it is about"
 
 
 def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(

@@ -27,7 +27,6 @@ from tfmemtop.events import (
 )
 from tfmemtop.events import Signal as SendSignal
 from tfmemtop.events.unstarted import Why
-from tfmemtop.findings.start_errors import start_text
 from tfmemtop.settings import Settings
 
 # It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.
@@ -65,7 +64,7 @@ async def test_what_cannot_be_started_has_a_shells_exit_code(
     launched = engines.launch(*argv)
     assert launched.error is not None
     assert launched.error.exit_code == exit_code
-    assert word in start_text(launched.error)
+    assert word in launched.error.text
     assert own_sessions() == []
 
 
@@ -82,7 +81,7 @@ async def test_settings_that_do_not_fit_are_refused(engines: Engines) -> None:
     launched = engines.launch("true", settings=Settings(gpus=(97,)))
     assert launched.error is not None
     assert launched.error.exit_code == 2
-    assert "no GPU 97" in start_text(launched.error)
+    assert "no GPU 97" in launched.error.text
 
 
 async def test_the_terminal_is_a_terminal(engines: Engines) -> None:

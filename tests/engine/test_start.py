@@ -224,10 +224,9 @@ def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
 import json, os
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.start import start
-from tfmemtop.findings.start_errors import start_text
 launched = start(Launch(argv=["sh", "-c", "kill -9 $PPID; sleep 0.1; echo went on >{tmp_path}/told"],
     cwd="/", environment=dict(os.environ)))
-print(json.dumps([launched.error and start_text(launched.error), launched.started]))
+print(json.dumps([launched.error and launched.error.text, launched.started]))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True

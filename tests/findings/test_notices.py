@@ -39,7 +39,7 @@ from tfmemtop.findings.holders import why_windowless
 from tfmemtop.findings.notices import Noticed, say
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.remedy import on_screen
-from tfmemtop.findings.start_errors import start_text, unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.help import topic
 from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.reports.process_text import unseen_tensors
@@ -96,13 +96,13 @@ def test_it_ends_the_sentence_of_what_could_not_be_read() -> None:
 def test_every_reason_crosses_to_the_command_line_and_is_told_there(why: Why) -> None:
     unstarted = Unstarted(why, "{run}.sh", "what {others} said")
     told = msgspec.json.decode(msgspec.json.encode(unstarted), type=Unstarted)
-    assert start_text(told)
+    assert told.text
     assert told.exit_code in (1, 2, 126, 127)
 
 
 def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
     killed = Unstarted(Why.ENGINE_FAILED, output_path="/outputs/a.log")
-    assert start_text(killed) == (
+    assert killed.text == (
         "the engine cannot be started: it ended; if the command runs, what it prints is in /outputs/a.log"
     )
 
@@ -122,14 +122,14 @@ def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
 )
 def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exception) -> None:
     told = msgspec.json.decode(msgspec.json.encode(why_unstarted(error)), type=Unstarted)
-    assert start_text(told) == unusable(error)
+    assert told.text == unusable(error)
     assert told.exit_code == 2
 
 
 def test_a_notice_has_the_reason_as_facts() -> None:
     why = Unstarted(Why.NOT_FOUND, "pyhton")
     notice = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
-    assert start_text(why) in say(notice).text
+    assert why.text in say(notice).text
 
 
 # The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made.

@@ -27,11 +27,10 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 T = TypeVar("T")
 
 
-def get(url: str, agent: str = "tests") -> tuple[int, str]:
+def get(url: str) -> tuple[int, str]:
     """Return the status and the text of the answer."""
-    request = urllib.request.Request(url, headers={"User-Agent": agent})
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -58,9 +57,9 @@ def value(samples: Samples, name: str, **labels: str) -> float | None:
     return found[0] if found else None
 
 
-def scrape(url: str, agent: str = "tests") -> Samples:
+def scrape(url: str) -> Samples:
     """Return the samples at *url*."""
-    status, text = get(url, agent)
+    status, text = get(url)
     assert status == 200, text
     return parsed(text)
 

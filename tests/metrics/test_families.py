@@ -12,8 +12,8 @@ from tests.metrics.scraping import RECORDINGS, events_until, parsed, scrape, ser
 from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
-from tfmemtop.engine.metrics.families import HELP, LABELS, PREFIX, families, key_of, snake, text_of
-from tfmemtop.engine.metrics.state import READERS, Highs, MetricsState, RecentHighs
+from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake, text_of
+from tfmemtop.engine.metrics.state import RECENT_S, MetricsState, RecentHighs
 from tfmemtop.events import Allocator, HookEnd, HookEnding
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
@@ -39,7 +39,7 @@ def by(family: Metric | None, *labels: str) -> Counter[tuple[str, ...]]:
     """Return the sums of a family's samples by these labels."""
     found: Counter[tuple[str, ...]] = Counter()
     for sample in family.samples if family else ():
-        found[tuple(sample.labels[label] for label in labels)] += int(sample.value)
+        found[tuple(sample.labels.get(label, "") for label in labels)] += int(sample.value)
     return found
 
 
@@ -49,10 +49,9 @@ def test_no_series_comes_twice_and_none_names_a_process_or_a_command(name: str, 
     state, found = seen(name, share)
     pids = {str(pid) for pid in state.processes}
     for metric, family in found.items():
-        series = [tuple(sample.labels.values()) for sample in family.samples]
+        series = [tuple(sorted(sample.labels.items())) for sample in family.samples]
         assert len(set(series)) == len(series), metric
         for labels in (sample.labels for sample in family.samples):
-            assert set(labels) <= set(LABELS[metric])
             values = {value for label, value in labels.items() if label not in ("run", "index")}
             assert not values & pids
             words = state.run.argv if state.run else ()
@@ -80,7 +79,7 @@ def test_context_pool_and_outside_add_up_to_the_process_total(name: str) -> None
 
 def test_a_recorded_gpu_has_every_metric() -> None:
     _, found = seen("h100-transformer.jsonl", 0.6)
-    assert set(LABELS) - set(found) <= {"finding"}
+    assert set(HELP) - set(found) <= {"finding"}
     (card,) = by(found["device_memory_total_bytes"], "uuid")
     assert card[0].startswith("GPU-")
     assert found["steps_total"].type == "counter" and found["in_use_bytes"].type == "gauge"
@@ -103,7 +102,7 @@ def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_f
 def test_what_the_exporter_leaves_out_changes_nothing(name: str) -> None:
     _, found = seen(name, 0.9)
     needed = [event for event in events_until(name, 0.9) if not isinstance(event, UNUSED)]
-    told = named(watched(needed).look("first"))
+    told = named(watched(needed).families())
     for families_of in (told, found):
         families_of.pop("in_use_high_bytes", None)
     assert told == found
@@ -151,8 +150,7 @@ def kinds(of: type[Finding]) -> set[type[Finding]]:
 
 def test_every_metric_is_explained_and_stands_in_the_manual_as_does_every_key() -> None:
     page = help.topic("metrics")
-    assert set(HELP) == set(LABELS)
-    assert [name for name in LABELS if f"`{name}`" not in page] == []
+    assert [name for name in HELP if f"`{name}`" not in page] == []
     ours = {kind.__name__ for kind in kinds(Finding) if kind.__module__.startswith("tfmemtop.")}
     keys = {snake(name) for name in ours - {"DeviceFinding", "Noticed"}}
     assert {key for key in keys if f"`{key}`" not in page} == set()
@@ -163,50 +161,24 @@ def test_a_host_whose_name_is_no_text_is_exported() -> None:
     assert {dict(labels)["host"] for _, labels in parsed(text)} == {"a?"}
 
 
-# The highest use since a reader's last look, for any number of readers.
+# The highest use of late, which is the same for every reader.
 
 
-PLACE = ("", "CPU:0")
+POOL = (100, "CPU:0")
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", ""]), st.integers(0, 1000)), max_size=60))
-def test_each_reader_sees_the_highest_of_its_own_interval(steps: list[tuple[str, int]]) -> None:
-    highs = Highs()
-    sizes: list[int] = []
-    looked: dict[str, int] = {}
-    for reader, size in steps:
-        if not reader:
-            sizes.append(size)
-            highs.add(PLACE, size)
-            continue
-        assert highs.take(reader).get(PLACE) == max(sizes[looked.get(reader, 0) :], default=None)
-        looked[reader] = len(sizes)
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=60))
+def test_the_highest_is_that_of_the_last_two_minutes(steps: list[tuple[float, int]]) -> None:
+    highs, t, added = RecentHighs(), 0.0, list[tuple[float, int]]()
+    for passed, size in steps:
+        t += passed
+        added.append((t, size))
+        highs.add(POOL, t, size)
+        assert highs.at(t) == {POOL: max(size for at, size in added if at >= t - RECENT_S)}
+    assert highs.at(t + RECENT_S + 1) == {}
 
 
-def test_a_thousand_readers_cost_no_more_than_a_few() -> None:
-    highs = Highs()
-    highs.take("patient")
-    for number in range(1000):
-        highs.take(number)
-    assert len(highs._since) == READERS
-
-
-def test_another_run_begins_anew() -> None:
-    highs, lately = Highs(), RecentHighs(3)
-    highs.take("a")
-    highs.add(PLACE, 7)
-    lately.add({PLACE: 7})
-    highs.restart()
-    lately.restart()
-    assert highs.take("a") == highs.take("new") == lately.add({}) == {}
-
-
-def test_a_file_tells_the_highest_of_several_looks() -> None:
-    lately = RecentHighs(3)
-    assert [lately.add(marks).get(PLACE) for marks in ({PLACE: 1}, {PLACE: 9}, {}, {PLACE: 2}, {})] == [1, 9, 9, 9, 2]
-
-
-def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_once() -> None:
+def test_a_millisecond_between_two_scrapes_is_seen_by_every_prometheus_server() -> None:
     """Only ``high`` shows this spike: it is lower than the peak, and over before the reading."""
     before = events_until("cpu-demo.jsonl", 0.5)
     newest = next(event for event in reversed(before) if isinstance(event, Allocator))
@@ -214,21 +186,19 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_both_prometheus_servers_on
     used = newest.in_use
     events = deque(before)
 
-    def reading(high: int) -> Allocator:
+    def reading(after_s: float, high: int) -> Allocator:
         return Allocator(
-            t=newest.t + 1, pid=newest.pid, device=newest.device, allocator=newest.allocator, in_use=used,
+            t=newest.t + after_s, pid=newest.pid, device=newest.device, allocator=newest.allocator, in_use=used,
             peak=newest.peak, pool=newest.pool, limit=newest.limit, high=high,
         )  # fmt: skip
 
     with served(MetricsState(events)) as url:
 
-        def highest(agent: str, query: str = "") -> float | None:
-            return value(scrape(url + query, agent), "in_use_high_bytes")
+        def highest() -> float | None:
+            return value(scrape(url), "in_use_high_bytes")
 
-        highest("first"), highest("second"), highest("first", "?scraper=b")
-        events.extend([reading(used + 64 * MIB), reading(used)])
-        assert highest("first") == used + 64 * MIB
-        assert highest("first") == used
-        assert highest("second") == used + 64 * MIB
-        assert highest("first", "?scraper=b") == used + 64 * MIB
-        assert highest("second") == used
+        highest()
+        events.extend([reading(1, used + 64 * MIB), reading(2, used)])
+        assert highest() == highest() == used + 64 * MIB
+        events.append(reading(RECENT_S + 2, used))
+        assert highest() == used

@@ -130,7 +130,7 @@ async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_els
 async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfmemtop.engine.metrics.page.text_of", fails)
+    monkeypatch.setattr("tfmemtop.engine.metrics.state.text_of", fails)
     exporting = begun(tmp_path)
     with suppress(OSError):  # the connection may be closed before the answer
         assert (await asyncio.to_thread(get, address_in(tmp_path / "sd.json")))[0] == 500

@@ -27,20 +27,12 @@ def test_every_other_path_is_not_there(url: str, path: str) -> None:
     assert status == 404 and "tfmemtop_" not in text
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "X"])
-def test_nothing_but_get_and_head_is_done(url: str, method: str) -> None:
+@pytest.mark.parametrize("method", ["POST", "HEAD", "OPTIONS", "X"])
+def test_nothing_but_get_is_done(url: str, method: str) -> None:
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
     line.request(method, "/metrics")
     assert line.getresponse().status == 405
     line.close()
-
-
-@pytest.mark.parametrize(("path", "status"), [("/metrics", "200"), ("/", "404")])
-def test_head_says_whether_the_metrics_are_there(url: str, path: str, status: str) -> None:
-    with connected(url) as line:
-        line.sendall(f"HEAD {path} HTTP/1.0\r\n\r\n".encode())
-        head, _, content = line.makefile("rb").read().partition(b"\r\n\r\n")
-    assert head.decode().split()[1] == status and content == b""
 
 
 def connected(url: str) -> socket.socket:

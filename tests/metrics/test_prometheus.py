@@ -20,8 +20,9 @@ from tests.metrics.test_record import TRAINING, done, ended, recorded
 from tfmemtop import help
 from tfmemtop.cli.dashboard import DASHBOARD
 from tfmemtop.cli.parser import parse
-from tfmemtop.engine.metrics.families import LABELS, POOL_LABELS, PREFIX
+from tfmemtop.engine.metrics.families import HELP, PREFIX
 
+POOL_LABELS = ("host", "uuid", "device", "run", "job", "rank")
 PAGE = help.topic("metrics") + help.topic("alerts")
 
 
@@ -319,7 +320,7 @@ def test_the_dashboard_is_json_that_grafana_can_import(capsys: pytest.CaptureFix
     assert call.run(call.arguments) == 0
     printed = json.loads(capsys.readouterr().out)
     named = {name for query in queries() for name in re.findall(rf"{PREFIX}\w+", query)}
-    assert named and named <= {PREFIX + name for name in LABELS}
+    assert named and named <= {PREFIX + name for name in HELP}
     assert all(panel["title"] and panel["description"] for panel in printed["panels"])
     cells = [
         (x, y)

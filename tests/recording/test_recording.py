@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events.recording import Recording, RecordingError, Trouble, Writer, read
-from tfmemtop.events.recording.errors import recording_text
 from tfmemtop.settings import Settings
 
 SESSION = s.session()
@@ -121,7 +120,7 @@ def test_another_format_is_refused_even_if_its_session_looks_otherwise(path: Pat
     path.write_text(f'{{"type":"session","format":{number},"who":"?"}}\n')
     with pytest.raises(RecordingError) as caught:
         read(path)
-    assert caught.value.trouble is Trouble.OTHER_FORMAT and f"format {number}" in recording_text(caught.value)
+    assert caught.value.trouble is Trouble.OTHER_FORMAT and f"format {number}" in caught.value.text
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"format":1}\n', b"\x00\xff\n", b'{"type":"run","t":0}\n'])
@@ -129,7 +128,7 @@ def test_a_foreign_file_is_refused_in_one_line(path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(RecordingError) as caught:
         read(path)
-    said = recording_text(caught.value)
+    said = caught.value.text
     assert "is no tfmemtop recording" in said and "\n" not in said
 
 
@@ -142,7 +141,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
     for odd in (pipe, tmp_path, tmp_path / "missing" / "run.jsonl"):
         with pytest.raises(RecordingError) as refused:
             Writer(odd)
-        assert recording_text(refused.value).startswith(f"cannot record to {odd}: ")
+        assert refused.value.text.startswith(f"cannot record to {odd}: ")
 
 
 def test_a_foreign_file_is_not_overwritten_but_a_recording_is(tmp_path: Path) -> None:
@@ -150,7 +149,7 @@ def test_a_foreign_file_is_not_overwritten_but_a_recording_is(tmp_path: Path) ->
     thesis.write_text("years of work")
     with pytest.raises(RecordingError) as refused:
         Writer(thesis)
-    assert "no tfmemtop recording; it was left alone" in recording_text(refused.value)
+    assert "no tfmemtop recording; it was left alone" in refused.value.text
     assert thesis.read_text() == "years of work"
     old = tmp_path / "old.jsonl"
     write(old, [ev.Output(t=1, run=1, text="old")])
@@ -165,7 +164,7 @@ def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
     first = Writer(tmp_path / "run.jsonl")
     with pytest.raises(RecordingError) as refused:
         Writer(tmp_path / "run.jsonl")
-    assert "another tfmemtop is recording there" in recording_text(refused.value)
+    assert "another tfmemtop is recording there" in refused.value.text
     first.close()
     Writer(tmp_path / "run.jsonl").close()
 
@@ -227,7 +226,7 @@ def test_a_full_disk_ends_the_recording_at_a_whole_line(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
-    assert recording_text(stopped.value) == f"recording to {path} has stopped: File too large"
+    assert stopped.value.text == f"recording to {path} has stopped: File too large"
     assert writer.closed
     writer.write(ev.Output(t=9, run=1, text="let go"))
     writer.close()

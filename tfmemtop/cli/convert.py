@@ -19,7 +19,7 @@ from tfmemtop.cli.sessions import recording_path
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording import RecordingError, Writer, read
-from tfmemtop.events.recording.errors import lines_left_out, recording_text
+from tfmemtop.events.recording.errors import lines_left_out
 
 STDOUT = Path("-")
 
@@ -55,7 +55,7 @@ def run(arguments: ConvertArguments) -> int:
             with closing(Writer(arguments.output)) as writer:
                 _write(recording.events(), writer)
     except RecordingError as error:
-        raise Refusal(recording_text(error)) from error
+        raise Refusal(error.text) from error
     if recording.damaged or recording.unknown:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

@@ -48,7 +48,7 @@ from tfmemtop.experiments.fit.text import advice, conclusion, result, table, tri
 from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings import probe as probe_text
-from tfmemtop.findings.start_errors import start_text, unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.probe.build import PROBE, REPLAY, build
 from tfmemtop.settings import Growth
@@ -174,7 +174,7 @@ def run(arguments: FitArguments) -> int:
     try:
         asyncio.run(fit.run(launch, output))
     except StartError as error:
-        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
+        raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
     except ValueError as error:
         raise Refusal(unusable(error)) from error
     finally:

@@ -30,7 +30,6 @@ from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.failure import describe
-from tfmemtop.findings.start_errors import start_text
 from tfmemtop.notebooks import kernelspec, origin, python
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
@@ -161,7 +160,7 @@ def _start(arguments: KernelArguments) -> int:
         settings = chosen(kernel.shared) or launch.settings
         launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
         if launched.error is not None:
-            raise Refusal(start_text(launched.error))
+            raise Refusal(launched.error.text)
         environment = launched.environment or environment
     except Refusal as refusal:
         say(f"this kernel runs without tfmemtop: {refusal}")

@@ -39,7 +39,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.filenames import waits_for_script
-from tfmemtop.findings.start_errors import HELD_BY_DRIVER, crashed, start_text
+from tfmemtop.findings.start_errors import HELD_BY_DRIVER, crashed
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
@@ -163,7 +163,7 @@ def show(
             _import_screen()
             launched = coming.result()
             if launched.error is not None:
-                raise Refusal(start_text(launched.error), launched.error.exit_code)
+                raise Refusal(launched.error.text, launched.error.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
             with _on_signals(_end):  # the screen has handlers of its own while it is shown
                 if noted:

@@ -27,14 +27,14 @@ from tfmemtop.cli.sessions import report_events
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out, recording_text
+from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import no_summary
 from tfmemtop.filenames import of_rank
 from tfmemtop.findings.ending import ending
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.findings.start_errors import start_text, unusable
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import placement
 from tfmemtop.reports.summary import summarise
@@ -77,7 +77,7 @@ def run(arguments: RecordArguments) -> int:
     try:
         done = asyncio.run(record(launch, output))
     except StartError as error:
-        raise Refusal(start_text(error.unstarted), error.unstarted.exit_code) from error
+        raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(unusable(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
@@ -118,5 +118,5 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code matters more than its summary
         lines = [ending(end.ending), no_summary(error)]
-    incomplete = f"the recording is not complete: {recording_text(trouble)}" if trouble else ""
+    incomplete = f"the recording is not complete: {trouble.text}" if trouble else ""
     return [*lines, incomplete or f"recorded in {path}"]

@@ -16,7 +16,6 @@ from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import argument
 from tfmemtop.cli.sessions import recording_path
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.events.recording.errors import recording_text
 
 
 class ReplayArguments(ScreenArguments):
@@ -42,7 +41,7 @@ def run(arguments: ReplayArguments) -> int:
 
         outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     except RecordingError as error:
-        raise Refusal(recording_text(error)) from error
+        raise Refusal(error.text) from error
     if outcome.trouble:
         say(f"the screen has failed: {outcome.trouble}")
     return outcome.exit_code

@@ -11,7 +11,7 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.events import Event, Run
 from tfmemtop.events.recording import Recording, RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out, recording_text
+from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.recording.outline import STRETCH_S
 from tfmemtop.findings.review import LOOK_S
 from tfmemtop.state import State, apply
@@ -171,7 +171,7 @@ def fold_recording(path: str, number: int | None = None) -> State:
                 break
             apply(state, event)
     except RecordingError as error:
-        raise Refusal(recording_text(error)) from error
+        raise Refusal(error.text) from error
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return state

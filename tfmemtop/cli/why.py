@@ -22,7 +22,7 @@ from tfmemtop.cli.output import print_encoded, print_json, print_lines, say
 from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
 from tfmemtop.events.recording import Recording, RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out, recording_text
+from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page, to_json
@@ -51,7 +51,7 @@ def run(arguments: WhyArguments) -> int:
     try:
         recording, seen = _review(path, number)
     except RecordingError as error:
-        raise Refusal(recording_text(error)) from error
+        raise Refusal(error.text) from error
     if seen.state.run is None or number not in (None, seen.state.run.run):
         raise no_run(path, number)
     if arguments.json:
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refusal as error:
         shown = NotebookPage(error=str(error))
     except RecordingError as error:
-        shown = NotebookPage(error=recording_text(error))
+        shown = NotebookPage(error=error.text)
     print_encoded(msgspec.json.encode(shown))
     return 0
 

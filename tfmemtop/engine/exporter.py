@@ -7,32 +7,26 @@ has a lower priority: on a busy machine, such a thread would hold Python's lock 
 
 import asyncio
 import errno
+import math
 import os
 import socket
+import threading
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tfmemtop.engine.metrics.files import (
-    can_be_replaced,
-    draft_of,
-    entry,
-    publish,
-    remove,
-    replace,
-    session_labels,
-    withdraw,
-)
+from tfmemtop.engine.metrics.files import SharedFile, entry, refused, session_labels
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.events.unstarted import Why
 from tfmemtop.failure import facts_of
 
 if TYPE_CHECKING:
@@ -41,6 +35,8 @@ if TYPE_CHECKING:
 
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
+WRITE_S = 5.0
+"""Seconds between two writes of the file."""
 
 UNUSED = (Output, Trace)
 """Events with megabytes that no metric and no rule uses."""
@@ -59,20 +55,21 @@ class Exporter:
         self,
         stream: Stream,
         listener: socket.socket | None,
-        textfile: tuple[str, str] | None,
-        published: tuple[str, str] | None,
+        textfile: SharedFile | None,
+        published: tuple[SharedFile, bytes] | None,
     ) -> None:
-        """*textfile* is the path of a file and that of its draft, *published* the path of a file and its text."""
+        """*published* is the file for Prometheus, and its content."""
         self._stream = stream
         self._listener = listener
         self._textfile = textfile
         self._published = published
         self._new: deque[Event] = deque()
-        self._thread, self._file_thread = OwnThread("metrics"), OwnThread("metrics file")
-        self._tasks: list[asyncio.Task[None]] = []
+        self._closing = threading.Event()
+        self._ended = False  # because of an unforeseen error
         self._page: Page | None = None
-        self._trouble = ""  # of the file
-        self._ended = False
+        self._jobs: list[Future[None]] = []
+        self._late: dict[NoticeKind, float] = {}  # when a thread will have waited too long for a file system
+        self._troubles: dict[NoticeKind, str] = {}  # with the files
         self.failed: list[Failed] = []
 
     def begin(self) -> None:
@@ -83,98 +80,46 @@ class Exporter:
         """
         self._loop = asyncio.get_running_loop()
         if self._published is not None:
+            file, content = self._published
             try:
-                publish(*self._published, draft_of(self._published[0]))
+                file.write(content)
             except OSError as error:
-                raise _refused(Why.METRICS_FILE, self._published[0], error) from None
+                raise refused(Why.METRICS_FILE, file.path, error) from None
         for event in self._stream.backlog.events():
             self._take(event)
         self._stream.listen(self._take)
-        self._loading = self._loop.run_in_executor(self._thread, self._load)
-        self._tasks.append(self._task(self._export))
+        thread = OwnThread("metrics")
+        self._loaded = thread.submit(self._load)
+        self._begin(thread, self._fold)
+        if self._textfile is not None:
+            self._begin(OwnThread("metrics file"), partial(self._keep_file, self._textfile))
 
     async def close(self) -> None:
         """Write the file for the last time, remove the one for Prometheus, and close the port."""
-        self._stop()
-        writing, withdrawing = self._task(self._write_last), self._task(self._withdraw)
-        last: list[asyncio.Future[Any]] = [self._loading, writing, withdrawing]
-        _, late = await asyncio.wait(last, timeout=WAIT_S)
-        if writing in late:
-            self._tell_of_file(_NO_ANSWER)
-        if withdrawing in late:
-            self._tell_of_discovery(_NO_ANSWER)
+        self._stream.forget(self._take)
+        self._closing.set()
+        if self._published is not None:
+            file, content = self._published
+            withdraw = partial(self._attempt, NoticeKind.METRICS_SD_LEFT, partial(file.withdraw, content))
+            self._begin(OwnThread("metrics withdrawal"), withdraw)
+        _, late = await asyncio.wait([asyncio.wrap_future(job) for job in self._jobs], timeout=WAIT_S)
         for unfinished in late:
             unfinished.cancel()
+        self._tell_late(now=math.inf)
         self._close_port()
-        for thread in (self._thread, self._file_thread):
-            thread.shutdown(cancel_futures=True)
 
     def _take(self, event: Event) -> None:
         if not isinstance(event, UNUSED):
             self._new.append(event)
 
-    def _task(self, work: Callable[[], Awaitable[None]]) -> "asyncio.Task[None]":
-        return self._loop.create_task(self._guard(work))
-
-    async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await work()
-        except Exception as error:
-            self._end_by(error)
-
-    async def _export(self) -> None:
-        watched, self._page = await asyncio.shield(self._loading)
-        if self._page is not None:
-            Thread(target=self._serve, args=(self._page,), name="metrics page", daemon=True).start()
-        if self._textfile is not None:
-            self._tasks.append(self._task(partial(self._keep_file, watched)))
-        while True:
-            await asyncio.sleep(FOLD_S)
-            await self._loop.run_in_executor(self._thread, watched.fold)
-
-    async def _keep_file(self, watched: "MetricsState") -> None:
-        from tfmemtop.engine.metrics.state import WRITE_S
-
-        while True:
-            late = self._loop.call_later(WAIT_S, self._tell_of_file, _NO_ANSWER)
-            try:
-                await self._write(watched, last=False)
-            finally:
-                late.cancel()
-            await asyncio.sleep(WRITE_S)
-
-    async def _write_last(self) -> None:
-        if self._textfile is not None and not self._ended:
-            watched, _ = await asyncio.shield(self._loading)
-            await self._write(watched, last=True)
-
-    async def _write(self, watched: "MetricsState", *, last: bool) -> None:
-        try:
-            await self._loop.run_in_executor(self._file_thread, self._write_now, watched, last)
-        except OSError as error:
-            self._tell_of_file(error.strerror or str(error))
-        else:
-            self._tell_of_file("")
-
-    async def _withdraw(self) -> None:
-        if self._published is not None:
-            try:
-                await self._loop.run_in_executor(self._thread, withdraw, *self._published)
-            except OSError as error:
-                self._tell_of_discovery(error.strerror or str(error))
-
     def _end_by(self, error: Exception) -> None:
         """End the export because of an unforeseen *error*. The file for Prometheus stays until the session ends."""
         if not self._ended:
             self._ended = True
-            self._stop()
+            self._stream.forget(self._take)
+            self._closing.set()
             self._close_port()
-            self._fail(NoticeKind.EXPORTER_ENDED, facts_of(error))
-
-    def _stop(self) -> None:
-        self._stream.forget(self._take)
-        for task in self._tasks:
-            task.cancel()
+            self._tell(NoticeKind.EXPORTER_ENDED, facts_of(error))
 
     def _close_port(self) -> None:
         if self._page is not None:
@@ -182,53 +127,77 @@ class Exporter:
         elif self._listener is not None:
             self._listener.close()
 
-    def _tell_of_file(self, trouble: str) -> None:
-        """Report *trouble* with the file, or that there is none any more. Each is reported once."""
-        if trouble == self._trouble:
+    def _tell(self, kind: NoticeKind, trouble: str) -> None:
+        """Publish *trouble*, or that there is none any more. Each is published once."""
+        if trouble == self._troubles.get(kind, ""):
             return
-        self._trouble = trouble
+        self._troubles[kind] = trouble
         if trouble:
-            self._fail(NoticeKind.METRICS_FILE_FAILED, trouble)
+            left = kind is NoticeKind.METRICS_SD_LEFT and self._published
+            detail = f"{left[0].path}: {trouble}" if left else trouble
+            self.failed.append(Failed(kind, detail, None))
+            self._stream.notice(kind.value, kind, detail=detail)
         else:
-            self._stream.withdraw(NoticeKind.METRICS_FILE_FAILED.value)
+            self._stream.withdraw(kind.value)
 
-    def _tell_of_discovery(self, trouble: str) -> None:
-        assert self._published is not None
-        self._fail(NoticeKind.METRICS_SD_LEFT, f"{self._published[0]}: {trouble}")
+    def _tell_late(self, now: float) -> None:
+        """Publish which file systems have not answered for too long as of *now*, on the monotonic clock."""
+        for kind, late in tuple(self._late.items()):
+            if now > late:
+                self._tell(kind, _NO_ANSWER)
 
-    def _fail(self, kind: NoticeKind, detail: str) -> None:
-        self.failed.append(Failed(kind, detail, None))
-        self._stream.notice(kind.value, kind, detail=detail)
+    def _begin(self, thread: OwnThread, work: Callable[[], None]) -> None:
+        self._jobs.append(thread.submit(self._guard, work))
+        thread.shutdown()
 
     # These run in threads:
 
-    def _load(self) -> "tuple[MetricsState, Page | None]":
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self._in_loop(self._end_by, error)
+
+    def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it the session
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _load(self) -> "MetricsState":
         from tfmemtop.engine.metrics.state import MetricsState  # imported here, as it takes a while
 
         watched = MetricsState(self._new)
-        if self._listener is None:
-            return watched, None
-        from tfmemtop.engine.metrics.page import Page
+        if self._listener is not None:
+            from tfmemtop.engine.metrics.page import Page
 
-        return watched, Page(self._listener, watched, self._failed)
+            self._page = Page(self._listener, watched, partial(self._in_loop, self._end_by))
+            Thread(target=self._guard, args=(self._page.serve,), name="metrics page", daemon=True).start()
+        return watched
 
-    def _serve(self, page: "Page") -> None:
+    def _fold(self) -> None:
+        watched = self._loaded.result()
+        while not self._closing.wait(FOLD_S):
+            watched.fold()
+            self._in_loop(self._tell_late, time.monotonic())
+
+    def _keep_file(self, file: SharedFile) -> None:
+        watched = self._loaded.result()
+        last = False
+        while not last:
+            last = self._closing.is_set()
+            if not self._ended and watched.has_begun:
+                self._attempt(NoticeKind.METRICS_FILE_FAILED, partial(file.write, watched.text(last=last)))
+            self._closing.wait(WRITE_S)
+
+    def _attempt(self, kind: NoticeKind, call: Callable[[], None]) -> None:
+        """Call *call*, whose file system may not answer, and tell why it failed, or that it did not."""
+        self._late[kind] = time.monotonic() + WAIT_S
+        trouble = ""
         try:
-            page.serve()
-        except Exception as error:
-            self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it the session
-            self._loop.call_soon_threadsafe(self._end_by, error)
-
-    def _write_now(self, watched: "MetricsState", last: bool) -> None:
-        from tfmemtop.engine.metrics.families import text_of
-
-        assert self._textfile is not None
-        path, draft = self._textfile
-        if watched.has_begun:
-            replace(path, text_of(watched.look_for_file(last=last)), draft)
+            call()
+        except OSError as error:
+            trouble = error.strerror or str(error)
+        del self._late[kind]
+        self._in_loop(self._tell, kind, trouble)
 
 
 def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
@@ -237,49 +206,21 @@ def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
     Raises:
         StartError: the address cannot be used, or a file cannot be written.
     """
-    listener = _listen(asked) if asked.port is not None else None
+    listener = _listen(asked.address, asked.port) if asked.port is not None else None
     published = textfile = None
     if asked.textfile is not None:
-        textfile = asked.textfile, draft_of(asked.textfile)
-        _check_folder(*textfile)
+        textfile = SharedFile(asked.textfile)
+        textfile.check()
     if asked.discovery is not None and listener is not None:
-        published = asked.discovery, entry(listener, session.host, session_labels(session))
-        _check_folder(asked.discovery, draft_of(asked.discovery))
+        published = SharedFile(asked.discovery), entry(listener, session.host, session_labels(session))
+        published[0].check()
     return Exporter(stream, listener, textfile, published)
 
 
-def _listen(asked: Export) -> socket.socket:
-    assert asked.port is not None
-    shown = f"[{asked.address}]" if ":" in asked.address else asked.address
-    name = f"{shown}:{asked.port}"
+def _listen(address: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(
-            asked.address, asked.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        family, _, _, _, found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(found[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise _refused(Why.METRICS_ADDRESS, name, error) from None
-
-
-def _check_folder(path: str, draft: str) -> None:
-    """Check that *path* is a file or missing, and that its *draft* can be written beside it.
-
-    Raises:
-        StartError: *path* is something other than a file, or no file can be written in its folder.
-    """
-    try:
-        if Path(path).is_dir():
-            raise IsADirectoryError(errno.EISDIR, "")
-        if not can_be_replaced(path):
-            raise StartError(Unstarted(Why.METRICS_NO_FILE, path))
-        replace(draft, b"", f"{draft}.")
-        remove(draft)
-    except OSError as error:
-        raise _refused(Why.METRICS_FILE, path, error) from None
-
-
-def _refused(why: Why, name: str, error: OSError) -> StartError:
-    # Python adds its own words to some of the system's messages, so the message is taken from the system.
-    known = error.errno is not None and error.errno in errno.errorcode
-    said = os.strerror(error.errno or 0) if known else error.strerror or str(error)
-    return StartError(Unstarted(why, name, said.lower()))
+        shown = f"[{address}]" if ":" in address else address
+        raise refused(Why.METRICS_ADDRESS, f"{shown}:{port}", error) from None

@@ -17,9 +17,8 @@ from tfmemtop.engine.watch import Watch
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
 from tfmemtop.events.recording.errors import reason_of
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import output_folder
-from tfmemtop.limits import HostOwner, TooMuch
-from tfmemtop.settings import NoSuchGpu
 
 if TYPE_CHECKING:
     from tfmemtop.engine.exporter import Exporter
@@ -107,17 +106,6 @@ def _forget_old() -> None:
 
 def unstarted(error: Exception) -> Unstarted:
     """Return why the start failed with *error*, usually one of the :data:`REFUSALS`."""
-    match error:
-        case StartError():
-            return error.unstarted
-        case TooMuch(whole=whole):
-            host, gpu = (whole.owner, None) if isinstance(whole.owner, HostOwner) else (None, whole.owner)
-            return Unstarted(Why.TOO_MUCH, error.text, size=error.size, whole=whole.size, owner=host, index=gpu)
-        case NoSuchGpu():
-            return Unstarted(Why.NO_SUCH_GPU, index=error.index, count=error.count)
-        case RecordingError():
-            path, of = str(error.path), error.trouble.value
-            return Unstarted(Why.RECORDING, path, error.detail, count=error.count, of=of)
-        case OSError() if error.filename:
-            return Unstarted(Why.REFUSED, detail=f"{error.filename}: {error.strerror}")
-    return Unstarted(Why.REFUSED, detail=str(error))
+    if isinstance(error, StartError):
+        return error.unstarted
+    return Unstarted(Why.REFUSED, detail=unusable(error))

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Newest
 
@@ -16,31 +17,31 @@ class HookTrouble(Enum):
     TOO_LONG = "too_long"  # the hook sent a longer packet than is allowed (count: bytes allowed)
 
 
-class HookPart(Enum):
+class HookPart(DescribedEnum):
     """What a hook was about to do when it failed; in brackets, what ``of`` names."""
 
-    LOAD = "load"  # loading the hook's code
-    HELLO = "hello"  # sending the engine the first message
-    JOIN = "join"  # starting in a process that ran already
-    FORK = "fork"  # starting again in a forked child
-    END = "end"
-    ENVIRONMENT = "environment"  # reading an environment variable (the variable)
-    LISTEN = "listen"  # patching TensorFlow so that its calls are noticed (the patched part)
-    NOTICE = "notice"  # handling something that TensorFlow did (what)
-    COUNT = "count"  # counting (what)
-    RECORD = "record"  # recording a call of the script (its name)
-    SETTLE = "settle"  # setting TensorFlow's options
-    DEVICES = "devices"  # reporting the devices
-    READ = "read"  # reading figures (which, or a device)
-    SEARCH = "search"  # searching (for what)
-    CENSUS = "census"
-    OBEY = "obey"  # doing what the engine requests
-    WATCH = "watch"  # reading all figures again and again
-    SAMPLER = "sampler"  # stopping the native sampler
-    XLA = "xla"  # naming a folder for XLA's reports
-    WAITING = "waiting"  # reporting where the script waits
-    PROFILER = "profiler"  # closing a window so that a profiler of the script can run
-    IN_PLACE = "in_place"  # reading pools in place
+    LOAD = "load", "loading the hook"
+    HELLO = "hello", "telling the engine of itself"
+    JOIN = "join", "joining a process that ran already"
+    FORK = "fork", "starting over in a fork"
+    END = "end", "ending"
+    ENVIRONMENT = "environment", "reading {of}"  # (the variable)
+    LISTEN = "listen", "listening to {of}"  # (the patched part)
+    NOTICE = "notice", "noticing a new {of}"  # (what)
+    COUNT = "count", "counting {of}"  # (what)
+    RECORD = "record", "recording {of}"  # (its name)
+    SETTLE = "settle", "setting TensorFlow's options"
+    DEVICES = "devices", "telling of the devices"
+    READ = "read", "reading {of}"  # (which, or a device)
+    SEARCH = "search", "looking for {of}"  # (for what)
+    CENSUS = "census", "taking a census"
+    OBEY = "obey", "doing what the engine asks"
+    WATCH = "watch", "reading the figures"
+    SAMPLER = "sampler", "stopping the native sampler"
+    XLA = "xla", "naming a folder for XLA"
+    WAITING = "waiting", "telling where the script waits"
+    PROFILER = "profiler", "making way for a profiler"
+    IN_PLACE = "in_place", "reading pools in place"
 
 
 class HookError(Event, tag="hook_error", frozen=True):
@@ -60,32 +61,6 @@ class HookError(Event, tag="hook_error", frozen=True):
     of: Name = ""
 
 
-_TEXTS = {
-    HookPart.LOAD: "loading the hook",
-    HookPart.HELLO: "telling the engine of itself",
-    HookPart.JOIN: "joining a process that ran already",
-    HookPart.FORK: "starting over in a fork",
-    HookPart.END: "ending",
-    HookPart.ENVIRONMENT: "reading {of}",
-    HookPart.LISTEN: "listening to {of}",
-    HookPart.NOTICE: "noticing a new {of}",
-    HookPart.COUNT: "counting {of}",
-    HookPart.RECORD: "recording {of}",
-    HookPart.SETTLE: "setting TensorFlow's options",
-    HookPart.DEVICES: "telling of the devices",
-    HookPart.READ: "reading {of}",
-    HookPart.SEARCH: "looking for {of}",
-    HookPart.CENSUS: "taking a census",
-    HookPart.OBEY: "doing what the engine asks",
-    HookPart.WATCH: "reading the figures",
-    HookPart.SAMPLER: "stopping the native sampler",
-    HookPart.XLA: "naming a folder for XLA",
-    HookPart.WAITING: "telling where the script waits",
-    HookPart.PROFILER: "making way for a profiler",
-    HookPart.IN_PLACE: "reading pools in place",
-}
-
-
 def doing(part: HookPart, of: str) -> str:
     """Return what the hook was doing, as one clause; *of* is what it did that to, empty for TensorFlow."""
-    return _TEXTS[part].format(of=of or "TensorFlow")
+    return part.text.format(of=of or "TensorFlow")

@@ -1,81 +1,62 @@
-"""Why a script or its engine could not be started, as values; ``findings/starting.py`` has the texts for users."""
-
-from enum import Enum
+"""Why a script or its engine could not be started."""
 
 import msgspec
 
-from tfmemtop.bounds import Name, Number, Size, Text
-from tfmemtop.limits import HostOwner
+from tfmemtop.bounds import Text
+from tfmemtop.described import DescribedEnum
 
 
-class Why(Enum):
-    """The reason. In brackets: the fields of :class:`Unstarted` that belong to it."""
+class Why(DescribedEnum):
+    """The reason. In curly brackets: the fields of :class:`Unstarted` that belong to it."""
 
-    NO_COMMAND = "no_command"
-    NOT_FOUND = "not_found"  # the command is not in PATH (name)
-    NO_FILE = "no_file"  # (name)
-    IS_DIRECTORY = "is_directory"  # (name)
-    NOT_EXECUTABLE = "not_executable"  # (name)
-    NO_INTERPRETER = "no_interpreter"  # the one that the script's first line names is missing (name)
-    SYSTEM = "system"  # the system refuses to start it (name, detail)
-    SPAWN = "spawn"  # Python cannot start it (name, detail)
-    NO_PROCESS = "no_process"  # there is no such process to read from outside (name: its number)
-    DRIVER_SILENT = "driver_silent"  # the driver does not answer, so that the settings cannot be checked
-    METRICS_ADDRESS = "metrics_address"  # it is taken, or cannot be used (name: the address, detail)
-    METRICS_FILE = "metrics_file"  # it cannot be written (name: its path, detail)
-    METRICS_NO_FILE = "metrics_no_file"  # the path is a device or a folder (name: the path)
-    TOO_MUCH = "too_much"  # a setting needs more memory than there is (name: as typed, size, whole, owner or index)
-    NO_SUCH_GPU = "no_such_gpu"  # a setting needs a GPU that this machine lacks (index, count: how many it has)
-    RECORDING = "recording"  # it cannot be written (name: its path, detail, count, of)
-    REFUSED = "refused"  # the settings or a file cannot be used (detail)
-    ENGINE_FAILED = "engine_failed"  # (detail, which is empty if the engine printed nothing; output_path)
+    NO_COMMAND = "no_command", "no command to start"
+    NOT_FOUND = "not_found", "{name}: command not found"
+    NO_FILE = "no_file", "{name}: no such file"
+    IS_DIRECTORY = "is_directory", "{name}: is a directory"
+    NOT_EXECUTABLE = "not_executable", "{name}: not executable"
+    NO_INTERPRETER = "no_interpreter", "{name}: the interpreter named in its first line is not there"
+    SYSTEM = "system", "{name}: {detail}"
+    SPAWN = "spawn", "{name}: cannot be started: {detail}"
+    NO_PROCESS = "no_process", "there is no process {name}"
+    DRIVER_SILENT = "driver_silent", "the NVIDIA driver does not answer: the settings cannot be checked"
+    METRICS_ADDRESS = "metrics_address", "no metrics at {name}: {detail}"
+    METRICS_FILE = "metrics_file", "no metrics in {name}: {detail}"
+    METRICS_NO_FILE = "metrics_no_file", "no metrics in {name}: it is not a regular file"
+    REFUSED = "refused", "{detail}"  # the settings or a file cannot be used
+    ENGINE_FAILED = "engine_failed", "the engine cannot be started: {detail}"
 
 
 _EXIT_CODES = {
-    Why.NO_COMMAND: 2,
-    Why.NOT_FOUND: 127,
-    Why.NO_FILE: 127,
-    Why.IS_DIRECTORY: 126,
-    Why.NOT_EXECUTABLE: 126,
-    Why.NO_INTERPRETER: 127,
-    Why.SYSTEM: 126,
-    Why.SPAWN: 126,
-    Why.NO_PROCESS: 1,
-    Why.DRIVER_SILENT: 1,
-    Why.METRICS_ADDRESS: 2,
-    Why.METRICS_FILE: 2,
-    Why.METRICS_NO_FILE: 2,
-    Why.TOO_MUCH: 2,
-    Why.NO_SUCH_GPU: 2,
-    Why.RECORDING: 2,
-    Why.REFUSED: 2,
-    Why.ENGINE_FAILED: 1,
+    **dict.fromkeys((Why.NOT_FOUND, Why.NO_FILE, Why.NO_INTERPRETER), 127),
+    **dict.fromkeys((Why.IS_DIRECTORY, Why.NOT_EXECUTABLE, Why.SYSTEM, Why.SPAWN), 126),
+    **dict.fromkeys((Why.NO_PROCESS, Why.DRIVER_SILENT, Why.ENGINE_FAILED), 1),
 }
+_MISTAKE = 2
 
 
 class Unstarted(msgspec.Struct, frozen=True):
     """A start that failed. ``name`` is usually the command as the user typed it; ``detail`` is the system's message.
 
-    ``output_path`` is where the command's output is kept, if the command may run nevertheless. The other fields are as
-    in :class:`tfmemtop.limits.TooMuch`, :class:`tfmemtop.settings.NoSuchGpu` and
-    :class:`tfmemtop.events.recording.errors.RecordingError`, whose ``trouble`` is in ``of``.
+    ``output_path`` is where the command's output is kept, if the command may run nevertheless.
     """
 
     why: Why
     name: Text = ""
     detail: Text = ""
     output_path: Text | None = None
-    size: Size | None = None
-    whole: Size | None = None
-    owner: HostOwner | None = None
-    index: Number | None = None
-    count: Size | None = None
-    of: Name = ""
+
+    @property
+    def text(self) -> str:
+        """Why the script was not started, as one line without a full stop. It contains text from outside."""
+        text = self.why.text.format(name=self.name, detail=self.detail or "it ended")
+        if self.output_path is not None:
+            text += f"; if the command runs, what it prints is in {self.output_path}"
+        return text
 
     @property
     def exit_code(self) -> int:
         """The exit code: a shell's code for commands, 2 for a mistake in the user's request, 1 for all else."""
-        return _EXIT_CODES[self.why]
+        return _EXIT_CODES.get(self.why, _MISTAKE)
 
 
 class StartError(Exception):

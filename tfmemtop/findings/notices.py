@@ -10,7 +10,6 @@ from tfmemtop.events.hook_error import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.holders import unread_text, why_windowless
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.start_errors import start_text
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.units import sentence
@@ -144,7 +143,7 @@ def say(notice: Notice) -> TextAndRemedy:
     if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
         detail = unread_text(_DAMAGE[notice.of], detail)
     if notice.unstarted is not None:
-        detail = start_text(notice.unstarted)
+        detail = notice.unstarted.text
     return say_kind(notice.kind, detail, notice.about, notice.count)
 
 

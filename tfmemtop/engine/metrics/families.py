@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -16,14 +15,22 @@ from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.effective_settings import effective_settings
-from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace
 from tfmemtop.state.views import AllocatorRow, allocators
 
+PREFIX = "tfmemtop_"
+
+Pool = tuple[int, str]
+"""A process, and the name of TensorFlow's logical device in it."""
+
+_TOGETHER_S = 5.0
+"""Ended processes whose last readings are at most this many seconds apart existed at the same time."""
+
 HELP = {
     "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
-    "in_use_high_bytes": "Highest memory in use since this reader's last scrape; in a file, of the last two minutes.",
+    "in_use_high_bytes": "Highest memory in use in the last two minutes.",
     "pool_bytes": "Memory that TensorFlow's allocator has taken for its pool.",
     "peak_bytes": "Highest memory in use since the process began, by TensorFlow's own count.",
     "limit_bytes": "The pool's limit.",
@@ -48,53 +55,14 @@ HELP = {
     "finding": "How many findings of this kind hold now; tfmemtop help findings explains them.",
     "run_info": "The run: its user, versions and settings.",
 }
-"""The help texts, by the metric's name without the prefix that all names have."""
+"""The help texts of all metrics, by the name without the prefix that all names have."""
 
 
-Place = tuple[str, str]
-"""The UUID of a GPU (empty for the CPU), and the name of TensorFlow's logical device."""
-
-PREFIX = "tfmemtop_"
-
-_TOGETHER_S = 5.0
-"""Ended processes whose last readings are at most this many seconds apart existed at the same time."""
-
-
-RUN_LABELS = ("host", "run", "job", "rank")
-GPU_LABELS = ("host", "uuid", "run", "job", "rank")
-POOL_LABELS = ("host", "uuid", "device", "run", "job", "rank")
-CARD_LABELS = ("host", "uuid", "job", "rank")
-
-LABELS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes", "largest_free_bytes"),
-        POOL_LABELS,
-    ),
-    **dict.fromkeys(("context_bytes", "context_exact", "outside_bytes", "process_total_bytes"), GPU_LABELS),
-    "device_info": (*CARD_LABELS, "index", "name"),
-    **dict.fromkeys(
-        (
-            *("device_memory_total_bytes", "device_memory_used_bytes", "device_memory_free_bytes"),
-            *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
-            *("device_power_watts", "device_temperature_celsius"),
-        ),
-        CARD_LABELS,
-    ),
-    "running": RUN_LABELS,
-    "run_start_time_seconds": RUN_LABELS,
-    "steps_total": RUN_LABELS,
-    "out_of_memory_total": RUN_LABELS,
-    "finding": (*POOL_LABELS, "key", "severity"),
-    "run_info": (*RUN_LABELS, "user", "version", "tensorflow", "growth", "allocator"),
-}
-"""The labels of each metric, in the order in which the answer has them."""
-
-
-def families(state: State, highs: Mapping[Place, int], *, last: bool = False) -> list[Metric]:
+def families(state: State, highs: Mapping[Pool, int], *, last: bool = False) -> list[Metric]:
     """Return all metrics that have a sample now.
 
-    *highs* are the highest bytes in use since the reader last read the metrics. With *last*, the allocators of ended
-    processes keep their last figures; this is for the file that is written at a run's end.
+    *highs* are the highest bytes in use of late. With *last*, the allocators of ended processes keep their last
+    figures; this is for the file that is written at a run's end.
     """
     common = session_labels(state.session)
     made = _Families(common)
@@ -102,7 +70,7 @@ def families(state: State, highs: Mapping[Place, int], *, last: bool = False) ->
         _card(made, device)
     if run := state.run:
         made.common = common | {"run": str(run.run)}
-        _pools(made, state, _pools_of_run(state), highs, last=last)
+        _pools(made, state, highs, last=last)
         _parts(made, state)
         _run(made, state, run)
     _findings(made, state)
@@ -127,59 +95,45 @@ class _Families:
 
     def __init__(self, common: dict[str, str]) -> None:
         self.common = common
-        self.found: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+        self.found: dict[str, Metric] = {}
 
     def add(self, name: str, value: float | None, /, **labels: str) -> None:
-        """Add a sample of the metric *name*, unless its *value* is ``None``."""
+        """Add a sample of the metric *name*, unless its *value* is ``None``. Labels that are empty are left out."""
         if value is None:
             return
-        names = [label for label in LABELS[name] if label not in ("job", "rank") or self.common[label]]
-        family = self.found.get(name)
-        if family is None:
-            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            family = self.found[name] = kind(PREFIX + name, HELP[name], labels=names)
-        given = self.common | labels
+        kind = "counter" if name.endswith("_total") else "gauge"
+        family = self.found.setdefault(name, Metric(PREFIX + name.removesuffix("_total"), HELP[name], kind))
         # What is no text, such as a file's name in another encoding, cannot be sent.
-        family.add_metric([given.get(label, "").encode(errors="replace").decode() for label in names], value)
+        given = {
+            label: text.encode(errors="replace").decode() for label, text in (self.common | labels).items() if text
+        }
+        family.add_sample(PREFIX + name, given, value)
 
 
-def places(state: State, rows: Iterable[AllocatorRow]) -> dict[Place, list[AllocatorRow]]:
-    """Return the allocators by their place. Several processes may have an allocator each on the same GPU."""
-    found: dict[Place, list[AllocatorRow]] = {}
-    for row in rows:
-        found.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
-    return found
-
-
-def running_pools(state: State) -> list[AllocatorRow]:
-    """Return the allocators of the newest run's processes that have not ended."""
-    return [row for row in _pools_of_run(state) if not row.ended]
-
-
-def _pools_of_run(state: State) -> list[AllocatorRow]:
-    return [row for row in allocators(state) if of_run(state, row.pid) and not is_pinned(row.device)]
-
-
-def place_of(state: State, pid: int, device: str) -> Place:
-    """Return the place of the logical *device* of process *pid*."""
-    physical = device_of(state, pid, device)
-    return (physical.info.uuid if physical else ""), device
-
-
-def _pools(made: _Families, state: State, rows: list[AllocatorRow], highs: Mapping[Place, int], *, last: bool) -> None:
-    for place, all_rows in places(state, rows).items():
-        labels = dict(zip(("uuid", "device"), place, strict=True))
+def _pools(made: _Families, state: State, highs: Mapping[Pool, int], *, last: bool) -> None:
+    """Add the figures of the run's pools. Several processes may have an allocator each on the same GPU."""
+    places: dict[tuple[str, str], list[AllocatorRow]] = {}
+    for row in allocators(state):
+        if of_run(state, row.pid) and not is_pinned(row.device):
+            places.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
+    for (uuid, device), all_rows in places.items():
         living = [row for row in all_rows if not row.ended]
         newest = living or _together(state, all_rows)
         told = newest if last else living
-        used = _sum(told, lambda row: row.in_use)
-        made.add("in_use_bytes", used, **labels)
-        if used is not None:
-            made.add("in_use_high_bytes", max(used, highs.get(place, 0)), **labels)
-        made.add("pool_bytes", _sum(told, lambda row: row.pool), **labels)
-        made.add("peak_bytes", max((row.peak for row in all_rows if row.peak is not None), default=None), **labels)
-        made.add("limit_bytes", _sum(newest, lambda row: row.limit), **labels)
-        made.add("largest_free_bytes", _largest_free(state, told), **labels)
+        figures = {
+            "in_use_bytes": _sum(told, lambda row: row.in_use),
+            "in_use_high_bytes": _sum(told, lambda row: _high(row, highs)),
+            "pool_bytes": _sum(told, lambda row: row.pool),
+            "peak_bytes": max((row.peak for row in all_rows if row.peak is not None), default=None),
+            "limit_bytes": _sum(newest, lambda row: row.limit),
+            "largest_free_bytes": _largest_free(state, told),
+        }
+        for name, size in figures.items():
+            made.add(name, size, uuid=uuid, device=device)
+
+
+def _high(row: AllocatorRow, highs: Mapping[Pool, int]) -> int | None:
+    return None if row.in_use is None else max(row.in_use, highs.get((row.pid, row.device), 0))
 
 
 def _together(state: State, rows: list[AllocatorRow]) -> list[AllocatorRow]:

@@ -3,6 +3,7 @@
 One is for node_exporter. In the other, Prometheus finds the address of a session's page (file_sd).
 """
 
+import errno
 import json
 import os
 import socket
@@ -12,67 +13,89 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.events import Session
+from tfmemtop.events.unstarted import StartError, Unstarted, Why
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _MODE = 0o644  # whatever the umask: Prometheus and node_exporter run as other users
 
 
-def draft_of(path: str) -> str:
-    """Return a name for a draft beside *path*. It cannot be guessed, and no pattern such as ``*.json`` matches it."""
-    return f"{path}.{os.urandom(4).hex()}"
+class SharedFile:
+    """A file for programs of other users. It is written to a draft first, which then replaces it."""
 
+    def __init__(self, path: str) -> None:
+        self.path = path
+        # The draft's name cannot be guessed, and no pattern such as *.json matches it.
+        self._draft = f"{path}.{os.urandom(4).hex()}"
 
-def can_be_replaced(path: str) -> bool:
-    """Return whether *path* is a regular file, or nothing. A device such as ``/dev/null`` must not be replaced.
+    def check(self) -> None:
+        """Check that the file is a regular one or missing, and that a draft can be written beside it.
 
-    Raises:
-        OSError: *path* cannot be examined.
-    """
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
-    except FileNotFoundError:
-        return True
+        Raises:
+            StartError: there is something other than a file, or no file can be written in the folder.
+        """
+        try:
+            if Path(self.path).is_dir():
+                raise IsADirectoryError(errno.EISDIR, "")
+            if Path(self.path).exists() and not stat.S_ISREG(os.stat(self.path).st_mode):  # noqa: PTH116
+                raise StartError(Unstarted(Why.METRICS_NO_FILE, self.path))  # a device such as /dev/null
+            self._write_draft(b"")
+            self._remove_draft()
+        except OSError as error:
+            raise refused(Why.METRICS_FILE, self.path, error) from None
 
+    def write(self, data: bytes) -> None:
+        """Replace the file by one with *data*. A symbolic link there is replaced, not followed.
 
-def replace(path: str, data: bytes, draft: str) -> None:
-    """Put a file with *data* at *path*, which all users can read. A symbolic link there is replaced, not followed.
+        Raises:
+            OSError: the file cannot be written.
+        """
+        try:
+            self._write_draft(data)
+            os.replace(self._draft, self.path)  # noqa: PTH105
+        except BaseException:
+            self._remove_draft()
+            raise
 
-    *draft* is a name from :func:`draft_of`. No file of that name is left.
+    def withdraw(self, data: bytes) -> None:
+        """Remove the file if it still contains exactly *data*, so that a file of another session stays.
 
-    Raises:
-        OSError: the file cannot be written.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(draft, flags, _MODE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        Raises:
+            OSError: the file cannot be removed.
+        """
+        if self._holds(data):
+            Path(self.path).unlink(missing_ok=True)
+
+    def _write_draft(self, data: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self._draft, flags, _MODE), "wb") as file:
             with suppress(OSError):  # not every file system has modes
-                os.fchmod(descriptor, _MODE)
+                os.fchmod(file.fileno(), _MODE)
             file.write(data)
-        os.replace(draft, path)  # noqa: PTH105
-    except BaseException:
-        remove(draft)
-        raise
+
+    def _remove_draft(self) -> None:
+        with suppress(OSError):
+            Path(self._draft).unlink()
+
+    def _holds(self, data: bytes) -> bool:
+        try:
+            # Non-blocking: somebody may have put a pipe there.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data
+        except OSError:
+            return False
 
 
-def remove(path: str) -> None:
-    """Remove the file; do nothing if that is not possible."""
-    with suppress(OSError):
-        Path(path).unlink()
+def refused(why: Why, name: str, error: OSError) -> StartError:
+    """Return the error of a start that fails because *name*, an address or a file, cannot be used."""
+    # Python adds its own words to some of the system's messages, so the message is taken from the system.
+    known = error.errno is not None and error.errno in errno.errorcode
+    said = os.strerror(error.errno or 0) if known else error.strerror or str(error)
+    return StartError(Unstarted(why, name, said.lower()))
 
 
-def holds(path: str, data: bytes) -> bool:
-    """Return whether *path* is a file that contains exactly *data*. It does not wait if *path* is a pipe."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data
-    except OSError:
-        return False
-
-
-def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
-    """Return the text of the file: the address of the page on *host*, and the *labels* of the target.
+def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> bytes:
+    """Return the content of the file for Prometheus: the address of the page on *host*, and the target's *labels*.
 
     Prometheus has these labels even while the page does not answer.
     """
@@ -81,28 +104,8 @@ def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> str:
         address = host
     elif ":" in address:
         address = f"[{address}]"
-    return json.dumps(
-        [{"targets": [f"{address}:{port}"], "labels": {name: value for name, value in labels.items() if value}}]
-    )
-
-
-def publish(path: str, text: str, draft: str) -> None:
-    """Write the file *path*, completely or not at all. The text is first written to *draft*.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    replace(path, text.encode(), draft)
-
-
-def withdraw(path: str, text: str) -> None:
-    """Remove the file *path* if it still contains *text*, so that a file of another session stays.
-
-    Raises:
-        OSError: the file cannot be removed.
-    """
-    if holds(path, text.encode()):
-        Path(path).unlink(missing_ok=True)
+    given = {name: value for name, value in labels.items() if value}
+    return json.dumps([{"targets": [f"{address}:{port}"], "labels": given}]).encode()
 
 
 def session_labels(session: Session | None) -> dict[str, str]:

@@ -2,16 +2,14 @@
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from tfmemtop.engine.metrics.families import text_of
 from tfmemtop.engine.metrics.state import MetricsState
 
 PATH = "/metrics"
@@ -44,7 +42,6 @@ class Page(ThreadingWSGIServer):
         self.set_app(self._answer)
         self._watched = watched
         self._failed = failed
-        self._turn = threading.Lock()
         self._closed = False
 
     def serve(self) -> None:
@@ -65,27 +62,19 @@ class Page(ThreadingWSGIServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Write nothing: a reader may close its connection at any time."""
 
-    def _answer(self, environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]) -> Any:
-        status, content = self._content(environ)
-        kind = CONTENT_TYPE_LATEST if status.startswith("200") else "text/plain"
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        status, kind, content = self._content(environ["PATH_INFO"], environ["REQUEST_METHOD"])
         start_response(status, [("Content-Type", kind)])
-        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else content or status.encode()]
+        return [content or status.encode()]
 
-    def _content(self, environ: dict[str, Any]) -> tuple[str, bytes]:
-        """Return the status of the answer, and the metrics if they are asked for."""
-        method = environ["REQUEST_METHOD"]
-        if environ["PATH_INFO"] != PATH:
-            return "404 Not Found", b""
-        if method == "HEAD":  # no reader of the highs
-            return "200 OK", b""
+    def _content(self, path: str, method: str) -> tuple[str, str, bytes]:
+        """Return status, type and content of the answer. An empty content stands for the text of the status."""
+        if path != PATH:
+            return "404 Not Found", "text/plain", b""
         if method != "GET":
-            return "405 Method Not Allowed", b""
+            return "405 Method Not Allowed", "text/plain", b""
         try:
-            # Two readers on one machine with the same User-Agent can use ?scraper=a and ?scraper=b as their names.
-            named = parse_qs(environ["QUERY_STRING"]).get("scraper", [""])[0]
-            reader = environ["REMOTE_ADDR"], environ.get("HTTP_USER_AGENT", ""), named
-            with self._turn:  # one thread at a time makes a text: the others of the process need Python's lock too
-                return "200 OK", text_of(self._watched.look(reader))
+            return "200 OK", CONTENT_TYPE_LATEST, self._watched.text()
         except Exception as error:
             self._failed(error)
-            return "500 Internal Server Error", b""
+            return "500 Internal Server Error", "text/plain", b""

@@ -14,10 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tfmemtop.units import MIB
 
-GZIP = b"\x1f\x8b"
-"""The first bytes of every gzip file."""
-
-_BEGINNING = GZIP + b"\x08\x04" + bytes(5) + b"\xff" + struct.pack("<H", 12) + b"TM" + struct.pack("<H", 8)
+_GZIP = b"\x1f\x8b"  # the first bytes of every gzip file
+_BEGINNING = _GZIP + b"\x08\x04" + bytes(5) + b"\xff" + struct.pack("<H", 12) + b"TM" + struct.pack("<H", 8)
 _TIME = struct.Struct("<d")
 _TRAILER = struct.Struct("<II")
 _HEAD_SIZE = len(_BEGINNING) + _TIME.size
@@ -63,6 +61,12 @@ class Packer:
         rest: bytes = self._deflate.flush() + _TRAILER.pack(self._crc, self.size % 2**32)
         self.size = None
         return rest
+
+
+def is_packed(file: BinaryIO) -> bool:
+    """Return whether *file* is compressed."""
+    file.seek(0)
+    return file.read(len(_GZIP)) == _GZIP
 
 
 def chunks(file: BinaryIO, start: int = 0) -> Iterator[Chunk]:

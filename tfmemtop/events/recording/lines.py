@@ -8,7 +8,7 @@ from typing import BinaryIO, Literal, NamedTuple
 import msgspec
 
 from tfmemtop.events import Unreadable, decoder
-from tfmemtop.events.recording.chunks import GZIP, Member, chunks
+from tfmemtop.events.recording.chunks import Member, chunks, is_packed
 from tfmemtop.units import MIB
 
 LONGEST_LINE = 16 * MIB
@@ -55,13 +55,14 @@ class Lines:
     :data:`DAMAGED` is in its place.
     """
 
-    def __init__(self, file: BinaryIO, start: Place = BEGINNING) -> None:
+    def __init__(self, file: BinaryIO, start: Place = BEGINNING, *, one_chunk: bool = False) -> None:
+        """With *one_chunk*, the lines of a compressed recording end with the chunk in which they begin."""
         self._file = file
+        self._one_chunk = one_chunk
         self.place = start
 
     def __iter__(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        if self._file.read(len(GZIP)) == GZIP:
+        if is_packed(self._file):
             yield from self._of_members()
         else:
             self._file.seek(self.place.offset)
@@ -84,6 +85,9 @@ class Lines:
             following = member.end
             if member.damaged:
                 yield DAMAGED
+            if self._one_chunk:
+                return
+            if member.damaged:
                 following = next((chunk.offset for chunk in chunks(self._file, offset + 1)), None)
 
 

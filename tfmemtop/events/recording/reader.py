@@ -5,6 +5,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -12,17 +13,15 @@ from typing import BinaryIO
 import msgspec
 
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
-from tfmemtop.events.recording.chunks import GZIP, Chunk, chunks
+from tfmemtop.events.recording.chunks import Chunk, chunks, is_packed
 from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
-from tfmemtop.events.recording.lines import BEGINNING, LONGEST_LINE, Lines, Place, header_of
+from tfmemtop.events.recording.lines import BEGINNING, Lines, Place, header_of
 from tfmemtop.events.recording.outline import outlined
 from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 from tfmemtop.units import MIB
 
-_PIECE = 64 * 1024  # bytes read at once from the end
 _TAIL = 4 * MIB  # bytes
 _LAST = 1000  # lines; it is certain enough that one of them is not damaged
-_ONCE = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in event_types() if kind.once)
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
 
 
@@ -51,6 +50,14 @@ class Recording:
     place: Place = BEGINNING
     _chunks: list[Chunk] | None = field(default=None, repr=False)
 
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as error:
+            raise RecordingError(Trouble.UNREADABLE, self.path, reason_of(error)) from error
+
     def events(self, start: Place = BEGINNING) -> Iterator[Event]:
         """Yield all events in order, the session first, or the events from *start* on.
 
@@ -61,16 +68,13 @@ class Recording:
         """
         self.damaged = self.unknown = 0
         self.place = start
-        try:
-            with self.path.open("rb") as file:
-                lines = Lines(file, start)
-                for line in lines:
-                    event = self._event(line)
-                    if event is not None:
-                        self.place = lines.place
-                        yield event
-        except OSError as error:
-            raise self._unreadable(error) from error
+        with self._opened() as file:
+            lines = Lines(file, start)
+            for line in lines:
+                event = self._event(line)
+                if event is not None:
+                    self.place = lines.place
+                    yield event
 
     def start_before(self, t: float) -> Start | None:
         """Return the last place to begin to read that is not later than *t* seconds.
@@ -80,21 +84,18 @@ class Recording:
         Raises:
             RecordingError: the file can no longer be read.
         """
-        try:
-            with self.path.open("rb") as file:
-                for chunk in reversed(self._index(file)):
-                    if chunk.t > t:
-                        continue
-                    lines = Lines(file, Place(chunk.offset))
-                    told = repeated(SO_FAR, next(iter(lines), b""))
-                    if told is not None:
-                        place = lines.place
-                        so_far = told.events
-                        for offset, times in told.elsewhere.items():
-                            so_far += self._told_once(file, offset, times)
-                        return Start(chunk.t, place, sorted(so_far, key=lambda event: event.t))
-        except OSError as error:
-            raise self._unreadable(error) from error
+        with self._opened() as file:
+            for chunk in reversed(self._index(file)):
+                if chunk.t > t:
+                    continue
+                lines = Lines(file, Place(chunk.offset))
+                told = repeated(SO_FAR, next(iter(lines), b""))
+                if told is not None:
+                    place = lines.place
+                    so_far = told.events
+                    for offset, times in told.elsewhere.items():
+                        so_far += _of_times(Lines(file, Place(offset), one_chunk=True), times)
+                    return Start(chunk.t, place, sorted(so_far, key=lambda event: event.t))
         return None
 
     def outline(self, start: float, end: float) -> Iterator[Event]:
@@ -105,50 +106,19 @@ class Recording:
         Raises:
             RecordingError: the file can no longer be read.
         """
-        try:
-            with self.path.open("rb") as file:
-                index = self._index(file)
-                if index[:1] != [Chunk(0, 0.0)]:  # the beginning of the recording is not in a chunk
-                    yield from outlined(self.events(), start, end)
-                    return
-                self.damaged = self.unknown = 0
-                for chunk, following in zip(index, [*index[1:], None], strict=True):
-                    apart = following is not None and not (chunk.t <= end and following.t >= start)
-                    told = self._outline_before(file, following) if following is not None and apart else None
-                    if told is None:
-                        told = outlined(self._of_chunk(file, chunk), start, end)
-                    yield from told
-        except OSError as error:
-            raise self._unreadable(error) from error
-
-    def _index(self, file: BinaryIO) -> list[Chunk]:
-        if self._chunks is None:
-            self._chunks = list(chunks(file))
-        return self._chunks
-
-    def _outline_before(self, file: BinaryIO, chunk: Chunk) -> Iterable[Event] | None:
-        for _, line in zip(range(2), Lines(file, Place(chunk.offset)), strict=False):
-            if (told := repeated(OUTLINE, line)) is not None:
-                return told.events
-        return None
-
-    def _told_once(self, file: BinaryIO, offset: int, times: set[float]) -> Iterator[Event]:
-        """Yield the events of these *times* with ``once``, in the chunk that begins at the byte *offset*."""
-        lines = Lines(file, Place(offset))
-        for line in lines:
-            if lines.place.offset != offset:
+        with self._opened() as file:
+            index = self._index(file)
+            if index[:1] != [Chunk(0, 0.0)]:  # the beginning of the recording is not in a chunk
+                yield from outlined(self.events(), start, end)
                 return
-            if line.startswith(_ONCE) and (event := _decode(line)) is not None and event.t in times:
-                yield event
-
-    def _of_chunk(self, file: BinaryIO, chunk: Chunk) -> Iterator[Event]:
-        lines = Lines(file, Place(chunk.offset))
-        for line in lines:
-            if lines.place.offset != chunk.offset:
-                return
-            event = self._event(line)
-            if event is not None:
-                yield event
+            self.damaged = self.unknown = 0
+            for chunk, following in zip(index, [*index[1:], None], strict=True):
+                apart = following is not None and not (chunk.t <= end and following.t >= start)
+                told = _outline_before(file, following) if following is not None and apart else None
+                if told is None:
+                    found = map(self._event, Lines(file, Place(chunk.offset), one_chunk=True))
+                    told = outlined((event for event in found if event is not None), start, end)
+                yield from told
 
     def tail(self, *kinds: type[Event]) -> Iterator[Event]:
         """Yield the events of these *kinds* from the recording's end.
@@ -160,16 +130,13 @@ class Recording:
             RecordingError: the file can no longer be read.
         """
         start = self.start_before(math.inf)
-        wanted = tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in kinds)
+        wanted = _beginnings(kinds)
         if start is not None:
             yield from (event for event in start.so_far if isinstance(event, kinds))
-        try:
-            with self.path.open("rb") as file:
-                for line in Lines(file, start.place if start else _near_end(file)):
-                    if line.startswith(wanted) and (event := _decode(line)) is not None:
-                        yield event
-        except OSError as error:
-            raise self._unreadable(error) from error
+        with self._opened() as file:
+            for line in Lines(file, start.place if start else _near_end(file)):
+                if line.startswith(wanted) and (event := _decode(line)) is not None:
+                    yield event
 
     def duration(self) -> float:
         """Return the seconds from the session's beginning to the last event. It is searched from the file's end.
@@ -177,46 +144,18 @@ class Recording:
         Raises:
             RecordingError: the file can no longer be read.
         """
-        try:
-            with self.path.open("rb") as file:
-                packed = file.read(len(GZIP)) == GZIP
-                last = self._last_packed(file) if packed else self._last_plain(file)
-        except OSError as error:
-            raise self._unreadable(error) from error
-        return self.session.t if last is None else last
+        with self._opened() as file:
+            index = self._index(file)
+            for place in [Place(chunk.offset) for chunk in reversed(index)] or [_near_end(file)]:
+                for line in reversed(deque(Lines(file, place, one_chunk=bool(index)), _LAST)):
+                    if not is_repeat(line) and (event := _decode(line)) is not None:
+                        return event.t
+        return self.session.t
 
-    def _last_packed(self, file: BinaryIO) -> float | None:
-        size, span = file.seek(0, os.SEEK_END), 16 * _PIECE
-        while True:
-            start = max(0, size - span)
-            for chunk in reversed(list(chunks(file, start))):
-                if (last := self._last_of(Lines(file, Place(chunk.offset)))) is not None:
-                    return last
-            if start == 0:  # no chunks of tfmemtop: another program has compressed the file
-                last = None
-                for event in self.events():
-                    last = event.t
-                return last
-            span *= 8
-
-    def _last_plain(self, file: BinaryIO) -> float | None:
-        size, span = file.seek(0, os.SEEK_END), _PIECE
-        while True:
-            start = file.seek(max(0, size - span))
-            lines = file.read(span).split(b"\n")
-            # The first line is likely cut, unless the piece begins at the file's beginning.
-            if (last := self._last_of(lines if start == 0 else lines[1:])) is not None:
-                return last
-            if start == 0 or span >= 2 * LONGEST_LINE:
-                return None
-            span *= 8
-
-    def _last_of(self, lines: Iterable[bytes]) -> float | None:
-        for line in reversed(deque(lines, _LAST)):
-            event = None if is_repeat(line) else _decode(line)
-            if event is not None:
-                return event.t
-        return None
+    def _index(self, file: BinaryIO) -> list[Chunk]:
+        if self._chunks is None:
+            self._chunks = list(chunks(file))
+        return self._chunks
 
     def _event(self, line: bytes) -> Event | None:
         if not line.strip() or is_repeat(line):
@@ -229,8 +168,28 @@ class Recording:
                 self.damaged += 1
         return event
 
-    def _unreadable(self, error: OSError) -> RecordingError:
-        return RecordingError(Trouble.UNREADABLE, self.path, reason_of(error))
+
+def _beginnings(kinds: Iterable[type[Event]]) -> tuple[bytes, ...]:
+    """Return how the lines of these *kinds* begin."""
+    return tuple(b'{"type":"%b"' % str(kind.__struct_config__.tag).encode() for kind in kinds)
+
+
+_ONCE = _beginnings(kind for kind in event_types() if kind.once)
+
+
+def _of_times(lines: Lines, times: set[float]) -> Iterator[Event]:
+    """Yield the events of these *times* with ``once``."""
+    for line in lines:
+        if line.startswith(_ONCE) and (event := _decode(line)) is not None and event.t in times:
+            yield event
+
+
+def _outline_before(file: BinaryIO, chunk: Chunk) -> Iterable[Event] | None:
+    """Return the outline of the chunk before *chunk*; ``None`` if there is none."""
+    for _, line in zip(range(2), Lines(file, Place(chunk.offset)), strict=False):
+        if (told := repeated(OUTLINE, line)) is not None:
+            return told.events
+    return None
 
 
 def _near_end(file: BinaryIO) -> Place:
@@ -238,7 +197,7 @@ def _near_end(file: BinaryIO) -> Place:
 
     In a compressed file, return its beginning, since no other place is known.
     """
-    if file.read(len(GZIP)) == GZIP:
+    if is_packed(file):
         return BEGINNING
     return Place(max(0, file.seek(0, os.SEEK_END) - _TAIL))
 
