@@ -198,27 +198,6 @@ from tfmemtop.cli.main import main
 sys.exit(main([]))
 """
 
-BAD_POINTER = "library.strlen(1)"
-THREAD_OF_ITS_OWN = "library.pthread_create(ctypes.byref(ctypes.c_ulong()), None, library.abort, None)"
-
-
-@pytest.mark.parametrize(
-    ("how", "number"),
-    [
-        (BAD_POINTER, signal.SIGSEGV),
-        ("library.abort()", signal.SIGABRT),
-        (THREAD_OF_ITS_OWN, signal.SIGABRT),
-    ],
-)
-def test_a_driver_that_crashes_leaves_the_terminal_as_it_was(home: Path, how: str, number: signal.Signals) -> None:
-    terminal = Terminal(on_pty(OF_THE_DRIVER.format(how=how), home))
-    terminal.expect(DRAWN)
-    (home / "now").touch()
-    terminal.is_given_back()
-    assert terminal.said.startswith(f"tfmemtop: ended by {number.name}: a library crashed")
-    terminal.child.close()
-    assert terminal.child.signalstatus == number
-
 
 def test_what_a_driver_writes_to_stderr_is_in_the_log_and_not_on_the_screen(home: Path) -> None:
     terminal = Terminal(on_pty(OF_THE_DRIVER.format(how="library.perror(b'of the driver')"), home))

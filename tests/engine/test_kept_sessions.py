@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tests.engines import READS, Engines, eventually
-from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, is_written, kept_recordings
+from tfmemtop.engine.stream.kept_sessions import forget_old, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
 from tfmemtop.events.recording import Writer, read
 
@@ -83,10 +83,10 @@ def test_they_go_after_a_month_or_when_they_are_too_many(engines: Engines) -> No
     (folder / "not-ours.txt").touch()
     writer = Writer(going)
     os.utime(going, (now - 40 * 86_400,) * 2)
-    forget_old_recordings()
+    forget_old()
     assert set(kept_recordings()) == {"new", "week", "month", "going", "elsewhere"}
     assert not lost.is_symlink()
-    forget_old_recordings(size=elsewhere.lstat().st_size + 25)  # a link counts with its own size
+    forget_old(size=elsewhere.lstat().st_size + 25)  # a link counts with its own size
     assert set(kept_recordings()) == {"new", "week", "going", "elsewhere"}
     writer.close()
     assert far.exists()

@@ -214,8 +214,8 @@ def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkey
     assert not left.exists()
     second = open_session()
     assert first.path.exists()
-    first.remove()
-    second.remove()
+    first.close()
+    second.close()
 
 
 def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:

@@ -30,16 +30,15 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRunArguments, seconds
 from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
-from tfmemtop.cli.output import say, say_at_crash
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
-from tfmemtop.crash import at_crash
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.filenames import waits_for_script
-from tfmemtop.findings.start_errors import HELD_BY_DRIVER, crashed
+from tfmemtop.findings.start_errors import HELD_BY_DRIVER
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
@@ -121,14 +120,8 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
         from tfmemtop.engine.inside import EngineInside
 
     engine = EngineInside(launch)
-
-    def crashes(number: int) -> None:
-        engine.stderr.give_back()
-        say_at_crash(crashed(signal.Signals(number).name))
-
     try:
-        with at_crash(crashes):
-            return show(engine.start, arguments, end=engine.end)
+        return show(engine.start, arguments, end=engine.end)
     finally:
         if engine.held():
             say(HELD_BY_DRIVER)

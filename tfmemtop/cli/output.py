@@ -104,17 +104,6 @@ def note(text: str, end: str = "\n") -> None:
         _let_go(2)
 
 
-def say_at_crash(text: str) -> None:
-    """Print one line on stderr from a process that crashes.
-
-    It does not use Python's streams, because their state is unknown then.
-    """
-    try:
-        os.write(2, f"tfmemtop: {safe(text)}\n".encode(errors="replace"))
-    except OSError:
-        return  # there is no stderr
-
-
 def discard_stdout() -> None:
     """Send the rest of stdout to the null device. Otherwise the interpreter would write it at its end, and fail."""
     _let_go(1)

@@ -12,12 +12,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.opening import REFUSALS, forget_old, info, unstarted
+from tfmemtop.engine.opening import begin_to_forget, serve
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
-from tfmemtop.engine.stream.folders import SessionFolder, open_session
-from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.failure import facts_of
+from tfmemtop.engine.stream.folders import SessionFolder
 
 _ENDS_S = 5.0
 """How long the screen's process waits for the engine to end."""
@@ -37,7 +35,7 @@ class EngineInside:
         self._launch = launch
         self._answer: Future[Launched] = Future()
         # A daemon thread: the process does not wait for it when it ends.
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread = threading.Thread(target=serve, args=(launch, self._session, self), name="engine", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: Engine | None = None
         self._left = threading.Event()
@@ -73,33 +71,26 @@ class EngineInside:
             time.sleep(_LOOK_S)
         return False
 
-    def _run(self) -> None:
-        folder: SessionFolder | None = None
-        try:
-            folder = open_session(lambda made: info(self._launch, made))
-            write_to(folder.log)
-            self.stderr.lead_to(folder.log)
-            asyncio.run(self._session(folder))
-        except Exception as error:
-            if self._answer.done():
-                complain()
-            else:
-                foreseen = isinstance(error, REFUSALS)
-                why = unstarted(error) if foreseen else Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))
-                self._answer.set_result(Launched(error=why))
-        finally:
-            if folder is not None:
-                folder.remove()
+    @property
+    def closed(self) -> bool:
+        """Whether there is an answer already."""
+        return self._answer.done()
+
+    def give(self, launched: Launched) -> None:
+        """Return *launched* from :meth:`start`."""
+        self._answer.set_result(launched)
 
     async def _session(self, folder: SessionFolder) -> None:
+        write_to(folder.log)
+        self.stderr.lead_to(folder.log)
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_unforeseen)
         async with Engine(self._launch, folder) as engine:
             engine.begin()
             self._engine = engine
-            self._answer.set_result(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))
+            self.give(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))
             if not self._left.is_set():
-                forget_old()
+                begin_to_forget()
                 await engine.done()
 
 

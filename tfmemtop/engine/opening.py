@@ -1,33 +1,71 @@
 """Steps at the beginning of a session: for an engine, in a process of its own or in a screen's, and for ``record``."""
 
+import asyncio
 import os
+import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from tfmemtop.engine.own_thread import OwnThread
-from tfmemtop.engine.process.launch import Launch, readable
+from tfmemtop.engine.process.launch import Launch, Launched, readable
 from tfmemtop.engine.session_event import describe, watched
-from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, forget_old_outputs
-from tfmemtop.engine.stream.kept_sessions import forget_old_recordings, place_for
+from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, open_session
+from tfmemtop.engine.stream.kept_sessions import forget_old, place_for
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
 from tfmemtop.events.recording.errors import reason_of
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.failure import facts_of
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import output_folder
 
 if TYPE_CHECKING:
     from tfmemtop.engine.exporter import Exporter
 
-REFUSALS = (StartError, ValueError, RecordingError, OSError)
-"""The exceptions of a start that fails for a foreseen reason. :func:`unstarted` returns that reason."""
+_REFUSALS = (StartError, ValueError, RecordingError, OSError)
+"""The exceptions of a start that fails for a foreseen reason."""
 
 
-def info(launch: Launch, folder: SessionFolder) -> SessionInfo:
+class Answers(Protocol):
+    """Takes the answers for the process, or the thread, that starts an engine."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the start is complete, so that the engine serves screens and the script runs."""
+
+    def give(self, launched: Launched) -> None:
+        """Take *launched*, which reports how far the start has come."""
+
+
+def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, None, None]], answers: Answers) -> int:
+    """Run a whole *session* of *launch* in a folder of its own. Return the engine's exit code.
+
+    If the session cannot be started, the answer contains the reason, and for a foreseen reason the exit code is 0.
+    """
+    folder: SessionFolder | None = None
+    try:
+        folder = open_session(lambda made: _info(launch, made))
+        asyncio.run(session(folder))
+    except Exception as error:
+        foreseen = isinstance(error, _REFUSALS) and not answers.closed
+        if not foreseen:
+            complain()
+        if not answers.closed:
+            answers.give(Launched(error=unstarted(error)))
+        return 0 if foreseen else 1
+    finally:
+        if folder is not None:
+            _keep_log(launch, folder)
+            folder.close()
+    return 0
+
+
+def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
     """Return the description by which other processes find the session in *folder*. This process has its engine."""
     return SessionInfo(
         id=folder.id,
@@ -60,6 +98,16 @@ def has_terminal(launch: Launch) -> bool:
     return bool(launch.argv) and launch.kernel is None
 
 
+def _keep_log(launch: Launch, folder: SessionFolder) -> None:
+    """Copy the log of this engine, if it is not empty, beside the kept output. The session's folder is removed."""
+    output_path = output_for(launch, folder)
+    try:
+        if output_path and folder.log.stat().st_size:
+            shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
+    except OSError:
+        return  # there is no log, or the folder of kept outputs has no room for it
+
+
 def open_stream(launch: Launch, folder: SessionFolder, output_path: str | None) -> "tuple[Stream, Exporter | None]":
     """Return the stream of a session, which begins with its description, and the exporter of its metrics, if any.
 
@@ -88,24 +136,25 @@ def keep_recording(session: str, watch: Watch) -> None:
     watch.record(opened, Thinner())
 
 
-def forget_old() -> None:
+def begin_to_forget() -> None:
     """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed.
 
     This is done in a thread, since the file system may not answer.
     """
-    OwnThread("old files").submit(_forget_old)
+    OwnThread("old files").submit(_forget)
 
 
-def _forget_old() -> None:
-    for forget in (forget_old_outputs, forget_old_recordings, kernel_starts.forget_old):
-        try:
-            forget()
-        except OSError:
-            complain()
+def _forget() -> None:
+    try:
+        forget_old()
+    except OSError:
+        complain()
 
 
 def unstarted(error: Exception) -> Unstarted:
-    """Return why the start failed with *error*, usually one of the :data:`REFUSALS`."""
+    """Return why the start failed with *error*."""
     if isinstance(error, StartError):
         return error.unstarted
-    return Unstarted(Why.REFUSED, detail=unusable(error))
+    if isinstance(error, _REFUSALS):
+        return Unstarted(Why.REFUSED, detail=unusable(error))
+    return Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))

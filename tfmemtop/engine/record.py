@@ -10,7 +10,7 @@ import msgspec
 
 from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Failed
-from tfmemtop.engine.process.group_signal import WAIT_S, GroupListener
+from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
@@ -61,8 +61,7 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
         ValueError: the settings do not fit this machine.
         OSError: there is no place for the hook's socket, or for the recording.
     """
-    folder = open_session()
-    try:
+    with closing(open_session()) as folder:
         if path is not None:
             with closing(Writer(path)) as writer:
                 return await _record(launch, folder, writer, None)
@@ -73,8 +72,6 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
                 if not writer.size:  # nothing was started
                     writer.path.unlink(missing_ok=True)
                 raise
-    finally:
-        folder.remove()
 
 
 async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner: Thinner | None) -> Recorded:
@@ -123,7 +120,7 @@ def _passed_on(numbers: Collection[int], group: GroupListener, runs: Runs) -> It
                 os.kill(runs.pid, number)
 
     for number in numbers:
-        loop.add_signal_handler(number, loop.call_later, WAIT_S, pass_on, number)
+        loop.add_signal_handler(number, loop.call_later, group.WAIT_S, pass_on, number)
     try:
         yield
     finally:

@@ -3,10 +3,10 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 
+from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.stream.stream import Sink, Stream
@@ -117,16 +117,12 @@ async def open_tries(launch: Launch, output: int) -> AsyncIterator[Tries]:
     Raises:
         OSError: there is no place for the hook's socket.
     """
-    folder = open_session()
-    try:
-        stream = Stream()
-        stream.publish(describe(launch, "fit", None))
+    with closing(open_session()) as folder:
+        stream, _ = open_stream(launch, folder, None)
         async with Watch(stream, launch, folder, output=output) as watch:
             tries = Tries(stream, watch, launch.argv)
             with _interrupting(tries.interrupt):
                 yield tries
-    finally:
-        folder.remove()
 
 
 @contextmanager

@@ -47,8 +47,3 @@ def _owner(whole: Whole) -> str:
 
 HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this process before it answers"
 """A command prints this when it should end while one of its threads is in the driver."""
-
-
-def crashed(signal: str) -> str:
-    """Return the line for the screen of a session that only watches, if a library ends its process by *signal*."""
-    return f"ended by {signal}: a library crashed, perhaps the NVIDIA driver's. The watched processes go on."

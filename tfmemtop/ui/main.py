@@ -13,7 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
-from tfmemtop.crash import at_crash
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.experiments.session.replay import ReplaySource
@@ -80,8 +79,7 @@ def signals_end(app: Ended) -> Iterator[None]:
     before = {number: signal.signal(number, end) for number in heeded}
     alarm = signal.signal(signal.SIGALRM, last_resort)
     try:
-        with at_crash(lambda _: app.give_terminal_back()):
-            yield
+        yield
     finally:
         looking.cancel()
         for number, handler in before.items():

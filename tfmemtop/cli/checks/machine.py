@@ -70,7 +70,7 @@ def sockets() -> Check:
         remedy = "set XDG_RUNTIME_DIR to a folder with room"
         return missing("sockets", f"{where}{error.strerror or error}", remedy)
     folder = session.path.parent
-    session.remove()
+    session.close()
     return ok("sockets", f"in {folder}")
 
 

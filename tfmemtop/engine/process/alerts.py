@@ -6,16 +6,19 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Allocator, Event, NoticeKind, OutOfMemory, Run, RunEnd, Session, Stopping
+from tfmemtop.events import Event, NoticeKind, OutOfMemory, Run, RunEnd, Stopping
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.findings.review import review, verdict
+
+if TYPE_CHECKING:
+    from tfmemtop.findings.review import RunReview
+    from tfmemtop.state import State
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""
@@ -43,11 +46,8 @@ class Alerts(Source):
         self._runs = runs
         self._going: dict[int, subprocess.Popen[bytes]] = {}
         self._gone = asyncio.Event()
-        self._run: Run | None = None
-        self._asked = False
+        self._asked = False  # whether a user has asked for the end of the run
         self._errors = 0
-        self._peak: int | None = None
-        self._pool: int | None = None
         self.failed: list[Failed] = []
 
     def begin(self) -> None:
@@ -70,25 +70,39 @@ class Alerts(Source):
     def _follow(self, event: Event) -> None:
         match event:
             case Run():
-                self._run, self._asked, self._errors, self._peak, self._pool = event, False, 0, None, None
-            case Allocator():
-                self._peak = _most(self._peak, event.in_use, event.peak, event.high)
-                self._pool = _most(self._pool, event.pool, event.peak_pool)
+                self._asked, self._errors = False, 0
             case Stopping():
                 self._asked = True
             case OutOfMemory():
                 self._errors += 1
                 if self._errors == 1 and self._launch.on_oom:
-                    self._start(self._launch.on_oom, self._facts("oom", event.t) | _of_error(event))
+                    self._start(self._launch.on_oom, self._facts("oom", self._state()) | _of_error(event))
             case RunEnd():
                 if self._launch.on_end and not self._asked:
-                    self._start(self._launch.on_end, self._facts("end", event.t) | _of_end(event) | self._verdict())
+                    seen = self._review()
+                    facts = self._facts("end", seen.state) | _of_end(event) | _of_verdict(seen)
+                    self._start(self._launch.on_end, facts)
             case _:
                 pass
 
-    def _facts(self, what: str, t: float) -> dict[str, str]:
-        run = self._run
-        session = next((event for event in self._stream.backlog.events() if isinstance(event, Session)), None)
+    # The state and the findings are imported where they are needed: most sessions have no such command, and the script
+    # starts sooner without.
+
+    def _state(self) -> "State":
+        from tfmemtop.state import State, apply
+
+        state = State()
+        for event in self._stream.backlog.events():
+            apply(state, event)
+        return state
+
+    def _review(self) -> "RunReview":
+        from tfmemtop.findings.review import review
+
+        return review(self._stream.backlog.events())
+
+    def _facts(self, what: str, state: "State") -> dict[str, str]:
+        run, session = state.run, state.session
         return _known(
             EVENT=what,
             SESSION=session.id if session else None,
@@ -96,17 +110,13 @@ class Alerts(Source):
             RUN=run.run if run else None,
             PID=run.pid if run else None,
             COMMAND=shlex.join(run.argv) if run else None,
-            SECONDS=round(t - run.t) if run else None,
-            PEAK_BYTES=self._peak,
-            POOL_BYTES=self._pool,
+            SECONDS=round(state.now - run.started) if run else None,
+            PEAK_BYTES=run.peak_in_use if run else None,
+            POOL_BYTES=run.peak_pool if run else None,
             OOM_COUNT=self._errors,
             OUTPUT=session.output_path if session else None,
             RECORDING=self._launch.record or kept_recordings().get(session.id if session else ""),
         )
-
-    def _verdict(self) -> dict[str, str]:
-        found = verdict(review(self._stream.backlog.events()))
-        return _known(VERDICT=found.text, CAUSE=found.cause.key.value) if found else {}
 
     def _start(self, line: str, facts: dict[str, str]) -> None:
         null = subprocess.DEVNULL
@@ -138,10 +148,6 @@ class Alerts(Source):
         self._stream.notice("alert", kind, detail=detail, about=about)
 
 
-def _most(*sizes: int | None) -> int | None:
-    return max((size for size in sizes if size is not None), default=None)
-
-
 def _of_error(event: OutOfMemory) -> dict[str, str]:
     return _known(DEVICE=event.device, REQUESTED_BYTES=event.requested, OPERATION=event.operation)
 
@@ -149,6 +155,13 @@ def _of_error(event: OutOfMemory) -> dict[str, str]:
 def _of_end(event: RunEnd) -> dict[str, str]:
     name = signal.Signals(event.signal).name if event.signal in list(signal.Signals) else event.signal
     return _known(EXIT_CODE=event.exit_code, SIGNAL=name, OOM_KILLED=int(event.oom_killed))
+
+
+def _of_verdict(seen: "RunReview") -> dict[str, str]:
+    from tfmemtop.findings.review import verdict
+
+    found = verdict(seen)
+    return _known(VERDICT=found.text, CAUSE=found.cause.key.value) if found else {}
 
 
 def _known(**facts: str | int | Path | None) -> dict[str, str]:

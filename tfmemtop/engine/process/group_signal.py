@@ -5,7 +5,6 @@ catches signals. It is either in the same process group, or in the same step but
 receives the same signal at the same time, the signal was sent to the whole group or step, and so to the script too.
 """
 
-import asyncio
 import os
 import signal
 import threading
@@ -13,30 +12,33 @@ import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-WAIT_S = 0.05
-"""This many seconds after a signal, it is certain whether the group received it too."""
-_SAME_TIME_S = 3 * WAIT_S
 
+class GroupListener:
+    """Receives the signals that are sent to this process's group, in a second process with process number ``pid``.
 
-class _Listener:
-    """The second process, with process number ``pid``. It ends with this process.
-
-    Create it before there are other threads. Like the script, it is a child of this process: Slurm may send a signal to
-    all descendants of the process that it started, and an orphan would not receive it.
+    Create it before there are other threads. Like the script, the second process is a child of this process: Slurm may
+    send a signal to all descendants of the process that it started, and an orphan would not receive it. It ends with
+    :meth:`close`, or with this process.
 
     Raises:
         OSError: the second process cannot be started.
     """
 
-    def __init__(self, numbers: Collection[int], *, apart: bool = False) -> None:
-        """*numbers* are the signals to catch. With *apart*, the process is in a process session of its own."""
+    WAIT_S = 0.05
+    """This many seconds after a signal, it is certain whether the others received it too."""
+    _SAME_TIME_S = 0.15
+    _APART = False
+    """Whether the second process is in a process session of its own."""
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        """*numbers* are the signals to catch."""
         self._heard, told = os.pipe()
         held, self._held = os.pipe()
         os.set_blocking(told, False)
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                if apart:
+                if self._APART:
                     os.setsid()
                 os.close(self._held)
                 _listen(numbers, told, held)
@@ -45,76 +47,38 @@ class _Listener:
         os.close(told)
         os.close(held)
         self._at: dict[int, float] = {}
+        threading.Thread(target=self._read, daemon=True, name="group signals").start()
 
-    def _take(self) -> bool:
-        """Wait for signals that the second process has received, and store their time. Return false once it ended."""
-        numbers = os.read(self._heard, 4096)
-        self._at.update(dict.fromkeys(numbers, time.monotonic()))
-        return bool(numbers)
-
-    def _heard_within(self, number: int, seconds: float) -> bool:
+    def heard(self, number: int) -> bool:
+        """Return whether all the others received the signal *number* too. Call this ``WAIT_S`` after it arrived."""
         at = self._at.get(number)  # not removed: two signals soon after one another may have arrived there as one
-        return at is not None and time.monotonic() - at < seconds
+        return at is not None and time.monotonic() - at < self._SAME_TIME_S
 
-    def _end(self) -> None:
+    def ever_heard(self, number: int) -> bool:
+        """Return whether all the others have received the signal *number* since this listener was created."""
+        return number in self._at
+
+    def close(self) -> None:
+        """End the second process."""
         os.close(self._held)
         with suppress(ChildProcessError):  # it has ended, and its status was collected with the script's
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # it still has the number
                 os.kill(self.pid, signal.SIGKILL)  # a stopped process would not end by itself
             os.waitpid(self.pid, 0)
 
-
-class GroupListener(_Listener):
-    """Receives the signals that are sent to this process's group.
-
-    Create it in the running loop. It ends with :meth:`close`, or with this process.
-    """
-
-    def __init__(self, numbers: Collection[int]) -> None:
-        super().__init__(numbers)
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._heard, self._read)
-
-    def heard(self, number: int) -> bool:
-        """Return whether the whole group received the signal *number*. Call this ``WAIT_S`` after it arrived here."""
-        return self._heard_within(number, _SAME_TIME_S)
-
-    def close(self) -> None:
-        """End the second process."""
-        self._loop.remove_reader(self._heard)
-        os.close(self._heard)
-        self._end()
-
     def _read(self) -> None:
-        if not self._take():  # the second process was killed: no further signals can be received
-            self._loop.remove_reader(self._heard)
+        """Store the times of the signals that the second process has received, until it ends."""
+        with os.fdopen(self._heard, "rb", buffering=0) as pipe:
+            while numbers := pipe.read(4096):
+                self._at.update(dict.fromkeys(numbers, time.monotonic()))
 
 
-class StepListener(_Listener):
+class StepListener(GroupListener):
     """Receives signals to all processes of a Slurm step, but none that are sent to this process or its group only."""
 
-    WAIT_S = 0.2
-    """This many seconds after a signal, it is certain whether the step received it too.
-
-    A screen that is drawing handles its own signals late.
-    """
-    _SAME_TIME_S = 1.0
-
-    def __init__(self, numbers: Collection[int]) -> None:
-        super().__init__(numbers, apart=True)
-        threading.Thread(target=self._read, daemon=True, name="step signals").start()
-
-    def heard(self, number: int) -> bool:
-        """Return whether the whole step received the signal *number*. Call this ``WAIT_S`` after it arrived here."""
-        return self._heard_within(number, self.WAIT_S + self._SAME_TIME_S)
-
-    def ever_heard(self, number: int) -> bool:
-        """Return whether the whole step has received the signal *number* since this listener was created."""
-        return number in self._at
-
-    def _read(self) -> None:
-        while self._take():
-            pass
+    WAIT_S = 0.2  # a screen that is drawing handles its own signals late
+    _SAME_TIME_S = 1.2
+    _APART = True
 
 
 def _listen(numbers: Iterable[int], told: int, held: int) -> None:

@@ -11,11 +11,11 @@ the script. So the keeper has another name.
 """
 
 import errno
+import marshal
 import os
 import select
 import signal
 import socket
-import struct
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -46,7 +46,6 @@ _READS_A_TURN = 64  # this reads more than a terminal holds
 _READ = 16 * 1024  # the Linux kernel returns a quarter of that at once
 _NO_ANSWER = os.strerror(errno.ETIMEDOUT)
 _NEXT, _ALL, _PATH = b"next", b"all", b"to "
-_HEAD = struct.Struct("<Q?H")
 
 
 class Packet(NamedTuple):
@@ -60,18 +59,6 @@ class Packet(NamedTuple):
     all: bool
     trouble: str
     data: bytes
-
-    def encode(self) -> bytes:
-        """Return the bytes to send."""
-        trouble = self.trouble.encode()
-        return _HEAD.pack(self.skipped, self.all, len(trouble)) + trouble + self.data
-
-    @classmethod
-    def decode(cls, sent: bytes) -> "Packet":
-        """Return the packet that was sent as *sent*."""
-        skipped, whole, size = _HEAD.unpack_from(sent)
-        rest = sent[_HEAD.size :]
-        return cls(skipped, whole, rest[:size].decode(), rest[size:])
 
 
 class Keeper:
@@ -107,7 +94,7 @@ class Keeper:
             sent = self.line.recv(2 * CHUNK)
         except ConnectionError:
             return None
-        return Packet.decode(sent) if sent else None
+        return Packet(*marshal.loads(sent)) if sent else None
 
     def _send(self, asked: bytes) -> None:
         with suppress(OSError):  # the keeper was killed
@@ -344,7 +331,7 @@ class _Keeping:
         packet = Packet(skipped, self._asked == _ALL and not self._for_engine, trouble, data)
         self._asked, self._told = b"", trouble
         with suppress(OSError):  # the engine was killed
-            line.send(packet.encode())
+            line.send(marshal.dumps(tuple(packet)))
 
 
 def _hung_up(master: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from tfmemtop.events import Event, Hook, OutOfMemory, Output, Outside, Process, ProcessReadings, Run, event_types
-from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Nothing, Tail
+from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Tail
 
 POINTS = 600
 """The number of readings that are kept of one curve."""
@@ -25,7 +25,7 @@ Ours = Callable[[int], bool]
 
 
 class Slot(Protocol):
-    """The events that are kept of one key."""
+    """The events that are kept of one key. ``last`` is the newest event of that key."""
 
     last: Event | None
 
@@ -91,68 +91,35 @@ class Store:
 
 def _slot(keep: Keep, ours: Ours) -> Slot:
     match keep:
-        case Nothing():
-            return _Empty()
-        case Latest():
-            return _Last()
-        case Newest():
-            return _Ring(keep.count, keep.first)
         case Curve():
             return _Series(keep, ours)
         case Tail():
             return _Text(keep.characters)
-    raise TypeError(type(keep).__name__)
-
-
-class _Empty:
-    last: Event | None = None
-
-    def add(self, event: Event) -> None:
-        pass
-
-    def coarsen(self) -> None:
-        pass
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(())
-
-
-class _Last:
-    last: Event | None = None
-
-    def add(self, event: Event) -> None:
-        self.last = event
-
-    def coarsen(self) -> None:
-        pass
-
-    def __iter__(self) -> Iterator[Event]:
-        if self.last is not None:
-            yield self.last
+        case Newest():
+            return _Ring(keep.count, keep.first)
+        case Latest():
+            return _Ring(1)
+    return _Ring(0)
 
 
 class _Ring:
-    def __init__(self, count: int, first: bool) -> None:
-        self._first: Event | None = None
-        self._keeps_first = first
+    """The newest events, as many as *count*; with *keeps_first*, also the very first."""
+
+    def __init__(self, count: int, keeps_first: bool = False) -> None:
+        self._first: deque[Event] = deque(maxlen=int(keeps_first))
         self._newest: deque[Event] = deque(maxlen=count)
         self.last: Event | None = None
 
     def add(self, event: Event) -> None:
         self.last = event
-        if self._keeps_first and self._first is None:
-            self._first = event
-        else:
-            self._newest.append(event)
+        (self._newest if len(self._first) == self._first.maxlen else self._first).append(event)
 
     def coarsen(self) -> None:
-        if self._keeps_first:
-            while len(self._newest) > 1:
-                self._newest.popleft()
+        while self._first and len(self._newest) > 1:
+            self._newest.popleft()
 
     def __iter__(self) -> Iterator[Event]:
-        if self._first is not None:
-            yield self._first
+        yield from self._first
         yield from self._newest
 
 

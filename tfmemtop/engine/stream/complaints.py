@@ -61,7 +61,7 @@ class Stderr:
     def __init__(self) -> None:
         self._terminal: int | None = None
         self._given_back = False
-        self._lock = threading.RLock()  # a signal handler may call give_back() while another call is in progress
+        self._lock = threading.Lock()  # lead_to() is called in the engine's thread
 
     def lead_to(self, log: Path) -> None:
         """Redirect stderr, if it is a terminal, to the end of the file *log* until :meth:`give_back`."""

@@ -1,4 +1,4 @@
-"""The folders of sessions, and what becomes old in the folder for the output of their scripts.
+"""The folders of sessions.
 
 A session's folder contains its sockets. Only its user can enter it. The process that owns the folder holds a lock on it
 as long as the process runs, so a folder without a lock is left over from a process that has ended. A process number
@@ -15,7 +15,6 @@ import shutil
 import socket
 import stat
 import struct
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,8 +26,6 @@ from tfmemtop.home import output_folder
 _SOCKET_PATH_LIMIT = 107
 _LETTERS, _DIGITS = "abcdefghjkmnpqrstuvwxyz", "23456789"
 _DESCRIPTION = 1000  # bytes; some file systems allow no longer target of a link
-_OUTPUTS_KEPT_DAYS = 30
-_ATTEMPTS = 5
 _BACKLOG = 4096
 """Connections that may wait to be accepted, as far as the kernel allows: a run may begin with a thousand processes."""
 
@@ -84,15 +81,13 @@ class SessionFolder:
             text = msgspec.json.encode(info)
         (self.path / "session").symlink_to(text.decode())
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Remove the folder and release the lock. The kept output is elsewhere and stays."""
         if self._lock is None:
             return
         self.hooks.close()
         self.readers.close()
-        with suppress(OSError), _locked(self.path.parent):  # the parent was removed, or contains other sessions
-            shutil.rmtree(self.path, ignore_errors=True)
-            self.path.parent.rmdir()
+        shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
         self._lock = None
 
@@ -107,20 +102,13 @@ def open_session(describe: Callable[[SessionFolder], SessionInfo] | None = None)
     """
     failed: OSError | None = None
     for parent in _places():
-        for _ in range(_ATTEMPTS):
-            try:
-                _make(parent)
-                with _locked(parent):
-                    _sweep(parent)
-                    return _open(parent, describe)
-            except FileNotFoundError as error:
-                failed = failed or error  # the last session there has just ended, and removed the folder
-            except OSError as error:
-                failed = failed or OSError(error.errno, error.strerror or str(error), str(parent))
-                with suppress(OSError):
-                    _check(parent)
-                    parent.rmdir()  # fails if other sessions are there
-                break
+        try:
+            _make(parent)
+            with _locked(parent):
+                _sweep(parent)
+                return _open(parent, describe)
+        except OSError as error:
+            failed = failed or OSError(error.errno, error.strerror or str(error), str(parent))
     assert failed is not None
     raise failed
 
@@ -142,19 +130,6 @@ def choices_file() -> Path | None:
         return output_folder() / "choices.json"
     except OSError:
         return None
-
-
-def forget_old_outputs() -> None:
-    """Remove outputs that have not changed for thirty days, except those of sessions in progress.
-
-    Raises:
-        OSError: an output cannot be removed, or the folder cannot be read.
-    """
-    in_use = {session.output_path for session in sessions()}
-    oldest = time.time() - _OUTPUTS_KEPT_DAYS * 86400
-    for path in output_folder().glob("*.log"):
-        if str(path) not in in_use and path.stat().st_mtime < oldest:
-            path.unlink()
 
 
 def _places() -> list[Path]:

@@ -1,4 +1,4 @@
-"""The recordings that are kept of sessions, one for each session, beside the output of their scripts.
+"""The recordings that are kept of sessions, one for each session, and the end of what is kept.
 
 If the user wanted a recording elsewhere, there is a symbolic link to it here, so that all sessions are found in one
 place.
@@ -10,10 +10,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from tfmemtop.engine.stream import kernel_starts
+from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.home import output_folder
 from tfmemtop.units import GIB
 
 _ENDING = ".jsonl.gz"
+_OTHER_ENDINGS = (".log", *kernel_starts.ENDINGS)  # outputs, and the files of kernels
 _KEPT_DAYS = 30
 _KEPT_BYTES = GIB
 
@@ -55,21 +58,27 @@ def is_written(path: Path) -> bool:
     return False
 
 
-def forget_old_recordings(days: float = _KEPT_DAYS, size: int = _KEPT_BYTES) -> None:
-    """Remove recordings older than *days*, and the oldest ones if all together have more than *size* bytes.
+def forget_old(size: int = _KEPT_BYTES) -> None:
+    """Remove what is older than thirty days, and the oldest recordings if all together have more than *size* bytes.
 
-    Recordings that are being written stay. If a recording is elsewhere, only the link to it is removed.
+    Outputs of sessions in progress and recordings that are being written stay. If a recording is elsewhere, only the
+    link to it is removed.
 
     Raises:
-        OSError: a recording cannot be removed, or the folder cannot be read.
+        OSError: a file cannot be removed, or the folder cannot be read.
     """
-    oldest, left = time.time() - days * 86_400, size
-    found = sorted(((path.lstat(), path) for path in output_folder().glob(f"*{_ENDING}")), key=_newest_first)
-    for entry, path in found:
-        left -= entry.st_size
-        lost = path.is_symlink() and not path.exists()
-        if (lost or left < 0 or entry.st_mtime < oldest) and not is_written(path):
-            path.unlink()
+    in_use = {session.output_path for session in sessions()}
+    oldest, left = time.time() - _KEPT_DAYS * 86_400, size
+    found = [
+        (path.lstat(), path) for path in output_folder().iterdir() if path.name.endswith((_ENDING, *_OTHER_ENDINGS))
+    ]
+    for entry, path in sorted(found, key=_newest_first):
+        old = entry.st_mtime < oldest or not path.exists()  # a link may lead to a recording that was removed
+        if path.name.endswith(_ENDING):
+            left -= entry.st_size
+            old |= left < 0
+        if old and str(path) not in in_use and not is_written(path):
+            path.unlink(missing_ok=True)
 
 
 def _newest_first(found: tuple[os.stat_result, Path]) -> float:

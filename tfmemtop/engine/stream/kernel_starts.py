@@ -6,7 +6,6 @@ Both files are beside the recordings. Their names are made from the text that is
 
 import hashlib
 import os
-import time
 from pathlib import Path
 
 import msgspec
@@ -14,8 +13,8 @@ import msgspec
 from tfmemtop.home import output_folder
 from tfmemtop.settings import Settings
 
-_SETTINGS, _SESSIONS = ".kernel.json", ".kernel.sessions"
-_KEPT_DAYS = 30
+ENDINGS = _SETTINGS, _SESSIONS = ".kernel.json", ".kernel.sessions"
+"""How the names of these files end."""
 _MOST = 20
 """How many earlier starts :func:`begin` returns."""
 
@@ -71,19 +70,6 @@ def after(session: str) -> list[str]:
     except OSError:
         pass  # none is known
     return []
-
-
-def forget_old() -> None:
-    """Remove files that have not changed for thirty days.
-
-    Raises:
-        OSError: a file cannot be removed, or the folder cannot be read.
-    """
-    oldest = time.time() - _KEPT_DAYS * 86_400
-    for ending in (_SETTINGS, _SESSIONS):
-        for path in output_folder().glob(f"*{ending}"):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
 
 
 def _place(kernel: str, ending: str) -> Path:

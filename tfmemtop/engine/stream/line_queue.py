@@ -81,25 +81,17 @@ class LineQueue:
         self._queue = kept
 
     def _skip_output(self) -> None:
-        """Leave out the oldest output. The next output event contains how many bytes are missing."""
+        """Leave out the oldest output. The next output of the same run contains how many bytes are missing."""
         kept: deque[Line] = deque()
-        run = left_out = 0
+        skipped: dict[int, int] = {}  # bytes, by run
         for one in self._queue:
             event = one.event
-            if not isinstance(event, Output):
-                kept.append(one)
-                continue
-            left_out = event.skipped + (left_out if event.run == run else 0)
-            run = event.run
-            if self._output > self._most_output // 2:
+            if isinstance(event, Output) and self._output > self._most_output // 2:
                 self._count(one, -1)
-                left_out += len(event.text.encode())
-            elif left_out == event.skipped:
-                kept.append(one)
-                left_out = 0
+                skipped[event.run] = skipped.get(event.run, 0) + event.skipped + len(event.text.encode())
+            elif isinstance(event, Output) and (missing := skipped.pop(event.run, 0)):
+                self._count(one, -1)
+                self._add(kept, line_of(msgspec.structs.replace(event, skipped=event.skipped + missing)))
             else:
-                self._count(one, -1)
-                told = msgspec.structs.replace(event, skipped=left_out)
-                self._add(kept, line_of(told))
-                left_out = 0
+                kept.append(one)
         self._queue = kept
