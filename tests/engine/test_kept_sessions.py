@@ -55,7 +55,7 @@ async def test_nobody_asked_for_none(engines: Engines) -> None:
 async def test_where_there_is_no_place_one_notice_says_so_and_the_run_goes_on(engines: Engines) -> None:
     os.close(os.open(os.environ["XDG_STATE_HOME"], os.O_CREAT))  # a file where the folder should be
     screen = await engines.run(sys.executable, "-u", "-c", READS, keep=True)
-    notice = await screen.until(Notice, lambda notice: notice.kind is NoticeKind.SESSION_UNRECORDED)
+    notice = await screen.until(Notice, lambda notice: notice.kind is NoticeKind.RECORDING_ENDED)
     assert "Not a directory" in notice.detail or "exists" in notice.detail
     await screen.client.send(Input(text="on\n"))
     await screen.until_shown("got on")

@@ -91,6 +91,6 @@ async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size
     for n in range(30):
         stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
     notice = await asyncio.wait_for(told, PATIENCE_S)
-    assert say(notice).text == "this session is no longer recorded: its recording has grown to 1 MiB"
+    assert say(notice).text.endswith("run.jsonl has stopped: it has grown to 1 MiB; --record FILE has no limit")
     assert isinstance(recorder.trouble, RecordingError) and recorder.trouble.trouble is Trouble.TOO_LARGE
     await recorder.close()

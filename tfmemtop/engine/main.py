@@ -6,6 +6,7 @@ The script is started last, after everything that can fail.
 
 import ctypes
 import os
+import pickle
 import signal
 import sys
 from contextlib import suppress
@@ -39,7 +40,7 @@ class PipedAnswers:
     def give(self, launched: Launched) -> None:
         """Send *launched*. An answer that the script runs, or that it does not, is the last one."""
         with suppress(OSError):  # the command that started this has ended; other screens can still attach
-            os.write(self._descriptor, launched.encode())
+            os.write(self._descriptor, pickle.dumps(launched))
         if launched.started or launched.error is not None:
             os.close(self._descriptor)
             self.closed = True
@@ -57,7 +58,7 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     # Slurm may send these to every process of a task. They are meant for the script, in which they are not ignored.
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    launch = Launch.decode(sys.stdin.buffer.read())
+    launch: Launch = pickle.load(sys.stdin.buffer)
     terminal.resize(launch.columns, launch.rows)
     if launch.task and launch.first:
         collect_orphans()

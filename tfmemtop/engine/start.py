@@ -1,6 +1,7 @@
 """Starts an engine."""
 
 import os
+import pickle
 import subprocess
 
 from tfmemtop import boot
@@ -23,14 +24,14 @@ def start_apart(launch: Launch) -> Launched:
             for name in [name for name in os.environ if name.startswith("TFMEMTOP_")]:
                 del os.environ[name]
             with os.fdopen(told, "wb") as answer:
-                answer.write(start(launch).encode())
+                pickle.dump(start(launch), answer)
         finally:
             os._exit(0)
     os.close(told)
-    with os.fdopen(answers, "rb") as lines:
-        line = lines.readline()
+    with os.fdopen(answers, "rb") as sent:
+        answered = sent.read()
     os.waitpid(between, 0)
-    return Launched.decode(line) if line else Launched(error=Unstarted(Why.ENGINE_FAILED))
+    return pickle.loads(answered) if answered else Launched(error=Unstarted(Why.ENGINE_FAILED))
 
 
 def start(launch: Launch) -> Launched:
@@ -60,17 +61,19 @@ def start(launch: Launch) -> Launched:
     # The engine goes on by itself. With a return code set, Popen neither waits for it nor warns that it still runs.
     engine.returncode = 0
     assert engine.stdin and engine.stderr
-    with engine.stderr as complaints, os.fdopen(answers, "rb") as lines:
+    with engine.stderr as complaints, os.fdopen(answers, "rb") as sent:
         try:
             with engine.stdin as asked:
-                asked.write(launch.encode())
+                pickle.dump(launch, asked)
         except OSError:
             pass  # the engine has ended; its last message is read below
         answer = Launched()
-        for line in lines:
-            answer = Launched.decode(line)
-            if answer.started or answer.error is not None:
-                return answer
+        try:
+            while not answer.started and answer.error is None:
+                answer = pickle.load(sent)
+            return answer
+        except EOFError:
+            pass  # the engine has ended
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     detail = last[0] if last else ""
     return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=detail, output_path=answer.output_path))

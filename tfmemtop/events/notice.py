@@ -35,12 +35,7 @@ class NoticeKind(Enum):
     OUTPUT_FILE_MISSING = "output_file_missing"  # no file could be made for the script's output
     OUTPUT_FILE_FAILED = "output_file_failed"  # detail: the error
     INPUT_LOST = "input_lost"  # the script does not read what was typed
-    RECORDING_ENDED = "recording_ended"  # detail: the file and the error
-    # The next four are about the recording that tfmemtop makes of each session without a request: it has ended.
-    SESSION_UNRECORDED = "session_unrecorded"  # detail: the file and the error
-    SESSION_TOO_LARGE = "session_too_large"  # detail: the file; count: MiB that it may have
-    SESSION_DISK_FULL = "session_disk_full"  # detail: the file; count: MiB of the disk that tfmemtop leaves free
-    SESSION_FILE_TAKEN = "session_file_taken"  # detail: the file, to which tfmemtop cannot write now
+    RECORDING_ENDED = "recording_ended"  # detail: what is wrong with the recording
     LAST_READINGS_LOST = "last_readings_lost"  # detail: the error
     ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
     ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process

@@ -207,20 +207,7 @@ _SAID: dict[NoticeKind, tuple[str, str]] = {
         "make room on the disk; the screen still shows the output",
     ),
     K.INPUT_LOST: ("the script does not read its input, so what was typed is lost", ""),
-    K.RECORDING_ENDED: ("the recording has ended: {detail}", "the run goes on"),
-    K.SESSION_UNRECORDED: ("this session is no longer recorded: {detail}", "the run goes on"),
-    K.SESSION_TOO_LARGE: (
-        "this session is no longer recorded: its recording has grown to {count} MiB",
-        "the run goes on; --record FILE has no limit",
-    ),
-    K.SESSION_DISK_FULL: (
-        "this session is no longer recorded: less than {count} MiB are free on the disk",
-        "the run goes on",
-    ),
-    K.SESSION_FILE_TAKEN: (
-        "this session is not recorded: {detail} is no file that tfmemtop can write to now",
-        "the run goes on",
-    ),
+    K.RECORDING_ENDED: ("{detail}", "the run goes on"),
     K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
     K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
     K.EXPORTER_ENDED: (

@@ -1,6 +1,5 @@
-"""The messages between an engine and the process that starts it."""
+"""The messages between an engine and the process that starts it. They are pickled: both processes are ours."""
 
-import json
 import os
 
 import msgspec
@@ -75,19 +74,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing of the session outlives its screen. Then its engine may run in the screen's process."""
         return not (self.argv or self.kernel or self.record or self.export) and self.attach is None
 
-    def encode(self) -> bytes:
-        """Return the launch as JSON. Not encoded by msgspec, which refuses surrogates."""
-        return json.dumps(msgspec.to_builtins(self)).encode()
-
-    @classmethod
-    def decode(cls, text: bytes) -> "Launch":
-        """Return the launch from its JSON.
-
-        Raises:
-            ValueError: *text* is not the JSON of a launch.
-        """
-        return msgspec.convert(json.loads(text), cls)
-
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's answer: where to reach it, or why it could not start.
@@ -102,19 +88,6 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     started: bool = False
     error: Unstarted | None = None
     environment: dict[str, str] | None = None
-
-    def encode(self) -> bytes:
-        """Return the answer as one line of JSON. Not encoded by msgspec, which refuses surrogates."""
-        return json.dumps(msgspec.to_builtins(self)).encode() + b"\n"
-
-    @classmethod
-    def decode(cls, line: bytes) -> "Launched":
-        """Return the answer from its line.
-
-        Raises:
-            ValueError: *line* is not the JSON of an answer.
-        """
-        return msgspec.convert(json.loads(line), cls)
 
 
 def readable(text: str) -> str:

@@ -132,24 +132,5 @@ class Recorder:
             return
         self.trouble = error
         self._stream.forget(self._take)
-        if self._thinner is None:
-            self._stream.notice("recording", NoticeKind.RECORDING_ENDED, Level.ERROR, str(error))
-        else:
-            _session_unrecorded(self._stream, error)
-
-
-_UNRECORDED = {
-    Trouble.TOO_LARGE: NoticeKind.SESSION_TOO_LARGE,
-    Trouble.DISK_FULL: NoticeKind.SESSION_DISK_FULL,
-    Trouble.TAKEN: NoticeKind.SESSION_FILE_TAKEN,
-    Trouble.FOREIGN: NoticeKind.SESSION_FILE_TAKEN,
-    Trouble.NO_FILE_TO_WRITE: NoticeKind.SESSION_FILE_TAKEN,
-}
-
-
-def _session_unrecorded(stream: Stream, error: RecordingError) -> None:
-    """Publish a notice that the session is no longer recorded, and why."""
-    kind, detail, count = NoticeKind.SESSION_UNRECORDED, str(error), None
-    if error.trouble in _UNRECORDED:
-        kind, detail, count = _UNRECORDED[error.trouble], str(error.path), error.count
-    stream.notice("recording", kind, Level.INFO, detail, count=count)
+        level = Level.ERROR if self._thinner is None else Level.INFO
+        self._stream.notice("recording", NoticeKind.RECORDING_ENDED, level, error.text)

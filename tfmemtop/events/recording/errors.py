@@ -15,7 +15,7 @@ class Trouble(DescribedEnum):
     TAKEN = "taken", "cannot record to {path}: another tfmemtop is recording there"
     FOREIGN = "foreign", "cannot record to {path}: the file exists and is no tfmemtop recording; it was left alone"
     STOPPED = "stopped", "recording to {path} has stopped: {detail}"
-    TOO_LARGE = "too_large", "recording to {path} has stopped: it has grown to {count} MiB"
+    TOO_LARGE = "too_large", "recording to {path} has stopped: it has grown to {count} MiB; --record FILE has no limit"
     DISK_FULL = "disk_full", "recording to {path} has stopped: less than {count} MiB are free on the disk"
 
     UNREADABLE = "unreadable", "cannot read {path}: {detail}"
