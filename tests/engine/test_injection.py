@@ -49,7 +49,7 @@ def target() -> Iterator[Obeying]:
 
 def left_of(pid: int) -> list[Path]:
     """Return the files of tfmemtop for that process that are still in /tmp."""
-    return list(Path("/tmp").glob(f"tfmemtop-inject-*-{pid}-*"))
+    return list(Path("/tmp").glob(f"tfmemtop-inject-{pid}-*"))
 
 
 async def state(screen: Screen, wanted: InjectionState) -> Injection:

@@ -5,11 +5,9 @@ These parts are connected here, in one place, for screens, record and fit.
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tfmemtop.engine.process.alerts import Alerts
@@ -19,15 +17,14 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.finding_windows import FindingWindows
-from tfmemtop.engine.sources.hook_files import read_from
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_requests import MapRequests
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.outside.when_asked import WhenAsked
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
@@ -40,88 +37,15 @@ from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
-from tfmemtop.events import AllocatorLine, Event, HookEnd, Probe, ProbeState, PutDown, Window
-from tfmemtop.events.damage import Damaged
+from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
-from tfmemtop.tensorflow_text import lines_of_exhaustion
-from tfmemtop.units import MIB
-
-SUFFIX = ".lines"
-PACE_S = 0.5
-LARGEST = MIB
-"""The most bytes of a process's file that are read. The probe writes no more."""
-
-_LINE = re.compile(r"(\d{1,18}) (.+)")  # the time in ns of CLOCK_MONOTONIC, and the text
-
-
-class AllocatorLines(Source):
-    """Publishes the lines in the files in *folder*. Create it in the running event loop."""
-
-    def __init__(self, stream: Stream, folder: Path) -> None:
-        self._stream = stream
-        self._folder = folder
-        self._loop = asyncio.get_running_loop()
-        self._done: dict[int, int] = {}  # by process with the probe: the bytes that have been read
-        self._timer: asyncio.TimerHandle | None = None
-
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
-
-    def drain(self) -> None:
-        """Publish the lines that are in the files, so that the end of a run is published after them."""
-        for pid in self._done:
-            self._read(pid)
-
-    def close(self) -> None:
-        """Stop."""
-        self._stream.forget(self._take)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Probe) and event.state is ProbeState.LOADED:
-            self._done.setdefault(event.pid, 0)
-            if self._timer is None:
-                self._timer = self._loop.call_later(PACE_S, self._look)
-        elif isinstance(event, HookEnd):
-            # Later: what is published here would reach some readers before this event.
-            self._loop.call_soon(self._end, event.pid)
-
-    def _look(self) -> None:
-        self.drain()
-        self._timer = self._loop.call_later(PACE_S, self._look) if self._done else None
-
-    def _end(self, pid: int) -> None:
-        if pid in self._done:
-            self._read(pid)
-            del self._done[pid]
-            with suppress(OSError):
-                self._path(pid).unlink(missing_ok=True)
-
-    def _path(self, pid: int) -> Path:
-        return self._folder / f"{pid}{SUFFIX}"
-
-    def _read(self, pid: int) -> None:
-        done = self._done[pid]
-        try:
-            data = read_from(self._folder, self._path(pid).name, done, LARGEST - done)
-        except (OSError, Damaged):
-            return  # most processes have no such file
-        whole = data[: data.rfind(b"\n") + 1]
-        self._done[pid] += len(whole)
-        for line in whole.decode("utf-8", "replace").split("\n"):
-            if found := _LINE.fullmatch(line):
-                at = self._stream.since_start(int(found[1]) / 1e9)
-                for told in lines_of_exhaustion("", found[2] + "\n"):
-                    self._stream.publish(AllocatorLine(t=self._stream.now(), pid=pid, at=at, **told._asdict()))
-
 
 if TYPE_CHECKING:
     from tfmemtop.engine.exporter import Exporter
+    from tfmemtop.engine.sources.outside.following import FromOutside
 
 _NO_PROCESS = -1
 
@@ -158,6 +82,8 @@ class Watch:
         """
         data, marked = data_folder(folder.hook_socket), mark(folder.hook_socket)
         self._stream = stream
+        self._launch = launch
+        self._folder = folder
         self._guest = guest
         self._output = pump
         self._exporter = exporter
@@ -175,12 +101,10 @@ class Watch:
         kernel = launch.kernel.pid if launch.kernel else None
         host = Host(_NO_PROCESS if guest else os.getpid(), INJECT, marked, kernel, helper)
         self.readings = Readings(stream, self.hooks, host, self._own_sessions, nvml)
-        telling = hook_variables(launch, folder.hook_socket)
-        self._outside = WhenAsked(stream, data, self._chunks.take, launch.interval_s, telling)
+        self._outside: FromOutside | None = None
         sources: list[Source] = [
             *(self.hooks, self._probes, self.replays, self.maps, self._chunks, self._windows),
-            *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks)),
-            *(self._xla_reports, self.readings, self._outside),
+            *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks), self._xla_reports, self.readings),
         ]
         if terminal is not None:
             sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))
@@ -224,10 +148,13 @@ class Watch:
         (self._windows if isinstance(put_down, Window) else self._chunks).take(put_down)
 
     def _send(self, pid: int, command: dict[str, Any]) -> bool:
-        return self._outside.send(pid, command) or self.hooks.send(pid, command)
+        if self._outside is not None and self._outside.send(pid, command):
+            return True
+        return self.hooks.send(pid, command)
 
     def _own_sessions(self) -> frozenset[int]:
-        return self._probes.sessions() | self._outside.sessions() | self.replays.sessions()
+        outside = self._outside.sessions() if self._outside is not None else frozenset[int]()
+        return self._probes.sessions() | outside | self.replays.sessions()
 
     async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
         """Check everything that can be checked before a run is started.
@@ -258,6 +185,13 @@ class Watch:
         Return false if there is no such process. With *inject*, the hook is also put into that process's Python, and
         then reads the process.
         """
+        if self._outside is None:
+            from tfmemtop.engine.sources.outside.following import FromOutside  # most sessions do not need it
+
+            telling = hook_variables(self._launch, self._folder.hook_socket)
+            data = data_folder(self._folder.hook_socket)
+            self._outside = FromOutside(self._stream, data, self._chunks.take, self._launch.interval_s, telling)
+            self._stack.enter_context(_begun(self._outside))
         if not self._outside.follow(pid):
             return False
         self.readings.adopt(pid)

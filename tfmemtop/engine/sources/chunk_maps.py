@@ -192,7 +192,7 @@ class ChunkMaps(Source):
     """Reads the copies in *folder* in a thread of its own, and publishes the maps that are requested of them."""
 
     def __init__(self, stream: Stream, folder: Path) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._folder = folder
         self._thread = ThreadPoolExecutor(1, "chunks")
         self._newest: dict[_Key, Chunks] = {}
@@ -206,11 +206,11 @@ class ChunkMaps(Source):
         with suppress(OSError):  # then a hook says why it has no copy
             self._folder.mkdir(mode=0o700, exist_ok=True)
         self._task = asyncio.get_running_loop().create_task(self._watch())
-        self._stream.listen(self._forget)
+        super().begin()
 
     def close(self) -> None:
         """Stop."""
-        self._stream.forget(self._forget)
+        super().close()
         if self._task is not None:
             self._task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -257,7 +257,8 @@ class ChunkMaps(Source):
                 MemoryMap(t=now, pid=chunks.pid, device=chunks.device, damage=damage, detail=detail, of_copy=True)
             )
 
-    def _forget(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if isinstance(event, HookEnd):
             self._gone.add(event.pid)
             self._arrived.set()

@@ -35,7 +35,7 @@ class FindingWindows(Source):
     """
 
     def __init__(self, stream: Stream, hooks: Sender) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._hooks = hooks
         self._loop = asyncio.get_running_loop()
         self._thread: ThreadPoolExecutor | None = None
@@ -43,19 +43,16 @@ class FindingWindows(Source):
         self._look_at: asyncio.TimerHandle | None = None
         self._wishes: WindowWishes | None = None  # used in the thread only
 
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
-
     def close(self) -> None:
         """Stop."""
-        self._stream.forget(self._take)
+        super().close()
         if self._look_at is not None:
             self._look_at.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if self._thread is None:
             if isinstance(event, Holders) and not event.is_missing:
                 self._thread = ThreadPoolExecutor(1, "findings")

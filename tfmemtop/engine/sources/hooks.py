@@ -90,7 +90,7 @@ class Hooks(Source):
         self, stream: Stream, listener: socket.socket, take_file: Callable[[PutDown], None] = lambda _: None
     ) -> None:
         """*take_file* receives the messages that are for the engine and not for the stream."""
-        self._stream = stream
+        super().__init__(stream)
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
         self._processes: dict[int, _Process] = {}

@@ -23,14 +23,10 @@ class MapRequests(Source):
     def __init__(
         self, stream: Stream, send: Callable[[int, dict[str, Any]], object], *, every_s: float | None = None
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._send = send
         self._every_s = every_s
         self._wishes: dict[Hashable, dict[tuple[int, str], MapWanted]] = {}
-
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
 
     def want(self, reader: Hashable, wish: MapWanted) -> None:
         """Note that *reader* requests this map from now on, or, if *wish* has no ``pace_s``, no longer requests it."""
@@ -46,7 +42,8 @@ class MapRequests(Source):
         for pid in {pid for pid, _ in self._wishes.pop(reader, {})}:
             self._tell(pid)
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if isinstance(event, Probe) and event.state in (ProbeState.DIRECT, ProbeState.LOADED):
             self._tell(event.pid)
 

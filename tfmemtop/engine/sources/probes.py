@@ -30,7 +30,7 @@ class Probes(Source):
 
     def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stream = stream
+        super().__init__(stream)
         self._hooks = hooks
         self._enabled = enabled
         self._builds: dict[tuple[str, str], _Build] = {}
@@ -46,18 +46,15 @@ class Probes(Source):
         """
         return self._sessions
 
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
-
     def close(self) -> None:
         """Stop. A build that is running goes on by itself, and its library is used the next time."""
-        self._stream.forget(self._take)
+        super().close()
         self._loads.close()
         for build in self._builds.values():
             build.let_go()
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         # _provide() is called later: what it publishes would otherwise reach some readers before this event.
         if isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
             self._loop.call_soon(self._provide, event.pid, (event.tensorflow_path, event.tensorflow))

@@ -41,7 +41,7 @@ class Readings(Source):
         nvml: Nvml | None = None,
         foreign: Foreign | None = None,
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._hooks = hooks
         self._host = host
         self._apart = apart
@@ -63,7 +63,7 @@ class Readings(Source):
 
     def begin(self) -> None:
         """Start to poll both sources. Call it in the running event loop."""
-        self._stream.listen(self._take)
+        super().begin()
         self._tasks = [
             asyncio.ensure_future(self._keep_on(NoticeKind.GPUS_UNREAD, self._watch_devices)),
             asyncio.ensure_future(self._keep_on(NoticeKind.PROCESSES_UNREAD, self._watch_processes)),
@@ -105,7 +105,7 @@ class Readings(Source):
 
     def close(self) -> None:
         """Stop. A call that hangs in the driver is not waited for."""
-        self._stream.forget(self._take)
+        super().close()
         for task in self._tasks:
             task.cancel()
         self._driver_thread.shutdown(cancel_futures=True)
@@ -116,7 +116,8 @@ class Readings(Source):
         """Whether this process cannot end yet, because the kernel keeps it in a call to the driver."""
         return self._driver_thread.held
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         self._foreign.take(event)
         if isinstance(event, Run):
             self._run = event.run

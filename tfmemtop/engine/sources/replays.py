@@ -60,7 +60,7 @@ class Replays(Source):
 
     def __init__(self, stream: Stream) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stream = stream
+        super().__init__(stream)
         self._processes: dict[int, _Process] = {}  # those that ended last are at the end
         self._waiting: deque[tuple[int, str]] = deque()
         self._begun = 0
@@ -78,18 +78,15 @@ class Replays(Source):
         """
         return frozenset(() if self._worker is None else (self._worker.pid,))
 
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
-
     def close(self) -> None:
         """Stop, and end the worker."""
-        self._stream.forget(self._take)
+        super().close()
         self._waiting.clear()
         if self._worker is not None:
             self._worker.end()
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if isinstance(event, Hook):
             process = self._processes.setdefault(event.pid, _Process())
             process.ended = False

@@ -1,17 +1,28 @@
 """What a watch is made of."""
 
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import Event
+
 
 class Source:
-    """A part of a watch. It overrides what it needs.
+    """A part of a watch, which publishes events on *stream*. It overrides what it needs. Create it in the running loop.
 
     A watch begins its parts in one order, drains them in the same order, and closes them in the opposite order.
     """
 
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
     def begin(self) -> None:
-        """Start. This is called in the running event loop."""
+        """Start, and follow the stream."""
+        self._stream.listen(self.on_event)
+
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
 
     def drain(self) -> None:
         """Publish what has arrived until now, so that the end of a run is published after it."""
 
     def close(self) -> None:
         """Stop, and publish nothing more."""
+        self._stream.forget(self.on_event)

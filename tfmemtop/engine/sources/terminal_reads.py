@@ -28,22 +28,15 @@ class TerminalReads(Source):
 
     def __init__(self, stream: Stream, master: int, slave: int, of_runs: Callable[[], set[int]]) -> None:
         """*master* and *slave* are the two ends of the script's terminal. *of_runs* returns the script's processes."""
-        self._stream = stream
+        super().__init__(stream)
         self._master = master
         self._terminal = os.fstat(slave).st_rdev
         self._of_runs = of_runs
         self._run = 0
         self._told: int | None = None
 
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._take)
-
-    def close(self) -> None:
-        """Stop."""
-        self._stream.forget(self._take)
-
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         match event:
             case Run():
                 self._run, self._told = event.run, None

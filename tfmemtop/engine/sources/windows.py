@@ -67,7 +67,7 @@ class WindowReader(Source):
     """Reads the windows in *folder* and publishes their events."""
 
     def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._hooks = hooks
         self._folder = folder
         self._thread = ThreadPoolExecutor(1, "windows")
@@ -78,13 +78,9 @@ class WindowReader(Source):
         self._known: dict[int, Known] = {}  # by process; used in the thread only
         self._breath = _Breath()
 
-    def begin(self) -> None:
-        """Start listening to the stream."""
-        self._stream.listen(self._forget)
-
     def close(self) -> None:
         """Stop."""
-        self._stream.forget(self._forget)
+        super().close()
         self._breath.hurry = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -173,7 +169,8 @@ class WindowReader(Source):
         if wanted:
             self._hooks.send(pid, {"do": "lines", "operations": wanted})
 
-    def _forget(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if not isinstance(event, HookEnd):
             return
         window = self._open.pop(event.pid, None)

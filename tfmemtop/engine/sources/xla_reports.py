@@ -90,7 +90,7 @@ class XlaReports(Source):
     """
 
     def __init__(self, stream: Stream, folder: Path, program: Callable[[], int | None]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._folder = folder
         self._program = program
         self._newest_program: int | None = None
@@ -103,7 +103,7 @@ class XlaReports(Source):
 
     def begin(self) -> None:
         """Start watching the folder. Call it in the running event loop."""
-        self._stream.listen(self._take)
+        super().begin()
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def run(self, *, asked: bool, refused: tuple[XlaMissing, str] | None) -> None:
@@ -128,14 +128,15 @@ class XlaReports(Source):
 
     def close(self) -> None:
         """Publish the reports that are there, stop, and delete the folder."""
-        self._stream.forget(self._take)
+        super().close()
         if self._task is not None:
             self._task.cancel()
         self.drain()
         self._thread.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         # Readers that fold the stream know a process only from its Hook event on.
         if isinstance(event, Hook) and self._refused and event.tensorflow is None:
             why, detail = self._refused

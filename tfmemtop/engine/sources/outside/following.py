@@ -14,6 +14,7 @@ from tfmemtop.engine.sources.outside.look import About, Look
 from tfmemtop.engine.sources.outside.outside_events import allocator_event, cards_of, outside_event
 from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
+from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
@@ -48,7 +49,7 @@ _SHARE = 50
 """After a map has been read, the next is read no sooner than after so many times the duration of that reading."""
 
 
-class FromOutside:
+class FromOutside(Source):
     """Follows one process at a time. It reads in a thread of its own, and changes nothing in the process.
 
     As a hook does, it writes copies of a pool's regions and chunks into *folder*. *take_file* receives the message that
@@ -64,7 +65,7 @@ class FromOutside:
         told: dict[str, str] | None = None,
     ) -> None:
         """*interval_s* is the time between two readings. *told* are the settings for a hook put into the process."""
-        self._stream = stream
+        super().__init__(stream)
         self._folder = folder
         self._take_file = take_file
         self._interval_s = min(max(interval_s, _LEAST_S), _MOST_S)
@@ -109,8 +110,6 @@ class FromOutside:
             self._environment = read_environment(pid)
         except OSError:
             self._environment = {}
-        if self._run == 1:
-            self._stream.listen(self._take)
         argv = read_command(pid) or [f"[{process.name}]"]
         self._stream.publish(
             Run(
@@ -158,7 +157,7 @@ class FromOutside:
 
     def close(self) -> None:
         """Leave the process, which goes on as before."""
-        self._stream.forget(self._take)
+        super().close()
         self._leave()
         self._thread.shutdown(cancel_futures=True)
 
@@ -178,7 +177,8 @@ class FromOutside:
         self._hooked = False
         self._wanted = []
 
-    def _take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
         if isinstance(event, Device):
             self._cards[event.index] = event
         elif isinstance(event, DeviceReading) and self._look is not None:
