@@ -176,6 +176,7 @@ class Trial(NamedTuple):
         return run.stderr[-400:] if run.returncode else ""
 
     def first(self) -> str:
+        """Run without a limit; return what it wrote to stderr if it failed, else nothing."""
         return self.record(self.recording, self.options)
 
     def again(self) -> tuple[bool, str]:
@@ -206,24 +207,24 @@ def main() -> int:
     words = parser.parse_args()
     option = "--memory-limit" if words.gpu else "--cpu-pool"
     ways = [("--growth", "on"), ("--growth", "off")] if words.gpu else [("--cpu-pool", "2GiB")]
+    names = words.names or list(PROGRAMS)
     held = 0
-    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(words.j) as pool:
+    with tempfile.TemporaryDirectory() as temporary:
         folder = words.keep or Path(temporary)
         folder.mkdir(exist_ok=True)
-        trials = [Trial(name, way, option, folder) for way in ways for name in words.names or PROGRAMS]
-        # With growth off, a program takes the whole card: one after the other, while no other runs.
-        errors = {trial: pool.submit(trial.first).result for trial in trials if "off" not in trial.options}
-        failed = {trial: error for trial, result in errors.items() if (error := result())}
-        failed |= {trial: error for trial in trials if "off" in trial.options and (error := trial.first())}
-        results = [(trial, pool.submit(trial.again)) for trial in trials if trial not in failed]
-        for trial, result in results:
-            good, text = result.result()
-            held += good
-            print(f"{trial.name:18} {' '.join(trial.options):14} {'holds' if good else 'FAILS'}  {text}", flush=True)
-        for trial, error in failed.items():
-            print(f"{trial.name:18} {' '.join(trial.options):14} fails without a limit: {error}")
-    print(f"{held} of {len(trials)} proposed limits hold")
-    return int(held < len(trials))
+        for way in ways:
+            trials = [Trial(name, way, option, folder) for name in names]
+            # With growth off, a program takes the whole card: one after the other.
+            with ThreadPoolExecutor(1 if "off" in way else words.j) as pool:
+                errors = list(pool.map(Trial.first, trials))
+            with ThreadPoolExecutor(words.j) as pool:
+                for trial, error, (good, text) in zip(trials, errors, pool.map(Trial.again, trials), strict=True):
+                    held += good
+                    print(
+                        f"{trial.name:18} {' '.join(way):14} {'holds' if good else 'FAILS'}  {text} {error}", flush=True
+                    )
+    print(f"{held} of {len(ways) * len(names)} proposed limits hold")
+    return int(held < len(ways) * len(names))
 
 
 if __name__ == "__main__":
