@@ -9,7 +9,7 @@ class DescribedEnum(Enum):
     text: str
     _value_: str
 
-    def __new__(cls, value: str, text: str) -> "DescribedEnum":
+    def __new__(cls, value: str, text: str = "") -> "DescribedEnum":
         member = object.__new__(cls)
         member._value_ = value
         member.text = text

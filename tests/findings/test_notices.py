@@ -35,7 +35,6 @@ from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.findings.attached import say_state
-from tfmemtop.findings.holders import why_windowless
 from tfmemtop.findings.notices import Noticed, say
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.remedy import on_screen
@@ -183,7 +182,7 @@ def test_every_window_that_was_not_opened_has_words(why: Windowless) -> None:
     state = State()
     apply(state, HookError(t=1.0, pid=7, text="", kind=HookTrouble.NO_WINDOW, of=why.value))
     (notice,) = state.notices.values()
-    assert say(notice).text == f"no allocations of process 7 were recorded: {why_windowless(why)}"
+    assert say(notice).text == f"no allocations of process 7 were recorded: {why.text}"
 
 
 @pytest.mark.parametrize("why", Mapless)

@@ -29,7 +29,7 @@ from tfmemtop.events import (
     ProbeState,
     RunEnd,
 )
-from tfmemtop.findings.probe import LAYOUTS as KNOWN
+from tfmemtop.events.probe import LAYOUTS as KNOWN
 from tfmemtop.findings.probe import probe_text
 from tfmemtop.probe.cache import checksum_of
 

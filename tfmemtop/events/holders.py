@@ -4,12 +4,12 @@ A **window** is a short time in which a process records its allocations. The fie
 ``events/allocations.py`` packs.
 """
 
-from enum import Enum
 from typing import Annotated
 
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Some, Text
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest, Newest
@@ -18,39 +18,42 @@ MOST_PACKED = 2**19
 Packed = Annotated[bytes, msgspec.Meta(max_length=MOST_PACKED)]
 
 
-class Opened(Enum):
+class Opened(DescribedEnum):
     """Why a window was opened."""
 
-    START = "start"  # TensorFlow made its devices
-    INTERVAL = "interval"
-    PEAK = "peak"  # the peak in use has risen
-    FINDING = "finding"
-    ASKED = "asked"  # a reader requested it
-    WAITING = "waiting"  # an allocation had failed and TensorFlow waited for room
+    START = "start", "as the script began"
+    INTERVAL = "interval", "by schedule"
+    PEAK = "peak", "because the peak in use rose"
+    FINDING = "finding", "for a finding"
+    ASKED = "asked", "because the user asked for it"
+    WAITING = "waiting", "because an allocation waited for room"
 
 
-class Closed(Enum):
+class Closed(DescribedEnum):
     """Why a window ended."""
 
-    STEP = "step"  # a whole step was recorded
-    TIME = "time"  # the window reached its time limit
-    EVENTS = "events"  # the window reached its limit of events
-    PROFILER = "profiler"  # the script began to profile
-    EXIT = "exit"  # the script ended
-    DISK = "disk"  # its file could not be written
-    MEMORY = "memory"  # no memory was left for it
+    STEP = "step", ""
+    TIME = "time", "no whole step: the window reached its time limit"
+    EVENTS = "events", "no whole step: the window reached its limit of events"
+    PROFILER = "profiler", "no whole step: the script began to profile"
+    EXIT = "exit", "no whole step: the script ended"
+    DISK = "disk", "no whole step: the window's file could not be written"
+    MEMORY = "memory", "no whole step: no memory was left for the window"
 
 
-class Windowless(Enum):
+class Windowless(DescribedEnum):
     """Why no window was opened."""
 
-    NO_PROBE = "no_probe"  # the probe is not in the process, and only the probe records allocations
-    PROFILER_SERVER = "profiler_server"  # the script has started one, so it may be profiled at any time
-    SERVER = "server"  # the script serves other machines, so it may be profiled at any time
-    PROFILER = "profiler"  # a profiler of the script is on
-    NO_FOLDER = "no_folder"  # the session's folder is not known in the process
-    NO_EVENTS = "no_events"  # the probe cannot record the events of this TensorFlow
-    NO_POOL = "no_pool"  # the process has no pool of TensorFlow's BFC allocator
+    NO_PROBE = "no_probe", "the probe, which records allocations, is not in this process"
+    PROFILER_SERVER = (
+        "profiler_server",
+        "the script has started a profiler server, so that it may be profiled at any time",
+    )
+    SERVER = "server", "the script serves other machines, by which it may be profiled at any time"
+    PROFILER = "profiler", "the script's own profiler is on"
+    NO_FOLDER = "no_folder", "the session's folder is not known in this process"
+    NO_EVENTS = "no_events", "the probe cannot record the events of this TensorFlow"
+    NO_POOL = "no_pool", "there is no pool of TensorFlow's BFC allocator in this process"
 
 
 class Holding(msgspec.Struct, frozen=True, array_like=True):
@@ -179,17 +182,25 @@ class XlaValue(msgspec.Struct, frozen=True, array_like=True):
     line: Number = 0
 
 
-class XlaMissing(Enum):
+class XlaMissing(DescribedEnum):
     """Why there is no report of one cluster, or of all clusters."""
 
-    UNREAD = "unread"  # its text has a form that is not known; detail: what was missing in it
-    TOO_LARGE = "too_large"
-    USERS_FOLDER = "users_folder"  # the user's own flags make XLA write to another folder; detail: those flags
-    USERS_FILE = "users_file"  # the user's flags are in a file, which is not changed; detail: its name
-    SCRIPTS_FLAGS = "scripts_flags"  # the script has replaced XLA_FLAGS
-    NO_FOLDER = "no_folder"  # there is no folder for the reports; detail: the error
-    TOO_MANY = "too_many"  # there are too many modules, and only the first were read; detail: how many were read
-    TOO_MUCH = "too_much"  # XLA wrote too many bytes before they could be read; detail: how many are allowed
+    UNREAD = "unread", "its form is not known (looked for: {detail})"  # detail: what was missing in it
+    TOO_LARGE = "too_large", "it is too large to be read"
+    USERS_FOLDER = (  # detail: those flags
+        "users_folder",
+        "XLA_FLAGS already has XLA write elsewhere ({detail}), and tfmemtop leaves that as it is",
+    )
+    # detail: its name
+    USERS_FILE = "users_file", "XLA_FLAGS names a file of flags ({detail}), which tfmemtop leaves as it is"
+    SCRIPTS_FLAGS = (
+        "scripts_flags",
+        "the script itself sets XLA_FLAGS, which replaces the flags that ask for the report",
+    )
+    NO_FOLDER = "no_folder", "there is no folder for it ({detail})"  # detail: the error
+    TOO_MANY = "too_many", "only the first {detail} that XLA compiled were read"  # detail: how many were read
+    # detail: how many are allowed
+    TOO_MUCH = "too_much", "XLA wrote more than {detail} bytes before they could be read, and the oldest were deleted"
 
 
 class XlaCluster(Event, tag="xla_cluster", frozen=True):

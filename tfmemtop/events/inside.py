@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
 from tfmemtop.events.secrets import without_secrets
@@ -299,14 +300,17 @@ class CensusMoment(Enum):
     END = "end"  # as the script ended
 
 
-class Unseen(Enum):
+class Unseen(DescribedEnum):
     """Why live tensors were not looked for, or which objects were left out."""
 
-    ASYNCHRONOUS = "asynchronous"  # the script runs operations asynchronously: reading a tensor would wait for them
-    REMOTE = "remote"  # tensors are on other machines: reading one would wait for them
-    NOT_SHOWN = "not_shown"  # Python's garbage collector does not list the tensors
-    BUSY = "busy"  # to look at all of them would have held up the script
-    FROZEN = "frozen"  # objects that the script has put aside with gc.freeze were left out
+    ASYNCHRONOUS = (
+        "asynchronous",
+        "The script runs operations asynchronously. Asking a tensor for its shape would wait.",
+    )
+    REMOTE = "remote", "The script uses TensorFlow on other machines. Asking a tensor for its shape could wait."
+    NOT_SHOWN = "not_shown", "Python's garbage collector does not show the tensors of this TensorFlow."
+    BUSY = "busy", "Some tensors were not looked at: that would have held up the script."
+    FROZEN = "frozen", "{frozen} objects that the script put aside with gc.freeze were not looked at."
 
 
 class Census(Event, tag="census", frozen=True):

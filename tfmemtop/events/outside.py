@@ -23,6 +23,7 @@ from tfmemtop.bounds import (
     Variables,
     Words,
 )
+from tfmemtop.described import DescribedEnum
 from tfmemtop.ending import Ending, how_ended
 from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Curve, Latest, Newest, Nothing, Tail
@@ -195,30 +196,33 @@ class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
     bandwidth: Number | None = None
 
 
-class SharesMissing(Enum):
+class SharesMissing(DescribedEnum):
     """Why it is not known how much of a GPU's memory each process uses."""
 
-    NOT_TOLD = "not_told"  # the driver does not report it
-    NAMES_NONE = "names_none"  # memory is in use, and the driver lists no process
-    MIG = "mig"  # the card is divided
-    WSL = "wsl"
-    VGPU = "vgpu"
-    DRIVER_TOO_OLD = "driver_too_old"
-    USER_FORBIDDEN = "user_forbidden"
-    NOT_TOLD_IN_CONTAINER = "not_told_in_container"  # the driver does not report it in this container
-    NUMBERED_OTHERWISE = "numbered_otherwise"  # the driver's process numbers are not those of this container
+    NOT_TOLD = "not_told", "the driver does not report memory per process here"
+    NAMES_NONE = "names_none", "the driver names no process for the memory in use"
+    MIG = "mig", "the card is divided (MIG), and the driver reports memory per process to root only"
+    WSL = "wsl", "under WSL the driver does not report memory per process"
+    VGPU = "vgpu", "in a virtual machine with a vGPU the driver does not report memory per process"
+    DRIVER_TOO_OLD = "driver_too_old", "this driver is too old to report memory per process"
+    USER_FORBIDDEN = "user_forbidden", "the driver does not report memory per process to this user"
+    NOT_TOLD_IN_CONTAINER = "not_told_in_container", "the driver does not report memory per process in this container"
+    NUMBERED_OTHERWISE = (
+        "numbered_otherwise",
+        "the driver numbers processes differently from this container, so which of them are here is unknown",
+    )
 
 
-class WhyLacking(Enum):
+class WhyLacking(DescribedEnum):
     """Why figures of a GPU are not available."""
 
-    NOT_REPORTED = "not_reported"
-    NOT_OF_A_PART = "not_of_a_part"  # the driver does not report it for a part of a divided card (MIG)
-    NOT_FOR_USER = "not_for_user"  # the driver does not report it to this user
-    OLD_DRIVER = "old_driver"
-    CARD_LOST = "card_lost"
-    FAILED = "failed"
-    IMPOSSIBLE = "impossible"  # the driver's figure cannot be right
+    NOT_REPORTED = "not_reported", "the driver does not report {} here"
+    NOT_OF_A_PART = "not_of_a_part", "the driver does not report {} of a part of a card (MIG)"  # (MIG)
+    NOT_FOR_USER = "not_for_user", "the driver does not report {} to this user"
+    OLD_DRIVER = "old_driver", "this driver is too old to report {}"
+    CARD_LOST = "card_lost", "the card is lost, so there is no {}"
+    FAILED = "failed", "the driver failed to report {}"
+    IMPOSSIBLE = "impossible", "the driver reports impossible figures, which are not shown: {}"
 
 
 class Lacking(msgspec.Struct, frozen=True, array_like=True):

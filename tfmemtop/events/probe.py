@@ -9,38 +9,49 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Size, Text
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Latest
 
+LAYOUTS = "2.16 to 2.22"
+"""The versions of TensorFlow whose layout in memory is known."""
 
-class Fault(Enum):
+
+class Fault(DescribedEnum):
     """Why figures, or a library, are not trusted; in brackets, which other fields of :class:`Distrust` belong to it."""
 
-    FILE_CHANGED = "file_changed"  # the library's file is not the one that was checked
-    NO_LIBRARY = "no_library"  # the file is not a library
-    WRITABLE = "writable"  # other users may write to the file
-    NO_MEMFD = "no_memfd"  # the C library has no memfd_create, which is needed to load the library
-    NO_MEMORY_FILE = "no_memory_file"  # the kernel gives no file in memory, from which the library would be loaded
-    VERSION = "version"  # the library has the wrong version (figures: its own, and the one that is needed)
-    NO_THREAD = "no_thread"  # the library cannot start the thread that reads the pools
-    SYSTEM = "system"  # (detail: the error)
+    FILE_CHANGED = "file_changed", "its file is not the one that was checked"
+    NO_LIBRARY = "no_library", "its file is no library"
+    WRITABLE = "writable", "others may write to its file"
+    NO_MEMFD = "no_memfd", "this system's C library has no memfd_create"
+    NO_MEMORY_FILE = "no_memory_file", "the kernel gives no file in memory to load it from"
+    VERSION = "version", "it has version {0}, and {1} is needed"  # (figures: its own, and the one that is needed)
+    NO_THREAD = "no_thread", "its thread cannot be started"
+    SYSTEM = "system", "{detail}"  # (detail: the error)
 
-    TENSORFLOW_UNKNOWN = "tensorflow_unknown"  # TensorFlow's version is not known
-    LAYOUT_UNKNOWN = "layout_unknown"  # the memory layout of this TensorFlow is not known (detail: its version)
-    NOT_64_BIT = "not_64_bit"  # the layout is known only for 64-bit little-endian systems
-    MEMORY_CLOSED = "memory_closed"  # the kernel does not let the process read its own memory
-    REGIONS = "regions"  # the regions do not add up to the pool
-    NAME = "name"  # the allocator has no name
+    TENSORFLOW_UNKNOWN = "tensorflow_unknown", "TensorFlow's version is not known"
+    LAYOUT_UNKNOWN = (  # (detail: its version)
+        "layout_unknown",
+        f"the memory layout of TensorFlow {{detail}} is not known; that of {LAYOUTS} is",
+    )
+    NOT_64_BIT = "not_64_bit", "TensorFlow's layout in memory is known on 64-bit little-endian systems only"
+    MEMORY_CLOSED = "memory_closed", "the kernel does not let the process read its own memory"
+    REGIONS = "regions", "its regions do not add up to the pool"
+    NAME = "name", "it has no name"
 
-    DISAGREES = "disagrees"  # TensorFlow reports other figures (figures: in use and peak as read; TensorFlow's)
-    IMPLAUSIBLE = "implausible"  # (figures: in use, peak, pool, peak pool, limit)
+    # (figures: in use and peak as read; TensorFlow's)
+    DISAGREES = "disagrees", "in use and peak were read as {0} and {1}, TensorFlow says {2} and {3}"
+    # (figures: in use, peak, pool, peak pool, limit)
+    IMPLAUSIBLE = "implausible", "its figures are impossible: in use {0}, peak {1}, pool {2}, peak pool {3}, limit {4}"
 
-    FOUND_GPUS = "found_gpus"  # in a trial: it found GPU allocators where there are none
-    FOUND_NONE = "found_none"  # in a trial: it did not find TensorFlow's allocator
-    MISCOUNTED = "miscounted"  # in a trial: wrong bytes in use (figures: the right number, as read, as in the map)
-    WINDOW = "window"  # in a trial: a wrong window (figures: allocations made; detail: what the window contains)
-    ANSWERS = "answers"  # in a trial: wrong answers of the replay (detail: the answers)
-    REPLAY = "replay"  # in a trial: no answer of the replay (detail: why)
+    FOUND_GPUS = "found_gpus", "it finds GPU allocators where there are none"
+    FOUND_NONE = "found_none", "it does not find TensorFlow's allocator"
+    # (figures: the right number, as read, as in the map)
+    MISCOUNTED = "miscounted", "{0} bytes were in use, and it read {1}, and {2} in the map"
+    # (figures: allocations made; detail: what the window contains)
+    WINDOW = "window", "{0} allocations were made, and a window tells of {detail}"
+    ANSWERS = "answers", "its answers are wrong: {detail}"  # (detail: the answers)
+    REPLAY = "replay", "it gave no answer: {detail}"  # (detail: why)
 
 
 class Distrust(msgspec.Struct, frozen=True):
@@ -52,28 +63,32 @@ class Distrust(msgspec.Struct, frozen=True):
     device: Name = ""
 
 
-class Unbuildable(Enum):
+class Unbuildable(DescribedEnum):
     """Why there is no library, or no program for replays.
 
     In brackets, which fields of :class:`Unbuilt` belong to the reason.
     """
 
-    NO_FRAMEWORK = "no_framework"  # TensorFlow's library is missing, which the build is linked with (file: its name)
-    NO_HEADERS = "no_headers"  # TensorFlow's C++ headers are missing
-    NO_COMPILER = "no_compiler"  # (detail: the command that installs one)
-    COMPILER_SLOW = "compiler_slow"  # (count: seconds)
-    COMPILER_FAILED = "compiler_failed"  # the compiler cannot be started (detail: the error)
-    DOES_NOT_COMPILE = "does_not_compile"  # (detail: the compiler's message)
-    NO_ROOM = "no_room"  # (file: the folder)
-    NOT_KEPT = "not_kept"  # the result cannot be stored (file: the folder; detail: the error)
-    NOT_OURS = "not_ours"  # the folder belongs to another user (file: the folder)
-    REFUSED = "refused"  # a process ended as it loaded it (detail: the signal, if known; file: the mark of that)
-    TRIAL_SLOW = "trial_slow"  # (count: seconds)
-    CUT_SHORT = "cut_short"  # the linker has not written all of it
-    TRIAL_KILLED = "trial_killed"  # (count: the signal)
-    TRIAL_ENDED = "trial_ended"  # (count: its exit status; detail: its last line)
-    DISTRUSTED = "distrusted"  # its figures were wrong in a trial (trial)
-    SYSTEM = "system"  # (detail: the error)
+    # (file: its name)
+    NO_FRAMEWORK = "no_framework", "this TensorFlow has no {file}, through which its allocators would be read"
+    NO_HEADERS = "no_headers", "this TensorFlow came without its C++ headers"
+    NO_COMPILER = "no_compiler", "there is no C++ compiler"  # (detail: the command that installs one)
+    COMPILER_SLOW = "compiler_slow", "the compiler was not done after {count} s"  # (count: seconds)
+    COMPILER_FAILED = "compiler_failed", "the compiler cannot be started: {detail}"  # (detail: the error)
+    # (detail: the compiler's message)
+    DOES_NOT_COMPILE = "does_not_compile", "{title} does not compile against this TensorFlow: {detail}"
+    NO_ROOM = "no_room", "there is no room to build {title}"  # (file: the folder)
+    NOT_KEPT = "not_kept", "{title} cannot be kept in {file}: {detail}"  # (file: the folder; detail: the error)
+    NOT_OURS = "not_ours", "{title} cannot be kept in {file}: the folder belongs to another user"  # (file: the folder)
+    # (detail: the signal, if known; file: the mark of that)
+    REFUSED = "refused", "{title} is not used: a process ended as it loaded it ({how})"
+    TRIAL_SLOW = "trial_slow", "a trial of {title} was not done after {count} s"  # (count: seconds)
+    CUT_SHORT = "cut_short", "{title} was built twice, and the linker did not write all of it"
+    TRIAL_KILLED = "trial_killed", "{title} was built twice, and its trial was ended by {signal}"  # (count: the signal)
+    # (count: its exit status; detail: its last line)
+    TRIAL_ENDED = "trial_ended", "{title} was built twice, and failed in a trial with exit code {count}{detail}"
+    DISTRUSTED = "distrusted", "{title} was built twice, and failed in a trial: {trial}"  # (trial)
+    SYSTEM = "system", "{title} could not be built: {detail}"  # (detail: the error)
 
 
 class Unbuilt(msgspec.Struct, frozen=True):
@@ -86,17 +101,26 @@ class Unbuilt(msgspec.Struct, frozen=True):
     trial: Distrust | None = None
 
 
-class ProbeNote(Enum):
+class ProbeNote(DescribedEnum):
     """What the engine reports of a probe; in brackets, which fields of :class:`Probe` belong to it."""
 
-    LEFT_OUT = "left_out"  # the user chose to use no probe
-    BEING_BUILT = "being_built"  # (detail: TensorFlow's version)
-    NOT_AGAIN = "not_again"  # it is not used, because another process ended as it loaded it
-    TO_BE_LOADED = "to_be_loaded"  # it is loaded once TensorFlow has made its devices
-    ENDED_PROCESS = "ended_process"  # a process ended as it loaded it (signal, if known; file: the mark of that)
-    ENDED_PROCESS_UNMARKED = "ended_process_unmarked"  # likewise (signal; detail: why there is no such file)
-    NOT_IN_TIME = "not_in_time"  # it was not built in time (count: seconds)
-    NOT_BUILT = "not_built"  # (detail: the last line that the build printed, if any)
+    LEFT_OUT = "left_out", "left out by --no-probe: only what is in use is known, not the pools"
+    BEING_BUILT = (  # (detail: TensorFlow's version)
+        "being_built",
+        "the probe for TensorFlow {detail} is being built while the script runs; this happens once",
+    )
+    NOT_AGAIN = "not_again", "the probe is not used again: a process ended as it loaded it"
+    TO_BE_LOADED = "to_be_loaded", "the probe is built; it is loaded once TensorFlow has made its devices"
+    # (signal, if known; file: the mark of that)
+    ENDED_PROCESS = "ended_process", "the process ended as it loaded the probe ({how}), which is not used again"
+    ENDED_PROCESS_UNMARKED = (  # (signal; detail: why there is no such file)
+        "ended_process_unmarked",
+        "the process ended as it loaded the probe ({how}), which is not used again by this session; the next "
+        "session tries it again, because this could not be saved: {detail}",
+    )
+    NOT_IN_TIME = "not_in_time", "the probe was not built within {count} s"  # (count: seconds)
+    # (detail: the last line that the build printed, if any)
+    NOT_BUILT = "not_built", "the probe could not be built: {detail}"
 
 
 class ProbeState(Enum):

@@ -1,11 +1,11 @@
 """What other settings would do to a process's pool: results of replays of its allocations in TensorFlow's allocator."""
 
-from enum import Enum
 from typing import Annotated
 
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event
 from tfmemtop.events.keep import Latest
 from tfmemtop.events.probe import Unbuilt
@@ -77,18 +77,18 @@ class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
     at_least: Size
 
 
-class Unreplayed(Enum):
+class Unreplayed(DescribedEnum):
     """Why a replay gave no table; in brackets, which fields of :class:`Replayed` belong to the reason."""
 
-    UNBUILT = "unbuilt"  # the program for replays could not be built (unbuilt)
-    NOT_STARTED = "not_started"  # (detail: the error)
-    SLOW = "slow"  # it was not done in time (count: seconds)
-    NO_MEMORY = "no_memory"  # too little memory was free
-    REFUSED = "refused"  # the program did not accept the recorded allocations
-    ENDED = "ended"  # the program ended early (count: its exit status)
-    TOO_FEW = "too_few"  # the program gave too few answers (count: how many)
-    NOT_UNDERSTOOD = "not_understood"  # its answer cannot be read (detail: why)
-    NO_ANSWER = "no_answer"  # (detail: the last line that it printed, if any)
+    UNBUILT = "unbuilt", "the replay could not be built"  # (unbuilt)
+    NOT_STARTED = "not_started", "the replay cannot be started: {detail}"  # (detail: the error)
+    SLOW = "slow", "the replay was not done within {count} s"  # (count: seconds)
+    NO_MEMORY = "no_memory", "too little memory is free for the replay"
+    REFUSED = "refused", "the replay did not take the recorded allocations"
+    ENDED = "ended", "the replay ended before it had answered: exit code {count}"  # (count: its exit status)
+    TOO_FEW = "too_few", "the replay ended after {count} answers"  # (count: how many)
+    NOT_UNDERSTOOD = "not_understood", "the replay's answer cannot be read: {detail}"  # (detail: why)
+    NO_ANSWER = "no_answer", "the replay gave no answer"  # (detail: the last line that it printed, if any)
 
 
 class Replayed(Event, tag="replayed", frozen=True):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from tfmemtop.events import Closed, Damage, Holders, Opened, Windowless
+from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.names import named_spot
 from tfmemtop.findings.probe import probe_remedy, probe_text
@@ -56,24 +56,6 @@ _GROUPS = {
     By.LINE: "line",
 }
 
-_OPENED = {
-    Opened.START: "as the script began",
-    Opened.INTERVAL: "by schedule",
-    Opened.PEAK: "because the peak in use rose",
-    Opened.FINDING: "for a finding",
-    Opened.ASKED: "because the user asked for it",
-    Opened.WAITING: "because an allocation waited for room",
-}
-
-_CLOSED = {
-    Closed.STEP: "",
-    Closed.TIME: "no whole step: the window reached its time limit",
-    Closed.EVENTS: "no whole step: the window reached its limit of events",
-    Closed.PROFILER: "no whole step: the script began to profile",
-    Closed.EXIT: "no whole step: the script ended",
-    Closed.DISK: "no whole step: the window's file could not be written",
-    Closed.MEMORY: "no whole step: no memory was left for the window",
-}
 
 UNKNOWN_TIME = "a moment"
 TITLE = "Who holds the memory"
@@ -119,34 +101,18 @@ _HELPS = {
 }
 
 
-_WINDOWLESS = {
-    Windowless.NO_PROBE: "the probe, which records allocations, is not in this process",
-    Windowless.PROFILER_SERVER: "the script has started a profiler server, so that it may be profiled at any time",
-    Windowless.SERVER: "the script serves other machines, by which it may be profiled at any time",
-    Windowless.PROFILER: "the script's own profiler is on",
-    Windowless.NO_FOLDER: "the session's folder is not known in this process",
-    Windowless.NO_EVENTS: "the probe cannot record the events of this TensorFlow",
-    Windowless.NO_POOL: "there is no pool of TensorFlow's BFC allocator in this process",
-}
-
-
 def windowless_text(told: Holders | None) -> str:
     """Return why there is no window, or what is wrong with its file; empty where nothing is known."""
     if told is None:
         return ""
     if told.damage is not None:
         return unread_text(told.damage, told.detail)
-    return "" if told.windowless is None else why_windowless(told.windowless)
+    return "" if told.windowless is None else told.windowless.text
 
 
 def unread_text(damage: Damage, detail: str) -> str:
     """Return what is wrong with a window's file."""
     return f"the file of the window cannot be read: {damage_text(damage, detail)}"
-
-
-def why_windowless(why: Windowless) -> str:
-    """Return why there is no window, as one clause."""
-    return _WINDOWLESS[why]
 
 
 def none_text(none: MissingWindow) -> tuple[str, str]:
@@ -168,16 +134,6 @@ def kind(of: Kind) -> str:
 def group(by: By) -> str:
     """Return the name of a grouping, one word: what each row is."""
     return _GROUPS[by]
-
-
-def opened(why: Opened) -> str:
-    """Return why a window was opened, as one clause."""
-    return _OPENED[why]
-
-
-def closed(why: Closed) -> str:
-    """Return why a window ended that contains no whole step; empty if it contains one."""
-    return _CLOSED[why]
 
 
 def operation(name: str) -> str:

@@ -8,7 +8,7 @@ from tfmemtop import events
 from tfmemtop.events import Absence, Damage, HookAbsence, Notice, NoticeKind, Windowless
 from tfmemtop.events.hook_error import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.holders import unread_text, why_windowless
+from tfmemtop.findings.holders import unread_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
@@ -139,7 +139,7 @@ def say(notice: Notice) -> TextAndRemedy:
     if notice.kind is K.HOOK_FAILED and notice.part is not None:
         detail = f"{doing(notice.part, notice.of)}: {detail}"
     if notice.kind is K.NO_WINDOW and notice.of in _WINDOWLESS:
-        detail = why_windowless(_WINDOWLESS[notice.of])
+        detail = _WINDOWLESS[notice.of].text
     if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
         detail = unread_text(_DAMAGE[notice.of], detail)
     if notice.unstarted is not None:

@@ -54,7 +54,7 @@ class ReportMissing(Finding):
     @property
     def said(self) -> Said:
         of = f" of {self.cluster}" if self.cluster else ""
-        return Said(f"There is no report of XLA's buffers{of}: {missing_text(self.why, self.detail)}.")
+        return Said(f"There is no report of XLA's buffers{of}: {self.why.text.format(detail=self.detail)}.")
 
 
 def nameless(state: State) -> Iterator[Nameless]:
@@ -76,20 +76,3 @@ def report_missing(state: State) -> Iterator[ReportMissing]:
         if cluster.missing is not None
     }
     yield from list(found)[:3]  # more of them would add nothing new
-
-
-_WHY = {
-    XlaMissing.UNREAD: "its form is not known (looked for: {detail})",
-    XlaMissing.TOO_LARGE: "it is too large to be read",
-    XlaMissing.USERS_FOLDER: "XLA_FLAGS already has XLA write elsewhere ({detail}), and tfmemtop leaves that as it is",
-    XlaMissing.USERS_FILE: "XLA_FLAGS names a file of flags ({detail}), which tfmemtop leaves as it is",
-    XlaMissing.SCRIPTS_FLAGS: "the script itself sets XLA_FLAGS, which replaces the flags that ask for the report",
-    XlaMissing.NO_FOLDER: "there is no folder for it ({detail})",
-    XlaMissing.TOO_MANY: "only the first {detail} that XLA compiled were read",
-    XlaMissing.TOO_MUCH: "XLA wrote more than {detail} bytes before they could be read, and the oldest were deleted",
-}
-
-
-def missing_text(why: XlaMissing, detail: str) -> str:
-    """Return why there is no report, as one clause without a full stop."""
-    return _WHY[why].format(detail=detail)

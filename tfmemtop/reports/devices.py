@@ -1,7 +1,6 @@
 """The text about GPUs and the CPU pool: their names, how busy they are, and why some of their figures are missing."""
 
 from tfmemtop import events
-from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.limits import HostOwner
 from tfmemtop.reports import labels
 from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
@@ -58,29 +57,10 @@ def note(panel: DevicePanel) -> str:
     return "; ".join(notes(panel.reading)) if panel.reading else "no reading yet"
 
 
-_SHARES_MISSING = {
-    SharesMissing.NOT_TOLD: "the driver does not report memory per process here",
-    SharesMissing.NAMES_NONE: "the driver names no process for the memory in use",
-    SharesMissing.MIG: "the card is divided (MIG), and the driver reports memory per process to root only",
-    SharesMissing.WSL: "under WSL the driver does not report memory per process",
-    SharesMissing.VGPU: "in a virtual machine with a vGPU the driver does not report memory per process",
-    SharesMissing.DRIVER_TOO_OLD: "this driver is too old to report memory per process",
-    SharesMissing.USER_FORBIDDEN: "the driver does not report memory per process to this user",
-    SharesMissing.NOT_TOLD_IN_CONTAINER: "the driver does not report memory per process in this container",
-    SharesMissing.NUMBERED_OTHERWISE: "the driver numbers processes differently from this container, so which of them "
-    "are here is unknown",
-}
-
-
-def shares_missing(reason: SharesMissing) -> str:
-    """Return why a GPU's memory is not known by process, as one clause."""
-    return _SHARES_MISSING[reason]
-
-
 def notes(reading: events.DeviceReading) -> list[str]:
     """Return why figures of a GPU are missing, and which of them are the host's or of processes outside a container."""
     missing = reading.processes_missing
-    found = [shares_missing(missing) if missing else None]
+    found = [missing.text if missing else None]
     found += [_OF_HOST] if reading.of_host else []
     found += map(_lacking, reading.lacking)
     if reading.outside is not None:
@@ -90,15 +70,6 @@ def notes(reading: events.DeviceReading) -> list[str]:
 
 _OF_HOST = "this GPU has no memory of its own: used and free are the host's"
 
-_LACKING = {
-    WhyLacking.NOT_REPORTED: "the driver does not report {} here",
-    WhyLacking.NOT_OF_A_PART: "the driver does not report {} of a part of a card (MIG)",
-    WhyLacking.NOT_FOR_USER: "the driver does not report {} to this user",
-    WhyLacking.OLD_DRIVER: "this driver is too old to report {}",
-    WhyLacking.CARD_LOST: "the card is lost, so there is no {}",
-    WhyLacking.FAILED: "the driver failed to report {}",
-    WhyLacking.IMPOSSIBLE: "the driver reports impossible figures, which are not shown: {}",
-}
 
 _NAMED = 4
 
@@ -106,7 +77,7 @@ _NAMED = 4
 def _lacking(lacking: events.Lacking) -> str:
     more = len(lacking.figures) - _NAMED
     names = ", ".join(lacking.figures[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return _LACKING[lacking.why].format(names)
+    return lacking.why.text.format(names)
 
 
 def limited_memory(host: HostMemory) -> str | None:

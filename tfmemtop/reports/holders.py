@@ -6,7 +6,7 @@ from typing import Any
 
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.findings.holders import holder, kind, nameless, opened
+from tfmemtop.findings.holders import holder, kind, nameless
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
@@ -117,7 +117,7 @@ def about(one: Chosen, others: Sequence[str]) -> str:
         what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
     text = (
         f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
-        f"peak of {what}. It was recorded at {spoken(window.began)}, {opened(window.opened)}."
+        f"peak of {what}. It was recorded at {spoken(window.began)}, {window.opened.text}."
     )
     if window.closed is not Closed.STEP and not window.steps:
         text += " It ended before a step was whole."

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfmemtop.events import Census, OutOfMemory, Unseen
+from tfmemtop.events import Census, OutOfMemory
 from tfmemtop.reports import labels
 from tfmemtop.units import UNKNOWN, format_bytes, format_count
 
@@ -129,15 +129,6 @@ def not_inside(reason: str) -> str:
     return f"Not inside this process: {reason}."
 
 
-_UNSEEN = {
-    Unseen.ASYNCHRONOUS: "The script runs operations asynchronously. Asking a tensor for its shape would wait.",
-    Unseen.REMOTE: "The script uses TensorFlow on other machines. Asking a tensor for its shape could wait.",
-    Unseen.NOT_SHOWN: "Python's garbage collector does not show the tensors of this TensorFlow.",
-    Unseen.BUSY: "Some tensors were not looked at: that would have held up the script.",
-    Unseen.FROZEN: "{frozen} objects that the script put aside with gc.freeze were not looked at.",
-}
-
-
 WITHOUT_LOCALS = "Local variables of running functions were not looked at. That takes Python 3.13 in the script."
 
 
@@ -145,4 +136,4 @@ def unseen_tensors(census: Census) -> str:
     """Return why, or where, live tensors were not looked for; empty if they were looked for everywhere."""
     if census.hidden is None:
         return ""
-    return _UNSEEN[census.hidden].format(frozen=format_count(census.frozen or 0))
+    return census.hidden.text.format(frozen=format_count(census.frozen or 0))

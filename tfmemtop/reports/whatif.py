@@ -112,18 +112,6 @@ def _ends(view: Predicted, growth: bool) -> dict[str, int | None] | None:
     return {"surely": ends.surely, "at_least": ends.at_least, "worked": ends.worked}
 
 
-_TEXTS = {
-    Unreplayed.UNBUILT: "the replay could not be built",
-    Unreplayed.NOT_STARTED: "the replay cannot be started: {detail}",
-    Unreplayed.SLOW: "the replay was not done within {count} s",
-    Unreplayed.NO_MEMORY: "too little memory is free for the replay",
-    Unreplayed.REFUSED: "the replay did not take the recorded allocations",
-    Unreplayed.ENDED: "the replay ended before it had answered: exit code {count}",
-    Unreplayed.TOO_FEW: "the replay ended after {count} answers",
-    Unreplayed.NOT_UNDERSTOOD: "the replay's answer cannot be read: {detail}",
-}
-
-
 def unreplayed_text(replayed: Replayed) -> str:
     """Return why there is no table: one clause, empty where there is a table."""
     if replayed.unreplayed is None:
@@ -132,7 +120,7 @@ def unreplayed_text(replayed: Replayed) -> str:
         return unbuilt_text(replayed.unbuilt, REPLAY)
     if replayed.unreplayed is Unreplayed.NO_ANSWER:
         return unanswered(replayed.detail)
-    return _TEXTS[replayed.unreplayed].format(detail=replayed.detail, count=replayed.count)
+    return replayed.unreplayed.text.format(detail=replayed.detail, count=replayed.count)
 
 
 def unanswered(last_line: str) -> str:

@@ -12,7 +12,6 @@ from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.reports.devices import shares_missing
 from tfmemtop.units import counted
 
 _NVIDIA = "0x10de"  # NVIDIA's vendor id on the PCI bus
@@ -51,13 +50,13 @@ def shares(reading: NvmlReading, root: Path = Path("/")) -> Check:
     told = any(process.used is not None for one in reading.readings for process in one.processes)
     if pid_namespace(root) != "first" and not told:
         text = "process numbers here differ from those of the machine; pools are still read"
-        text += f"; {shares_missing(reason)}" if reason else ""
+        text += f"; {reason.text}" if reason else ""
         return unknown(name, text, "start the container with --pid=host")
     if reason and any(device.mig for device in reading.devices):
-        return missing(name, shares_missing(reason), "run as root, or on a GPU that is not divided")
+        return missing(name, reason.text, "run as root, or on a GPU that is not divided")
     if reason:
         remedy = "nothing can be done; the pools, and how much of them is in use, are still read"
-        return missing(name, shares_missing(reason), remedy)
+        return missing(name, reason.text, remedy)
     return ok(name, "the driver reports memory per process" if told else "no process is on a GPU now")
 
 

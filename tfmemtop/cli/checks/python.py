@@ -6,9 +6,8 @@ from tfmemtop.agent.layouts import layout_of
 from tfmemtop.cli.checks.check import Check, State, missing, ok, unknown
 from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
-from tfmemtop.events import HookAbsence
+from tfmemtop.events import HookAbsence, Unbuildable
 from tfmemtop.findings.notices import reason_text
-from tfmemtop.findings.probe import NO_COMPILER
 from tfmemtop.probe.build import find_compiler, is_cached
 
 _OLDEST = (3, 9)  # the oldest Python that the hook supports
@@ -61,7 +60,7 @@ def compiler() -> Check:
         built = getattr(error, "built", None)
         if built is None:
             raise
-        return missing("compiler", NO_COMPILER, built.unbuilt["detail"])
+        return missing("compiler", Unbuildable.NO_COMPILER.text, built.unbuilt["detail"])
     return ok("compiler", version)
 
 

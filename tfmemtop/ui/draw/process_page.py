@@ -14,7 +14,6 @@ from tfmemtop.reports import account as words
 from tfmemtop.reports import labels
 from tfmemtop.reports import process_text as process_words
 from tfmemtop.reports.account import heading, kind_name, others_say, why_they_differ
-from tfmemtop.reports.devices import shares_missing
 from tfmemtop.safe import safe
 from tfmemtop.settings import masked
 from tfmemtop.state import State
@@ -240,7 +239,7 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
 def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
     held = [row for row in rows if row.gpu is not None]
     missing = {
-        f"GPU {index}": shares_missing(device.reading.processes_missing)
+        f"GPU {index}": device.reading.processes_missing.text
         for index, device in state.devices.items()
         if device.reading and device.reading.processes_missing
     }

@@ -54,14 +54,14 @@ def facts(
     items: list[Line] = [
         _item("peak", format_bytes(window.peak), glyphs, bold=True),
         _item("recorded at", clock(began), glyphs),
-        _item("opened", words.opened(window.opened), glyphs),
+        _item("opened", window.opened.text, glyphs),
     ]
     if made is not None and made.operation:
         items.append(
             _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
         )
     waited = window.opened is events.Opened.WAITING
-    if not window.steps and not waited and (short := words.closed(window.closed)):
+    if not window.steps and not waited and (short := window.closed.text):
         items.append([Segment(short, WARNING)])
     if window.function and window.steps:
         items.append(_item("step of", safe(window.function), glyphs))

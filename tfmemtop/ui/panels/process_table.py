@@ -10,7 +10,6 @@ from textual.geometry import clamp
 from textual.message import Message
 
 from tfmemtop.reports import labels as panels
-from tfmemtop.reports.devices import shares_missing
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
@@ -243,7 +242,7 @@ class ProcessTable(RowTable[ProcessOrder]):
         readings = [device.reading for device in self.state.devices.values() if device.reading]
         for reading in readings:
             if reading.processes_missing:
-                return safe(shares_missing(reading.processes_missing))
+                return safe(reading.processes_missing.text)
         if any(reading.outside for reading in readings):
             return panels.NO_GPU_PROCESS_HERE
         return panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
