@@ -18,8 +18,7 @@ def tried(limit: int | None, passed: bool, speed: float | None = None, how: TryO
         duration_s=31.2,
         peak_in_use=600 * MIB,
         pool=1000 * MIB,
-        speed=speed,
-        speed_unit="steps/s" if speed else "",
+        steps_per_s=speed,
     )
 
 

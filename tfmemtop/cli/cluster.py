@@ -19,7 +19,7 @@ from msgspec import json
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_OUTPUT, ScreenArguments, file_name, seconds
 from tfmemtop.cli.launch import terminal_size
-from tfmemtop.cli.output import print_encoded, print_lines, say
+from tfmemtop.cli.output import print_encoded, print_lines, say, say_trouble
 from tfmemtop.cli.parser import option, switch
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.rows import ClusterRow
@@ -82,8 +82,7 @@ def run(arguments: ClusterArguments) -> int:
 
     options = arguments.ui_options(dict(os.environ))
     outcome = run_cluster(Asking(client, arguments.job), options, job=arguments.job, interval_s=arguments.refresh)
-    if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+    say_trouble(outcome.trouble)
     return outcome.exit_code
 
 

@@ -30,7 +30,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRunArguments, seconds
 from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
-from tfmemtop.cli.output import say
+from tfmemtop.cli.output import say, say_trouble
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.start import start
@@ -178,8 +178,7 @@ def show(
         finally:
             if end is not None:
                 end()
-    if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+    say_trouble(outcome.trouble)
     for line in outcome.summary:
         say(line)
     if outcome.left_running and step is not None:

@@ -104,6 +104,12 @@ def note(text: str, end: str = "\n") -> None:
         _let_go(2)
 
 
+def say_trouble(trouble: str) -> None:
+    """Print a line on stderr if the screen has failed; *trouble* is the reason, empty if it has not."""
+    if trouble:
+        say(f"the screen has failed: {trouble}")
+
+
 def discard_stdout() -> None:
     """Send the rest of stdout to the null device. Otherwise the interpreter would write it at its end, and fail."""
     _let_go(1)

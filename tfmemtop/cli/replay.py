@@ -12,7 +12,7 @@ import os
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments
 from tfmemtop.cli.launch import terminal_size
-from tfmemtop.cli.output import say
+from tfmemtop.cli.output import say_trouble
 from tfmemtop.cli.parser import argument
 from tfmemtop.cli.sessions import recording_path
 from tfmemtop.events.recording import RecordingError, read
@@ -42,6 +42,5 @@ def run(arguments: ReplayArguments) -> int:
         outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     except RecordingError as error:
         raise Refusal(error.text) from error
-    if outcome.trouble:
-        say(f"the screen has failed: {outcome.trouble}")
+    say_trouble(outcome.trouble)
     return outcome.exit_code

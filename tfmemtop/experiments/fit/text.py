@@ -36,14 +36,12 @@ def result(tried: Tried) -> str:
     text = f"{tried.how.text} ({tried.duration_s:.0f} s)"
     if tried.peak_in_use is not None:
         text += f"; peak in use {format_bytes(tried.peak_in_use)}, pool {format_bytes(tried.pool)}"
-    return text + (f"; {speed_words(tried)}" if tried.speed is not None else "")
+    return text + (f"; {_speed(tried)}" if tried.steps_per_s is not None else "")
 
 
-def speed_words(tried: Tried) -> str:
+def _speed(tried: Tried) -> str:
     """Return the speed of a try: ``12.3 steps/s``; a dash where it is not known."""
-    if tried.speed is None:
-        return UNKNOWN
-    return f"{tried.speed:.0f} {tried.speed_unit}" if tried.speed >= 100 else f"{tried.speed:.3g} {tried.speed_unit}"
+    return UNKNOWN if tried.steps_per_s is None else f"{tried.steps_per_s:.3g} steps/s"
 
 
 class TableLine(NamedTuple):
@@ -67,13 +65,13 @@ def table(search: Search, *, pools: bool = True) -> list[TableLine]:
     else:
         tried = sorted(search.tried, key=lambda one: -(one.limit or 1 << 62))
         subject = ["LIMIT", *("none" if one.limit is None else format_bytes(one.limit) for one in tried)]
-        first = next((one for one in tried if one.speed is not None and not one.traced), None)
+        first = next((one for one in tried if one.steps_per_s is not None and not one.traced), None)
         against = ["", *(_against(one, first) for one in tried)]
     columns = [
         subject,
         ["PEAK IN USE", *(format_bytes(one.peak_in_use) for one in tried)],
         ["POOL", *(format_bytes(one.pool) for one in tried)] if pools else [""] * len(subject),
-        ["SPEED", *map(speed_words, tried)],
+        ["SPEED", *map(_speed, tried)],
         against,
         ["RESULT", *(one.how.text for one in tried)],
     ]
@@ -83,11 +81,13 @@ def table(search: Search, *, pools: bool = True) -> list[TableLine]:
 
 
 def _against(tried: Tried, first: Tried | None) -> str:
-    if tried.traced and tried.speed is not None:
-        return "recorded"
-    if tried is first or first is None or tried.speed is None or tried.speed_unit != first.speed_unit:
+    if tried.steps_per_s is None:
         return ""
-    change = tried.speed / (first.speed or 1.0) - 1
+    if tried.traced:
+        return "recorded"
+    if tried is first or first is None or first.steps_per_s is None:
+        return ""
+    change = tried.steps_per_s / first.steps_per_s - 1
     return "as fast" if abs(change) < _NOTEWORTHY else f"{change:+.0%}"
 
 

@@ -48,11 +48,10 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """A try under *limit* bytes (``None``: without a limit), and its result; unknown figures are ``None``.
 
     ``value`` is the value of the number that is sought, if one is. ``pool_limit`` is the largest limit, in bytes, that
-    TensorFlow's allocators reported. ``peak_in_use`` and ``pool`` are the highest values
-    of the largest allocator, in bytes. ``speed`` is in ``speed_unit``, which is ``steps/s`` or ``allocations/s``.
-    The replay of its allocations predicts that every
-    limit from ``surely`` bytes on passes, and none below ``at_least`` bytes. ``traced``: all its allocations were
-    recorded, which makes a try slower.
+    TensorFlow's allocators reported. ``peak_in_use`` and ``pool`` are the highest values of the largest allocator, in
+    bytes. ``steps_per_s`` counts the steps of the busiest ``tf.function``. The replay of the try's allocations predicts
+    that every limit from ``surely`` bytes on passes, and none below ``at_least`` bytes. ``traced``: all its allocations
+    were recorded, which makes a try slower.
     """
 
     limit: int | None
@@ -62,8 +61,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     pool_limit: int | None = None
     peak_in_use: int | None = None
     pool: int | None = None
-    speed: float | None = None
-    speed_unit: str = ""
+    steps_per_s: float | None = None
     surely: int | None = None
     at_least: int | None = None
     traced: bool = False

@@ -58,25 +58,6 @@ class Goal(NamedTuple):
     steps: int | None = None
 
 
-class _Speed:
-    """The rate at which a count rises."""
-
-    def __init__(self) -> None:
-        self._counts: list[tuple[float, int]] = []  # each with its time in seconds
-
-    def add(self, t: float, count: int) -> None:
-        self._counts.append((t, count))
-        if len(self._counts) > _COUNTS_KEPT:
-            del self._counts[::2]
-
-    def within(self, since: float, until: float) -> float | None:
-        counts = [(t, count) for t, count in self._counts if since <= t <= until]
-        if not counts:
-            return None
-        (began, first), (ended, last) = counts[0], counts[-1]
-        return None if ended - began < _SPEED_LEAST_S else (last - first) / (ended - began) or None
-
-
 class TryWatch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
@@ -98,10 +79,8 @@ class TryWatch:
         self._began: float | None = None  # TensorFlow's first use of memory
         self._changed = 0.0  # the time of the newest reading that differs from the one before
         self._last: dict[tuple[int, str], Allocator] = {}
-        self._first: dict[tuple[int, str], int] = {}  # the count of allocations in the first reading
-        self._allocated = _Speed()
         self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
-        self._stepped = _Speed()
+        self._counts: list[tuple[float, int]] = []  # of steps, each with its time in seconds
         self._stepped_enough: float | None = None  # when the steps of the goal were first complete
         self._unmet = -math.inf  # when TensorFlow last found no room; it then retries
         self._pids: set[int] = set()
@@ -139,7 +118,9 @@ class TryWatch:
                 for function in event.functions:
                     key = event.pid, function.name, function.file, function.line
                     self._called[key] = function.calls * (function.steps or 1)
-                self._stepped.add(event.t, self._steps)
+                self._counts.append((event.t, self._steps))
+                if len(self._counts) > _COUNTS_KEPT:
+                    del self._counts[::2]
                 if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
                     self._stepped_enough = event.t
             case MemoryMap(moment=MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
@@ -189,7 +170,6 @@ class TryWatch:
         how = self._outcome(trial.limit, complained, interrupted)
         replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
         predicted = replayed.least(self._growth) if replayed else None
-        speed, unit = self._speed(over) if how.passed else (None, "")
         return Tried(
             limit=trial.limit,
             value=trial.value,
@@ -198,8 +178,7 @@ class TryWatch:
             duration_s=round(over - self._started, 3),
             peak_in_use=self._peak,
             pool=self._pool,
-            speed=speed,
-            speed_unit=unit,
+            steps_per_s=self._steps_per_s(over) if how.passed else None,
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
             traced=self.traces and bool(self._replayed),
@@ -232,10 +211,6 @@ class TryWatch:
         self._peak = max(self._peak or 0, event.peak or event.in_use)
         if event.pool is not None:
             self._pool = max(self._pool or 0, event.pool, event.peak_pool or 0)
-        if event.allocations is not None:
-            self._first.setdefault(key, event.allocations)
-            made = sum((self._last[key].allocations or 0) - first for key, first in self._first.items())
-            self._allocated.add(event.t, made)
 
     @property
     def _steps(self) -> int:
@@ -253,18 +228,21 @@ class TryWatch:
         They are more than 0 if an allocation may be waiting for memory: the run stands still, or its pools are read by
         TensorFlow's public functions only, which show no wait.
         """
-        unseen = self._limited and any(last.pool is None for last in self._last.values())
-        stands_still = self._goal.seconds is not None and due - self._changed > _STALL_S
+        if not self._limited:
+            return 0.0
+        unseen = any(last.pool is None for last in self._last.values())
+        counted = all(last.allocations is not None for last in self._last.values())
+        stands_still = self._goal.seconds is not None and counted and due - self._changed > _STALL_S
         return _RETRY_S if unseen or stands_still else 0.0
 
-    def _speed(self, over: float) -> tuple[float | None, str]:
-        """Return the speed and its unit, from the second half of the time: the first is building and warming up."""
+    def _steps_per_s(self, over: float) -> float | None:
+        """Return the speed in the second half of the time: the first half is building and warming up."""
         middle = ((self._began or self._started) + over) / 2
-        for counted, unit in ((self._stepped, "steps/s"), (self._allocated, "allocations/s")):
-            speed = counted.within(middle, over)
-            if speed is not None:
-                return speed, unit
-        return None, ""
+        counts = [(t, count) for t, count in self._counts if middle <= t <= over]
+        if not counts:
+            return None
+        (began, first), (ended, last) = counts[0], counts[-1]
+        return None if ended - began < _SPEED_LEAST_S else (last - first) / (ended - began) or None
 
     def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> TryOutcome:
         end = self._end
