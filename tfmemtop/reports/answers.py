@@ -394,8 +394,8 @@ def _less_in_short(seen: RunReview, run: RunState) -> str:
     if account is None or account.total is None:
         return "No GPU memory of a TensorFlow process was read."
     return (
-        f"nvidia-smi counted {format_bytes(account.total)} while {format_bytes(account.in_use)} were in use: the rest is "
-        "cached memory, CUDA's context, libraries."
+        f"nvidia-smi counted {format_bytes(account.total)} while {format_bytes(account.in_use)} were in use: the rest "
+        "is cached memory, CUDA's context, libraries."
     )
 
 
