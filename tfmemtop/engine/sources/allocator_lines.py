@@ -27,34 +27,30 @@ class AllocatorLines(Source):
     def __init__(self, stream: Stream, folder: Path) -> None:
         super().__init__(stream)
         self._folder = folder
-        self._loop = asyncio.get_running_loop()
         self._done: dict[int, int] = {}  # by process with the probe: the bytes that have been read
-        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Start, and follow the stream."""
+        super().begin()
+        self._keep_doing(self._read_on())
 
     def drain(self) -> None:
         """Publish the lines that are in the files, so that the end of a run is published after them."""
         for pid in self._done:
             self._read(pid)
 
-    def close(self) -> None:
-        """Stop."""
-        super().close()
-        if self._timer is not None:
-            self._timer.cancel()
-
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         if isinstance(event, Probe) and event.state is ProbeState.LOADED:
             self._done.setdefault(event.pid, 0)
-            if self._timer is None:
-                self._timer = self._loop.call_later(PACE_S, self._look)
         elif isinstance(event, HookEnd):
             # Later: what is published here would reach some readers before this event.
-            self._loop.call_soon(self._end, event.pid)
+            asyncio.get_running_loop().call_soon(self._end, event.pid)
 
-    def _look(self) -> None:
-        self.drain()
-        self._timer = self._loop.call_later(PACE_S, self._look) if self._done else None
+    async def _read_on(self) -> None:
+        while True:
+            await asyncio.sleep(PACE_S)
+            self.drain()
 
     def _end(self, pid: int) -> None:
         if pid in self._done:

@@ -199,20 +199,17 @@ class ChunkMaps(Source):
         self._failures: dict[_Key, int] = {}
         self._gone: set[int] = set()  # processes whose files can be deleted
         self._arrived = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Make the folder, and start waiting for copies. Call it in the running event loop."""
         with suppress(OSError):  # then a hook says why it has no copy
             self._folder.mkdir(mode=0o700, exist_ok=True)
-        self._task = asyncio.get_running_loop().create_task(self._watch())
+        self._keep_doing(self._watch())
         super().begin()
 
     def close(self) -> None:
         """Stop."""
         super().close()
-        if self._task is not None:
-            self._task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:

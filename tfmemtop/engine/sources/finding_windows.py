@@ -6,11 +6,10 @@ computed in a thread of their own, since the readings must not wait.
 """
 
 import asyncio
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import Sender, Source
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Holders, NoticeKind, Output, Trace
@@ -22,12 +21,6 @@ LOOK_S = 5.0
 """Seconds between two looks."""
 
 
-class Sender(Protocol):
-    """Sends commands to the hooks of a process."""
-
-    def send(self, pid: int, command: dict[str, Any]) -> bool: ...
-
-
 class FindingWindows(Source):
     """Requests a window from the hooks of a process where it would make a finding more precise.
 
@@ -37,17 +30,13 @@ class FindingWindows(Source):
     def __init__(self, stream: Stream, hooks: Sender) -> None:
         super().__init__(stream)
         self._hooks = hooks
-        self._loop = asyncio.get_running_loop()
         self._thread: ThreadPoolExecutor | None = None
         self._events: list[Event] = []
-        self._look_at: asyncio.TimerHandle | None = None
         self._wishes: WindowWishes | None = None  # used in the thread only
 
     def close(self) -> None:
         """Stop."""
         super().close()
-        if self._look_at is not None:
-            self._look_at.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -57,33 +46,24 @@ class FindingWindows(Source):
             if isinstance(event, Holders) and not event.is_missing:
                 self._thread = ThreadPoolExecutor(1, "findings")
                 self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
-                self._look_at = self._loop.call_later(LOOK_S, self._look)
+                self._keep_doing(self._look_on(self._thread))
         elif _matters(event):
             self._events.append(event)
 
-    def _look(self) -> None:
-        assert self._thread is not None
-        events, self._events = self._events, []
-        self._thread.submit(self._wanted, events).add_done_callback(self._wake)
-
-    def _wake(self, future: "Future[list[int]]") -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it the session
-            self._loop.call_soon_threadsafe(self._ask, future)
-
-    def _ask(self, future: "Future[list[int]]") -> None:
-        if future.cancelled():
-            return
-        try:
-            wanted = future.result()
-        except Exception as error:
-            complain()
-            self.close()
-            detail = f"{type(error).__name__}: {error}"
-            self._stream.notice("windows", NoticeKind.FINDINGS_WITHOUT_WINDOWS, detail=detail)
-            return
-        for pid in wanted:
-            self._hooks.send(pid, {"do": "holders", "finding": True})
-        self._look_at = self._loop.call_later(LOOK_S, self._look)
+    async def _look_on(self, thread: ThreadPoolExecutor) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            events, self._events = self._events, []
+            try:
+                wanted = await asyncio.get_running_loop().run_in_executor(thread, self._wanted, events)
+            except Exception as error:
+                complain()
+                self.close()
+                detail = f"{type(error).__name__}: {error}"
+                self._stream.notice("windows", NoticeKind.FINDINGS_WITHOUT_WINDOWS, detail=detail)
+                return
+            for pid in wanted:
+                self._hooks.send(pid, {"do": "holders", "finding": True})
 
     # This runs in the thread:
 

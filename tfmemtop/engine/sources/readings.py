@@ -56,7 +56,6 @@ class Readings(Source):
         self._shown: Mapping[int, Shown] = {}
         self._on_gpus: set[int] = set()
         self._strange: dict[int, int] = {}
-        self._tasks: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
         self._made = 0  # how often a process has reported that TensorFlow's devices are there
         self._made_some = asyncio.Event()
@@ -64,10 +63,8 @@ class Readings(Source):
     def begin(self) -> None:
         """Start to poll both sources. Call it in the running event loop."""
         super().begin()
-        self._tasks = [
-            asyncio.ensure_future(self._keep_on(NoticeKind.GPUS_UNREAD, self._watch_devices)),
-            asyncio.ensure_future(self._keep_on(NoticeKind.PROCESSES_UNREAD, self._watch_processes)),
-        ]
+        self._keep_doing(self._keep_on(NoticeKind.GPUS_UNREAD, self._watch_devices))
+        self._keep_doing(self._keep_on(NoticeKind.PROCESSES_UNREAD, self._watch_processes))
 
     def hurry(self) -> None:
         """Look at the processes now, since something has changed."""
@@ -106,8 +103,6 @@ class Readings(Source):
     def close(self) -> None:
         """Stop. A call that hangs in the driver is not waited for."""
         super().close()
-        for task in self._tasks:
-            task.cancel()
         self._driver_thread.shutdown(cancel_futures=True)
         self._host_thread.shutdown(cancel_futures=True)
 
@@ -157,17 +152,14 @@ class Readings(Source):
         return reading
 
     async def _keep_on(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
+        """Run *watch* for ever. An unforeseen failure costs a few seconds of readings, but not the session."""
         while True:
-            await self._attempt(what, watch)
+            try:
+                await watch()
+            except Exception as error:
+                complain()
+                self._stream.notice(f"readings {what.value}", what, Level.ERROR, f"{type(error).__name__}: {error}")
             await asyncio.sleep(_AFTER_FAILURE_S)
-
-    async def _attempt(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
-        """Run *watch* until it fails. An unforeseen failure costs a few seconds of readings, but not the session."""
-        try:
-            await watch()
-        except Exception as error:
-            complain()
-            self._stream.notice(f"readings {what.value}", what, Level.ERROR, f"{type(error).__name__}: {error}")
 
     async def _watch_devices(self) -> None:
         while True:

@@ -1,7 +1,19 @@
 """What a watch is made of."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event
+
+
+class Sender(Protocol):
+    """Sends commands to the hooks of a process."""
+
+    def send(self, pid: int, command: dict[str, Any]) -> bool:
+        """Send *command* to the hooks of process *pid*. Return whether at least one accepted it."""
+        ...
 
 
 class Source:
@@ -12,6 +24,7 @@ class Source:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
         """Start, and follow the stream."""
@@ -26,3 +39,9 @@ class Source:
     def close(self) -> None:
         """Stop, and publish nothing more."""
         self._stream.forget(self.on_event)
+        for task in self._tasks:
+            task.cancel()
+
+    def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
+        """Do *work* beside all else, until this source is closed."""
+        self._tasks.append(asyncio.get_running_loop().create_task(work))

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import Sender, Source
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.stream import Stream
@@ -47,12 +47,6 @@ _ASKED = 4096  # operations of one process whose lines are requested at most
 _LINES_BYTES = 24 * 1024  # of operations' names in one message
 _WAITING = 16  # windows that wait to be read, at most; a hook makes one a minute
 _WORK_S, _PAUSE_S = 0.002, 0.0005
-
-
-class Sender(Protocol):
-    """Sends commands to the hooks of a process."""
-
-    def send(self, pid: int, command: dict[str, Any]) -> bool: ...
 
 
 class _Made(NamedTuple):

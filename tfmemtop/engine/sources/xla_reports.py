@@ -99,12 +99,11 @@ class XlaReports(Source):
         self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
         self._thread = ThreadPoolExecutor(1, "xla")
         self._asked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Start watching the folder. Call it in the running event loop."""
         super().begin()
-        self._task = asyncio.get_running_loop().create_task(self._watch())
+        self._keep_doing(self._watch())
 
     def run(self, *, asked: bool, refused: tuple[XlaMissing, str] | None) -> None:
         """Prepare for a run that is about to start.
@@ -129,8 +128,6 @@ class XlaReports(Source):
     def close(self) -> None:
         """Publish the reports that are there, stop, and delete the folder."""
         super().close()
-        if self._task is not None:
-            self._task.cancel()
         self.drain()
         self._thread.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._folder, ignore_errors=True)
