@@ -1,13 +1,12 @@
 """The line under a graph: a rule with labels. Where room lacks, the less important labels are left out."""
 
-import re
 from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, RULE, Glyphs
 
 GUTTER = 8
@@ -17,7 +16,6 @@ Places = tuple[tuple[int, str], ...]
 """Where a label may stand: the number of its first cell, and its text there. The first place with room is taken."""
 
 _STYLES = {" ": RULE, "t": PLAIN, "!": LIMIT}
-_RUN = re.compile(r"(.)\1*")
 
 
 @lru_cache(maxsize=256)
@@ -29,8 +27,7 @@ def _labelled(cells: int, rule: str, labels: tuple[tuple[str, Places], ...]) -> 
             if at >= 0 and end <= cells and not "".join(taken[max(0, at - 1) : end + 1]).strip():
                 line[at:end], taken[at:end] = text, style * (end - at)
                 break
-    text = "".join(line)
-    return tuple(Segment(text[run.start() : run.end()], _STYLES[run[1]]) for run in _RUN.finditer("".join(taken)))
+    return tuple(styled("".join(line), "".join(taken), _STYLES))
 
 
 def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, gutter: bool = True) -> Line:

@@ -9,7 +9,7 @@ from rich.style import Style
 from tfmemtop.reports import labels
 from tfmemtop.reports.devices import layer_name, note
 from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
-from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
+from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
 
@@ -181,14 +181,10 @@ def _item(kind: LayerKind, label: str, size: int | None, looks: dict[str, Style]
 
 def _flow(items: Sequence[Line], marks: Line, width: int) -> list[Line]:
     """Return *items* side by side in as many lines as they need, with *marks* at the right end of the last one."""
-    lines: list[Line] = [[Segment(" ")]]
-    for item in items:
-        if width_of(lines[-1]) > 1 and width_of(lines[-1]) + width_of(item) > width:
-            lines.append([Segment(" ")])
-        lines[-1] += [*item, Segment(_GAP)]
+    lines = flow(items, width, _GAP)
     if marks:
         room = width - width_of(lines[-1]) - width_of(marks) - 1
-        if room < 0:
+        if room < len(_GAP):
             lines.append([Segment(" "), *marks])
         else:
             lines[-1] += [Segment(" " * room), *marks]

@@ -26,7 +26,7 @@ STYLES = {code: LAYER[kind] for kind, code in _CODES.items()} | {
 """The style of a cell by its code: first the layers, then (``f``) in use when nearly full, (``l``) the limit, (``m``) a
 mark, (``n``) a note, (``x``) out of memory, and (a blank) nothing."""
 
-_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
+DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 # Which of the four dots of a left and a right column belong to a layer's texture, bottom up.
 _TEXTURE = {
     "i": ((1, 1, 1, 1), (1, 1, 1, 1)),
@@ -99,7 +99,7 @@ class Painter:
             return
         if self.braille:
             below = ord(text[row]) if text[row] >= "\u2800" else 0x2800
-            text[row] = chr(below | _DOTS[0][dot % 4] | _DOTS[1][dot % 4])
+            text[row] = chr(below | DOTS[0][dot % 4] | DOTS[1][dot % 4])
         else:
             text[row] = self.glyphs.limit_line
         codes[row] = "l"
@@ -150,7 +150,7 @@ class Painter:
                 shown += cell
                 for y, code in enumerate(cell):
                     if _TEXTURE[code][half][y] or above[y] != code:
-                        bits |= _DOTS[half][y]
+                        bits |= DOTS[half][y]
             text[row] = chr(0x2800 + bits)
             codes[row] = max("icro", key=shown.count)
         return text, codes

@@ -4,12 +4,10 @@ A column of cells begins at a multiple of its width in time. Once it is complete
 computed once, and from then on only moves left. So a frame costs the same however long the session is.
 """
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.state.history import History
@@ -17,7 +15,7 @@ from tfmemtop.state.views import DevicePanel
 from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, Glyphs
 from tfmemtop.ui.draw.scale import Scale, Top, fitting
 from tfmemtop.ui.draw.window import Window
@@ -27,7 +25,6 @@ _NO_GUTTER_BELOW = 32
 _LIMIT_CELLS = len(words.LIMIT) + 2
 _AFTER_A_RUN = 9  # cells that the name of a run takes
 _ASIDE = 7  # cells by which a label moves aside for a more important one
-_RUN = re.compile(r"(.)\1*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +174,7 @@ class Graph:
             known = self._rows.get(row)
             if known is None or known[0] != shows:
                 left = figures(figure, style, self._glyphs) if gutter else []
-                drawn = [Segment(text[run.start() : run.end()], STYLES[run[1]]) for run in _RUN.finditer(codes)]
-                known = self._rows[row] = shows, left + drawn
+                known = self._rows[row] = shows, left + styled(text, codes, STYLES)
             lines.append(known[1])
         return lines
 

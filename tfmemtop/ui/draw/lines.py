@@ -4,7 +4,8 @@ Textual's own widgets take 36 to 48 ms for an update of a table of 30 rows. Draw
 tfmemtop may run all day beside a training, so it must use little CPU time.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -17,11 +18,13 @@ from tfmemtop.charset import to_ascii
 from tfmemtop.failure import not_drawn
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.draw.palette import ASCII, ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import wrap
 
 Line = list[Segment]
 
 _CURSOR = Style(reverse=True)
+_RUN = re.compile(r"(.)\1*")
 
 
 class Panel(Widget):
@@ -177,21 +180,28 @@ def segments(parts: Iterable[tuple[str, Style]]) -> Line:
     return [Segment(text, style) for text, style in parts if text]
 
 
+def styled(text: str, codes: str, styles: Mapping[str, Style]) -> Line:
+    """Return *text* as segments. Each character has the style that its character in *codes* stands for."""
+    return [Segment(text[run.start() : run.end()], styles[run[1]]) for run in _RUN.finditer(codes)]
+
+
+def flow(items: Iterable[Line], width: int, gap: str = "   ") -> list[Line]:
+    """Return *items* side by side, *gap* apart, in as many lines of at most *width* cells as they need."""
+    lines: list[Line] = [[Segment(" ")]]
+    for item in items:
+        begun = len(lines[-1]) > 1
+        if begun and width_of(lines[-1]) + len(gap) + width_of(item) > width:
+            lines.append([Segment(" ")])
+            begun = False
+        lines[-1] += [*([Segment(gap)] if begun else []), *item]
+    return lines
+
+
+def paragraph(text: str, width: int, style: Style = PLAIN, indent: str = " ") -> list[Line]:
+    """Return *text*, wrapped after *indent* in lines of *width* cells, the last of which stays free."""
+    return [[Segment(indent + line, style)] for line in wrap(text, max(10, width - 2 * len(indent)))] if text else []
+
+
 def width_of(line: Sequence[Segment]) -> int:
     """Return how many cells *line* takes."""
     return sum(cell_len(segment.text) for segment in line)
-
-
-__all__ = [
-    "ASCII",
-    "UNICODE",
-    "Line",
-    "Panel",
-    "cannot_be_drawn",
-    "cut",
-    "fit",
-    "segments",
-    "width_of",
-    "with_cursor",
-    "wrapped",
-]

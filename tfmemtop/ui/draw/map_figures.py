@@ -10,7 +10,7 @@ from tfmemtop.reports import labels
 from tfmemtop.state.pool_views import GrowthView, PoolMap, RegionView, percent
 from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
-from tfmemtop.ui.draw.lines import Line, fit, segments, width_of
+from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
 from tfmemtop.units import format_bytes, format_count, format_short
 
@@ -40,7 +40,7 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
             items.append(_item(labels.PEAK_POOL, format_bytes(reading.peak_pool)))
         if reading.allocations is not None:
             items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
-    return _flow(items, width)[:rows]
+    return flow(items, width)[:rows]
 
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
@@ -52,7 +52,7 @@ def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: 
     if reading is not None and reading.allocations is not None:
         items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
     items.append(_item(labels.CHUNKS, format_count(view.chunks)))
-    return _flow(items, width, "  ")[:1]
+    return flow(items, width, "  ")[:1]
 
 
 def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
@@ -136,17 +136,6 @@ def _item(name: str, value: str, style: Style = PLAIN) -> Line:
 
 def _how_cut(view: PoolMap) -> Style:
     return WARNING if view.fragmentation >= _BADLY_CUT else PLAIN
-
-
-def _flow(items: Sequence[Line], width: int, between: str = "   ") -> list[Line]:
-    lines: list[Line] = [[Segment(" ")]]
-    for item in items:
-        gap = Segment(between) if len(lines[-1]) > 1 else Segment("")
-        if width_of([*lines[-1], gap, *item]) > width and len(lines[-1]) > 1:
-            lines.append([Segment(" ")])
-            gap = Segment("")
-        lines[-1] += [gap, *item]
-    return lines
 
 
 def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:

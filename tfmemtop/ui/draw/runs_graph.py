@@ -4,24 +4,20 @@ In Braille the first line is solid and the second one is dashed. So they can be 
 where one covers the other. In ASCII a line is made of its mark.
 """
 
-import re
 from itertools import pairwise
-
-from rich.segment import Segment
-from rich.style import Style
 
 from tfmemtop.state.overlay import Overlay, Trace
 from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.braille import DOTS
+from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
 from tfmemtop.ui.draw.scale import Top, fitting
 from tfmemtop.units import format_short
 
-_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
+_STYLES = {"0": RUNS[0], "1": RUNS[1], "2": PLAIN}  # by the run that a cell belongs to; 2: none
 _MARK_EVERY = 14  # cells
 _BOTH = "@"  # where two lines meet, if they are made of marks
-_SAME = re.compile(r"(.)\1*")
 
 
 def samples(width: int) -> int:
@@ -76,7 +72,7 @@ class _Canvas:
                 continue  # a gap of the dashed line
             low, high = (min(before, dot), max(before, dot)) if jump and before is not None else (dot, dot)
             for each in range(low, high + 1):
-                self._bits[which][self._rows - 1 - each // 4][column // 2] |= _DOTS[column % 2][each % 4]
+                self._bits[which][self._rows - 1 - each // 4][column // 2] |= DOTS[column % 2][each % 4]
 
     def marks(self, which: int, trace: Trace) -> None:
         """Put a run's marks along its line at regular distances, different from the other run's, and at its end."""
@@ -103,9 +99,7 @@ class _Canvas:
             else:
                 text.append(chr(0x2800 | first | second))
             codes.append(str(owner))
-        styles: tuple[Style, ...] = (*RUNS, PLAIN)
-        line = "".join(text)
-        return [Segment(line[m.start() : m.end()], styles[int(m[1])]) for m in _SAME.finditer("".join(codes))]
+        return styled("".join(text), "".join(codes), _STYLES)
 
 
 def _figures(row: int, rows: int, top: int, glyphs: Glyphs) -> Line:

@@ -17,7 +17,8 @@ from rich.style import Style
 from tfmemtop.findings import holders as words
 from tfmemtop.state.step_slices import ORDER, StepSlice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.braille import DOTS
+from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import end_of
@@ -31,9 +32,7 @@ _LOOKS: dict[str, Style] = {
     _CURSOR: BOLD,
     _BLANK: PLAIN,
 }
-_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 _LETTERS = str.maketrans({code: LETTER[kind.value] for code, kind in zip(_CODES, ORDER, strict=False)})
-_RUN = re.compile(r"(.)\1*")
 _WHOLE = chr(0x28FF)
 _BESIDE = 4  # cells of a band beside its name
 
@@ -84,8 +83,7 @@ def draw(
         figure = format_short(step.top) if row == 0 else ""
         if rows >= 7 and row == rows // 2:
             figure = format_short(step.top // 2)
-        drawn = [Segment(line[run.start() : run.end()], _LOOKS[run[1]]) for run in _RUN.finditer(looks)]
-        lines.append([*(figures(figure, DIM, glyphs) if gutter else []), *drawn])
+        lines.append([*(figures(figure, DIM, glyphs) if gutter else []), *styled(line, looks, _LOOKS)])
     lines.append(_axis(step, cursor, cells, glyphs, gutter))
     return lines
 
@@ -155,7 +153,7 @@ def _cell(left: str, right: str) -> tuple[str, str]:
     both = left + right
     if not both:
         return " ", _BLANK
-    bits = sum(_DOTS[0][: len(left)]) | sum(_DOTS[1][: len(right)])
+    bits = sum(DOTS[0][: len(left)]) | sum(DOTS[1][: len(right)])
     return chr(0x2800 + bits), max(both, key=both.count)
 
 

@@ -1,6 +1,6 @@
 """The panel of a pool's holders: one recorded step as a graph, and the holders at its peak or any other moment."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -33,18 +33,17 @@ from tfmemtop.ui import refusals
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.chunk_map import clock
-from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
+from tfmemtop.ui.draw.lines import Line, cut, fit, flow, paragraph, width_of
 from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.map_text import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, KEY, LETTER, PEAK, PLAIN, WARNING, Glyphs
-from tfmemtop.ui.draw.text import end_of, wrap
+from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.drawn import PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, next_pool
 from tfmemtop.units import format_bytes, format_short
 
 _OPERATION_MOST = 60
-_GAP = "   "
 
 
 def facts(
@@ -70,7 +69,7 @@ def facts(
         items.append(_item(words.COST, duration(window.cost_us), glyphs))
     if window.lost:
         items.append([Segment(words.lost(window.lost), WARNING)])
-    return [cut(line, width, glyphs) for line in _flow(items, width)[:rows]]
+    return [cut(line, width, glyphs) for line in flow(items, width)[:rows]]
 
 
 def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
@@ -113,17 +112,6 @@ def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Lin
 
 def _item(name: str, value: str, glyphs: Glyphs, *, bold: bool = False) -> Line:
     return [Segment(f"{name} ", DIM), Segment(value, PEAK if bold else PLAIN)]
-
-
-def _flow(items: Sequence[Line], width: int) -> list[Line]:
-    lines: list[Line] = [[Segment(" ")]]
-    for item in items:
-        gap = _GAP if len(lines[-1]) > 1 else ""
-        if gap and width_of(lines[-1]) + len(gap) + width_of(item) > width:
-            lines.append([Segment(" ")])
-            gap = ""
-        lines[-1] += [Segment(gap), *item] if gap else item
-    return lines
 
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
@@ -208,7 +196,7 @@ class HoldersPanel(CoveringPanel):
         lines: list[Line] = []
         for told, style in ((text, BOLD), (remedy, KEY), (words.WHAT_THIS_IS, DIM)):
             if told:
-                lines += [[], *([Segment(f"  {line}", style)] for line in wrap(told, width - 4))]
+                lines += [[], *paragraph(told, width, style, "  ")]
         return lines
 
     # The step.

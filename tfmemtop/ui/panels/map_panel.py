@@ -26,10 +26,9 @@ from tfmemtop.state.pool_views import (
 )
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw import map_text as words
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_text import remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
-from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import PoolWanted
@@ -207,10 +206,8 @@ class MapPanel(CoveringPanel):
         else:
             reason = why_no_map(self.state, self.key)
             text, remedy = why_text(reason), remedy_text(reason)
-        lines: list[Line] = [[]]
-        for told, style in ((sentence(words.no_map(text)), BOLD), (remedy, KEY)):
-            lines += [[Segment(f"  {line}", style)] for line in (wrap(told, width - 4) if told else [])]
-        return lines
+        told = paragraph(sentence(words.no_map(text)), width, BOLD, "  ")
+        return [[], *told, *paragraph(remedy, width, KEY, "  ")]
 
     # What keys and the mouse do.
 

@@ -14,9 +14,8 @@ from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
 from tfmemtop.state.overlay import Measure, measures, overlay
 from tfmemtop.ui.draw import runs_graph, runs_list
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, Glyphs
-from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
 from tfmemtop.units import UNKNOWN, format_bytes
 
@@ -126,13 +125,12 @@ class RunsPanel(CoveringPanel):
 
     def _words(self, pair: list[RunFigures], width: int) -> list[Line]:
         if len(pair) < 2:
-            return [[Segment(f" {part}", DIM)] for part in wrap(panels.ONE_RUN, max(10, width - 2))]
+            return paragraph(panels.ONE_RUN, width, DIM)
         lines: list[Line] = []
         empty = [name(run) for run in pair if not (run.peak_in_use or run.peak_process_total)]
         told = [panels.nothing_seen(" and ".join(empty))] if empty else sentences(*pair)
         for index, sentence in enumerate(told):
-            style = PLAIN if index else BOLD
-            lines += [[Segment(f" {part}", style)] for part in wrap(sentence, max(10, width - 2))]
+            lines += paragraph(sentence, width, PLAIN if index else BOLD)
         return lines
 
     # What keys and the mouse do.

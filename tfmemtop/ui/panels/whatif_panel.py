@@ -17,7 +17,7 @@ from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_te
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted, together
 from tfmemtop.ui import refusals
-from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
@@ -97,13 +97,13 @@ class WhatIfPanel(CoveringPanel):
         self._spots = {}
         view = self.view
         if view is None:
-            told = [[Segment(f"  {line}", BOLD)] for line in wrap(self.said, width - 4)]
-            return [self.title_line(width, TITLE), [], *told]
+            return [self.title_line(width, TITLE), [], *paragraph(self.said, width, BOLD, "  ")]
         lines = [self.title_line(width, whatif.title(view))]
         basis = list(whatif.basis(view))
         if view.replayed.is_missing:
             basis = [unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)]
-        lines += _wrapped(basis, width)[: max(_BASIS_LEAST, height - _TABLE_LEAST)]
+        told = [line for text in basis if text for line in paragraph(text, width, DIM)]
+        lines += told[: max(_BASIS_LEAST, height - _TABLE_LEAST)]
         rows = view.rows
         if not rows:
             return lines
@@ -113,7 +113,7 @@ class WhatIfPanel(CoveringPanel):
         at = clamp(self._at, 0, len(rows) - 1)
         below: list[Line] = []
         for sentence in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
-            more = _wrapped([sentence], width)
+            more = paragraph(sentence, width, DIM)
             if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
                 break
             below += more
@@ -218,7 +218,3 @@ class WhatIfPanel(CoveringPanel):
             growth = "on" if row.growth else "off"
             self.app.notify(taken(limit, growth) if state.devices else taken_limit(limit))
             self.changed()
-
-
-def _wrapped(told: list[str] | list[str | None], width: int) -> list[Line]:
-    return [[Segment(f" {line}", DIM)] for text in told if text for line in wrap(text, max(10, width - 2))]
