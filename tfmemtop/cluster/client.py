@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoResult
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -167,10 +167,8 @@ class Client:
         return self._get("query_range", {"query": text, **times})
 
     def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
-        url, encoded = (
-            f"{self.address.url}/api/v1/{what}",
-            urlencode({**parameters, "timeout": f"{self._timeout_s:g}s"}),
-        )
+        url = f"{self.address.url}/api/v1/{what}"
+        encoded = urlencode({**parameters, "timeout": f"{self._timeout_s:g}s"})
         long = len(encoded) > _LONGEST_URL
         request = urllib.request.Request(url if long else f"{url}?{encoded}", encoded.encode() if long else None)
         if self.address.authorization:
@@ -190,16 +188,8 @@ class Client:
                     raise NoAnswer("its answer is too large; name a --job")
                 if answer.length:
                     raise NoAnswer(_BROKEN_OFF)
-        except urllib.error.HTTPError as error:
-            _refused(error)
-        except urllib.error.URLError as error:
-            _failed(error.reason if isinstance(error.reason, OSError) else error)
-        except http.client.IncompleteRead as error:
-            raise NoAnswer(_BROKEN_OFF) from error
-        except (http.client.HTTPException, ValueError) as error:
-            raise NoAnswer(_NOT_PROMETHEUS) from error
-        except OSError as error:
-            _failed(error)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NoAnswer(_reason(error)) from None
         # The header is in whole seconds, so on average it is half a second old.
         return ServerAnswer(body, server_time, None if server_time is None else server_time + 0.5 - now)
 
@@ -207,15 +197,13 @@ class Client:
 def in_thread(work: Callable[[], T]) -> "Future[T]":
     """Do *work* in a thread. The program does not wait for that thread at its end, because a server may hang."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
+    future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
 
     def do() -> None:
         try:
-            result = work()
+            future.set_result(work())
         except BaseException as error:
             future.set_exception(error)
-        else:
-            future.set_result(result)
 
     threading.Thread(target=do, daemon=True, name="prometheus").start()
     return future
@@ -228,27 +216,45 @@ def _time_of(date: str) -> float | None:
         return None
 
 
-def _refused(error: urllib.error.HTTPError) -> NoReturn:
-    """Raise :class:`NoAnswer` for an HTTP error: the server has answered, but not with the result of the query."""
-    code, told, text = error.code, _NOT_PROMETHEUS, ""
-    with error:
+def _reason(error: BaseException) -> str:
+    """Return why there is no answer, as a clause."""
+    match error:
+        case urllib.error.HTTPError():
+            with error:
+                return _refusal(error)
+        case urllib.error.URLError(reason=OSError() as reason):
+            return _reason(reason)
+        case ssl.SSLError():
+            return f"its certificate is not accepted ({_shown(error.reason)})"
+        case socket.gaierror():
+            return f"there is no host of that name ({_shown(error.strerror)})"
+        case TimeoutError():
+            return _SILENT
+        case ConnectionResetError() | http.client.IncompleteRead():
+            return _BROKEN_OFF
+        case OSError(strerror=str()):
+            return f"it cannot be reached ({_shown(error.strerror)})"
+    return _NOT_PROMETHEUS
+
+
+def _refusal(error: urllib.error.HTTPError) -> str:
+    """Return what an HTTP error means: the server has answered, but not with the result of the query."""
+    code, text = error.code, ""
+    if code in (400, 422):
         try:
-            if code in (400, 422):
-                text = error.read(4096).decode(errors="replace")
-        except http.client.HTTPException:
-            pass
-        except OSError as broken:
-            _failed(broken)
+            text = error.read(4096).decode(errors="replace")
+        except (OSError, http.client.HTTPException) as broken:
+            return _reason(broken)
     if code in (401, 403):
-        told = f"it refuses the user, password or token (HTTP {code})"
-    elif 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
-        told = f"it redirects to {_shown(place)}; give that address"
-    elif '"errorType"' in text:
+        return f"it refuses the user, password or token (HTTP {code})"
+    if 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
+        return f"it redirects to {_shown(place)}; give that address"
+    if '"errorType"' in text:
         reason = text.partition('"error":')[2].strip(' "}\n')
-        told = f"it refuses the query: {_shown(reason)}"
-    elif code in (429, 502, 503, 504):
-        told = f"it has no room for the query now (HTTP {code})"
-    raise NoAnswer(told) from None
+        return f"it refuses the query: {_shown(reason)}"
+    if code in (429, 502, 503, 504):
+        return f"it has no room for the query now (HTTP {code})"
+    return _NOT_PROMETHEUS
 
 
 def _place(location: str) -> str:
@@ -258,22 +264,6 @@ def _place(location: str) -> str:
     except ValueError:
         return ""
     return where.netloc.rpartition("@")[2] + where.path
-
-
-def _failed(error: BaseException) -> NoReturn:
-    """Raise :class:`NoAnswer` for an *error* with which no HTTP answer came at all."""
-    told = _NOT_PROMETHEUS
-    if isinstance(error, ssl.SSLError):
-        told = f"its certificate is not accepted ({_shown(error.reason)})"
-    elif isinstance(error, socket.gaierror):
-        told = f"there is no host of that name ({_shown(error.strerror)})"
-    elif isinstance(error, TimeoutError):
-        told = _SILENT
-    elif isinstance(error, ConnectionResetError):
-        told = _BROKEN_OFF
-    elif isinstance(error, OSError):
-        told = f"it cannot be reached ({_shown(error.strerror)})"
-    raise NoAnswer(told) from None
 
 
 def _shown(detail: str | None) -> str:
