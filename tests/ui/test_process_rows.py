@@ -19,10 +19,10 @@ from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
-    ProcessOrder,
     TreeRow,
     lay_out,
     matching,
+    process_order,
     row_line,
     sort,
     tree,
@@ -62,7 +62,7 @@ def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, c
     layout = lay_out(width)
     line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
     assert width_of(line) == width
-    assert width_of(layout.names(ProcessOrder())) == width
+    assert width_of(layout.names(process_order())) == width
     assert all(character.isprintable() for character in text(line))
 
 
@@ -93,12 +93,12 @@ def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
 @given(st.sampled_from([column.name for column in COLUMNS]), st.booleans())
 def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) -> None:
     column = next(column for column in COLUMNS if column.name == name)
-    ordered = sort(CROWD, ProcessOrder(name, inverted))
+    ordered = sort(CROWD, process_order(name, inverted))
     assert sorted(row.pid for row in ordered) == sorted(row.pid for row in CROWD)
     keys = [column.value(row) for row in ordered]
     known = [key for key in keys if key is not None]
     assert keys[: len(known)] == known
-    assert known == sorted(known, reverse=ProcessOrder(name, inverted).falling)
+    assert known == sorted(known, reverse=process_order(name, inverted).falling)
 
 
 def test_a_filter_matches_pid_user_and_command_in_any_case() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,7 +14,6 @@ from tfmemtop.units import UNKNOWN
 
 R = TypeVar("R")
 Item = TypeVar("Item")
-SomeOrder = TypeVar("SomeOrder", bound="Order")
 
 _SORTED = Style(bold=True, reverse=True)
 
@@ -97,12 +96,12 @@ class Layout(Generic[R]):
         """Return the name of the column at cell *x*; the blank before a column belongs to it."""
         return next((one.name for one, start, width in self.columns if start - 1 <= x < start + width), None)
 
-    def names(self, order: "Order", last: str = "") -> Line:
+    def names(self, order: "Order | None", last: str = "") -> Line:
         """Return the line with the columns' names, that of *order* marked. *last* follows the last name."""
         line: Line = []
         x = 0
         for column, start, width in self.columns:
-            style = _SORTED if column.name == order.column else BOLD
+            style = _SORTED if order and column.name == order.column else BOLD
             name = column.name
             if column is self.columns[-1][0]:
                 label = fit(name + last, width)
@@ -126,21 +125,20 @@ def side_by_side(columns: Iterable[tuple[Column[R], int]], x: int) -> Layout[R]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How rows are sorted: by which column, and whether against its natural order. A subclass names the columns."""
+    """How rows are sorted: by which of the *columns*, and whether against its natural order."""
 
-    columns: ClassVar[Sequence[Column[Any]]]
-
-    column: str = ""
+    columns: Sequence[Column[Any]]
+    column: str
     inverted: bool = False
 
-    def step(self: SomeOrder, count: int) -> SomeOrder:
+    def step(self, count: int) -> "Order":
         """Return the order by the column *count* places further to the right, in its natural order."""
         names = [column.name for column in self.columns]
-        return type(self)(names[(names.index(self.column) + count) % len(names)])
+        return Order(self.columns, names[(names.index(self.column) + count) % len(names)])
 
-    def by(self: SomeOrder, column: str) -> SomeOrder:
+    def by(self, column: str) -> "Order":
         """Return the order by *column*; if that is the present column, in the opposite direction."""
-        return type(self)(column, not self.inverted if column == self.column else False)
+        return Order(self.columns, column, not self.inverted if column == self.column else False)
 
     @property
     def _sorted(self) -> Column[Any]:

@@ -1,13 +1,11 @@
 """The table of a cluster: one row for each rank or GPU, the worst first. A frame draws only the rows in view."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import clamp
 from textual.message import Message
 
 from tfmemtop.cluster.rows import ClusterRow, Kind, Pool, natural
@@ -60,14 +58,6 @@ COLUMNS: tuple[Column[ClusterRow], ...] = (
 """The columns in the order in which they stand. The last one takes the room that is left."""
 
 _GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOrder(Order):
-    """The order of the cluster's table."""
-
-    columns = COLUMNS
-    column: str = "WRONG"
 
 
 _FIELDS: dict[str, Callable[[ClusterRow], str]] = {
@@ -154,10 +144,11 @@ def _bar(row: ClusterRow, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]
     return [(in_use_bar + rest, style), (free, DIM), (figure, style if share >= _HEAT[0][0] else PLAIN)]
 
 
-class ClusterTable(RowTable[ClusterOrder]):
+class ClusterTable(RowTable[ClusterRow]):
     """The table of a cluster. It sends messages when the user opens a row and when the cursor moves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+    first_is_a_place = True
 
     class Opened(Message):
         """The user wants to see the GPU of *row*."""
@@ -170,105 +161,58 @@ class ClusterTable(RowTable[ClusterOrder]):
         """Another row may be under the cursor now."""
 
     def __init__(self, job: str | None, *, glyphs: Glyphs) -> None:
-        super().__init__(ClusterOrder(), glyphs=glyphs)
+        super().__init__(Order(COLUMNS, "WRONG"), glyphs=glyphs)
         self.seen = Seen()
         self._job = job
-        self._rows: list[ClusterRow] | None = None  # filtered and sorted; None until they are needed
-        self._chosen: Pool | None = None  # None: the first row, whichever that is
-        self._layout: Layout[ClusterRow] = Layout()
         self._laid_out: tuple[object, int] | None = None  # the rows and the width of the layout
 
     def look(self, seen: Seen) -> None:
         """Draw *seen*, the newest answer of the server."""
         if seen.rows is not self.seen.rows:
-            self._rows = None
+            self.forget()
         self.seen = seen
         self.redraw()
-
-    @property
-    def rows(self) -> list[ClusterRow]:
-        """The rows as they stand in the table: filtered and sorted."""
-        if self._rows is None:
-            rows = matching(self.seen.rows, self.filter.text)
-            if self.order.column == "WRONG":
-                self._rows = rows[::-1] if self.order.inverted else rows
-            else:
-                self._rows = self.order.sort(rows)
-            self._find_chosen()
-        return self._rows
-
-    @property
-    def selected(self) -> ClusterRow | None:
-        """The row under the cursor; ``None`` if there are no rows."""
-        return self.rows[self._index] if self.rows else None
 
     @property
     def mode(self) -> Hints:
         """The keys of the filter while the user types it."""
         return FILTERING if self.filter.typing else ()
 
-    def build(self, width: int, height: int) -> list[Line]:
-        rows = self.rows
+    def in_order(self) -> list[ClusterRow]:
+        rows = matching(self.seen.rows, self.filter.text)
+        if self.order.column == "WRONG":  # in this order they come
+            return rows[::-1] if self.order.inverted else rows
+        return self.order.sort(rows)
+
+    def key_of(self, row: ClusterRow) -> Pool:
+        return row.key
+
+    def lay_out(self, width: int) -> Layout[ClusterRow]:
+        laid_out = self.seen.rows, width
         if self._laid_out is None or self._laid_out[0] is not self.seen.rows or self._laid_out[1] != width:
-            self._layout, self._laid_out = _lay_out(width, self.seen.rows), (self.seen.rows, width)
-        lines = [self._title(width, len(rows)), self._layout.names(self.order)]
-        lines += [
-            _row_line(rows[index], self._layout, self.glyphs, chosen=index == self._index)
-            for index in self.rows_in_view(len(rows), height)
-        ]
-        if not rows:
-            lines.append([Segment(fit(f"  {self._why_empty()}", width, self.glyphs), DIM)])
-        return lines
+            self.laid_out, self._laid_out = _lay_out(width, self.seen.rows), laid_out
+        return self.laid_out
 
-    def _title(self, width: int, shown: int) -> Line:
+    def row_line(self, row: ClusterRow, *, chosen: bool) -> Line:
+        return _row_line(row, self.laid_out, self.glyphs, chosen=chosen)
+
+    def title(self, shown: int) -> tuple[str, list[str]]:
         count = len(self.seen.rows)
-        title = f"Ranks and GPUs {count:,}" if shown == count else f"Ranks and GPUs {shown:,} of {count:,}"
-        parts = [f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"]
-        return self.title_line(width, title, self.title_parts(width - len(title) - 16, parts), chosen=self.has_focus)
+        found = f"{count:,}" if shown == count else f"{shown:,} of {count:,}"
+        return f"Ranks and GPUs {found}", [self.sort_title()]
 
-    def _why_empty(self) -> str:
+    def why_empty(self) -> str:
         if self.seen.rows:
             return f"no row has {safe(self.filter.text)}"
         if self.seen.trouble is not None:
             return ""
         return nothing_of(self._job) if self.seen.complete else ASKED
 
-    # The cursor.
-
-    def _find_chosen(self) -> None:
-        """Set the index to where the chosen row is now. If that row has gone, its neighbour becomes the chosen one."""
-        rows = self._rows or []
-        if self._chosen is None:
-            self._index = 0
-            return
-        found = next((index for index, row in enumerate(rows) if row.key == self._chosen), None)
-        self._index = clamp(self._index, 0, max(0, len(rows) - 1)) if found is None else found
-        self._chosen = rows[self._index].key if rows else self._chosen
-
-    @property
-    def count(self) -> int:
-        return len(self.rows)
-
-    def column_at(self, x: int) -> str | None:
-        return self._layout.at(x)
-
-    def select(self, index: int) -> None:
-        if self.rows:
-            self._index = clamp(index, 0, len(self.rows) - 1)
-            # On the first row the cursor stays at the top, whichever row is there later.
-            self._chosen = self.rows[self._index].key if self._index else None
-        self._changed()
-
-    def rearrange(self) -> None:
-        self._rows = None
-        self._changed()
-
-    def _changed(self) -> None:
-        self._follow = True
-        self.redraw()
+    def changed(self) -> None:
+        super().changed()
         self.post_message(self.Moved())
 
     def action_open(self) -> None:
         """Open the screen of the chosen row's GPU."""
-        if chosen := self.selected:
+        if chosen := self.under_cursor:
             self.post_message(self.Opened(chosen))

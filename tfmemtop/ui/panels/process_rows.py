@@ -1,7 +1,6 @@
 """The process table: its columns, and how rows are sorted, filtered, put into a tree and drawn. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
@@ -58,12 +57,9 @@ COLUMNS: tuple[Column[ProcessRow], ...] = (
 """The columns in the order in which they stand. The last one takes the room that is left."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessOrder(Order):
-    """The order of the process table."""
-
-    columns = COLUMNS
-    column: str = "GPU"
+def process_order(column: str = "GPU", inverted: bool = False) -> Order:
+    """Return the order of the process table by *column*."""
+    return Order(COLUMNS, column, inverted)
 
 
 class TreeRow(NamedTuple):

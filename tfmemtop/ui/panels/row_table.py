@@ -1,25 +1,28 @@
-"""What tables with a cursor have in common: moving it, sorting and filtering rows, by keys and by the mouse."""
+"""What tables with a cursor have in common: drawing, sorting and filtering their rows, by keys and by the mouse."""
 
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
+from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import clamp
 
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.columns import Order
-from tfmemtop.ui.draw.lines import fit
-from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.columns import Layout, Order
+from tfmemtop.ui.draw.lines import Line, fit
+from tfmemtop.ui.draw.palette import DIM, Glyphs
 from tfmemtop.ui.panels.cursor_panel import CursorPanel
 from tfmemtop.ui.panels.prompt import Prompt
 
-TOP = 2
+_TOP = 2
 """Lines above the first row: the title and the header."""
 
-Sorted = TypeVar("Sorted", bound=Order)
+R = TypeVar("R")
 
 
-class RowTable(CursorPanel, Generic[Sorted]):
-    """A table with a cursor. A subclass defines the rows; ``order`` is how they are sorted."""
+class RowTable(CursorPanel, Generic[R]):
+    """A table with a cursor. A subclass arranges and draws the rows; ``order`` is how they are sorted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("full_stop,f6", "sort(1)", "sort by the next column", show=False),
@@ -28,52 +31,137 @@ class RowTable(CursorPanel, Generic[Sorted]):
         Binding("slash,f4", "filter", "filter", show=False),
         Binding("escape", "clear", "clear", show=False),
     ]
+    first_is_a_place = False
+    """Whether a cursor on the first row stays at the top, whichever row is there later."""
 
-    order: Sorted
-
-    def __init__(self, order: Sorted, *, glyphs: Glyphs, id: str | None = None) -> None:
+    def __init__(self, order: Order, *, glyphs: Glyphs, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.order = order
         self.filter = Prompt(self, lambda _: self.rearrange())
-        self._index = 0
+        self.laid_out: Layout[Any] = Layout()
+        self.index = 0
+        """The index of the row under the cursor."""
+        self.chosen: Hashable = None
+        """The key of that row, by which it is found again; ``None``: the first row, whichever that is."""
+        self._arranged: list[R] | None = None  # None until the rows are needed
         self._follow = True  # keep the selected row in view; off after the wheel has scrolled
 
     # What a subclass defines.
 
-    @property
-    def count(self) -> int:
-        """The number of rows that pass the filter."""
+    def in_order(self) -> list[R]:
+        """Return the rows that pass the filter, in their order."""
         raise NotImplementedError
 
-    @property
-    def at(self) -> int:
-        """The index of the row under the cursor."""
-        return self._index
-
-    def select(self, index: int) -> None:
-        """Put the cursor on the row at *index*, or on the nearest."""
+    def key_of(self, row: R) -> Hashable:
+        """Return the key by which a row is found again at the next drawing."""
         raise NotImplementedError
 
-    def rearrange(self) -> None:
-        """Draw the rows anew, because their order or the filter has changed."""
+    def lay_out(self, width: int) -> Layout[Any]:
+        """Return the columns that fit in *width* cells."""
+        raise NotImplementedError
+
+    def row_line(self, row: R, *, chosen: bool) -> Line:
+        """Return a row as a line; *chosen*: the cursor is on it."""
+        raise NotImplementedError
+
+    def title(self, shown: int) -> tuple[str, list[str]]:
+        """Return the title, and the parts at its right end. *shown* is the number of rows."""
+        raise NotImplementedError
+
+    def why_empty(self) -> str:
+        """Return why there are no rows."""
         raise NotImplementedError
 
     def action_open(self) -> None:
         """Show more of the chosen row."""
         raise NotImplementedError
 
+    def names(self) -> Line:
+        """Return the header."""
+        return self.laid_out.names(self.order)
+
     def column_at(self, x: int) -> str | None:
         """Return the name of the column whose header is at cell *x*."""
-        raise NotImplementedError
+        return self.laid_out.at(x)
+
+    def successor(self, keys: Sequence[Hashable]) -> int:
+        """Return the index of the row that is chosen now, as the one with the key ``chosen`` has gone."""
+        return clamp(self.index, 0, max(0, len(keys) - 1))
+
+    # What is shown.
+
+    @property
+    def arranged(self) -> list[R]:
+        """The rows as they stand in the table."""
+        if self._arranged is None:
+            self._arranged = self.in_order()
+            keys = [self.key_of(row) for row in self._arranged]
+            if self.chosen is None:
+                self.index = 0
+            elif self.chosen in keys:
+                self.index = keys.index(self.chosen)
+            else:
+                self.index = self.successor(keys)
+                self.chosen = keys[self.index] if keys else self.chosen
+        return self._arranged
+
+    @property
+    def under_cursor(self) -> R | None:
+        """The row under the cursor; ``None`` if there are no rows."""
+        return self.arranged[self.index] if self.arranged else None
+
+    def build(self, width: int, height: int) -> list[Line]:
+        rows = self.arranged
+        self.laid_out = self.lay_out(width)
+        title, parts = self.title(len(rows))
+        right = self._right(width - len(title) - 16, parts)
+        lines = [self.title_line(width, title, right, chosen=self.has_focus), self.names()]
+        seen = self.in_view(len(rows), height - _TOP, self.index if self._follow else None)
+        lines += [self.row_line(rows[index], chosen=index == self.index) for index in seen]
+        if not rows:
+            lines.append([Segment(fit(f"   {self.why_empty()}", width, self.glyphs), DIM)])
+        return lines
+
+    def _right(self, room: int, parts: list[str]) -> str:
+        """Return the right end of the title, in about *room* cells: *parts*, and the filter."""
+        wanted = safe(self.filter.text)
+        if self.filter.typing:
+            return f"filter: {self.filter.shown(room, self.glyphs)}"
+        if wanted:
+            taken = sum(len(part) + 3 for part in parts)
+            parts = [*parts, "filter: " + fit(wanted, max(4, room - taken), self.glyphs)]
+        return f" {self.glyphs.dot} ".join(parts)
+
+    def sort_title(self) -> str:
+        """Return by which column the rows are sorted, and in which direction."""
+        return f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"
 
     # The cursor.
 
-    def rows_in_view(self, count: int, height: int) -> range:
-        """Return which of *count* rows are in view in a panel of *height* lines."""
-        return self.in_view(count, height - TOP, self.at if self._follow else None)
+    def select(self, index: int) -> None:
+        """Put the cursor on the row at *index*, or on the nearest."""
+        if rows := self.arranged:
+            self.index = clamp(index, 0, len(rows) - 1)
+            at_the_top = self.first_is_a_place and self.index == 0
+            self.chosen = None if at_the_top else self.key_of(rows[self.index])
+        self.changed()
+
+    def rearrange(self) -> None:
+        """Draw the rows anew, because their order or the filter has changed."""
+        self._arranged = None
+        self.changed()
+
+    def forget(self) -> None:
+        """Arrange the rows anew when they are drawn next, because they have changed."""
+        self._arranged = None
+
+    def changed(self) -> None:
+        """Draw the table with the cursor in view."""
+        self._follow = True
+        self.redraw()
 
     def move(self, count: int) -> None:
-        self.select(self.at + count)
+        self.select(self.index + count)
 
     def scroll_rows(self, count: int) -> None:
         self._follow = False
@@ -98,16 +186,6 @@ class RowTable(CursorPanel, Generic[Sorted]):
     def action_clear(self) -> None:
         """Clear the filter."""
         self.filter.set("")
-
-    def title_parts(self, room: int, beside: list[str]) -> str:
-        """Return the right part of the title, in about *room* cells: the parts *beside*, and the filter."""
-        wanted = safe(self.filter.text)
-        if self.filter.typing:
-            return f"filter: {self.filter.shown(room, self.glyphs)}"
-        if wanted:
-            taken = sum(len(part) + 3 for part in beside)
-            beside = [*beside, "filter: " + fit(wanted, max(4, room - taken), self.glyphs)]
-        return f" {self.glyphs.dot} ".join(beside)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         return self.filter.consumes(character)
@@ -135,8 +213,8 @@ class RowTable(CursorPanel, Generic[Sorted]):
         if click.y == 1 and (column := self.column_at(click.x)):
             self.order = self.order.by(column)
             self.rearrange()
-        index = self.top + click.y - TOP
-        if click.y >= TOP and index < self.count:
+        index = self.top + click.y - _TOP
+        if click.y >= _TOP and index < len(self.arranged):
             self.select(index)
             if click.chain == 2:
                 self.action_open()

@@ -97,7 +97,7 @@ class ChosenPanel(Panel):
         self._table = table
 
     def build(self, width: int, height: int) -> list[Line]:
-        row = self._table.selected
+        row = self._table.under_cursor
         if row is None:
             return []
         told = [wrong.sentence for wrong in row.wrongs] or [NOTHING_WRONG]

@@ -15,7 +15,7 @@ from tfmemtop.state.pool_views import PoolKey, can_be_read, choose
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
 from tfmemtop.ui.choices import Choices
-from tfmemtop.ui.draw.columns import fitting
+from tfmemtop.ui.draw.columns import Order, fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.scale import Scale
@@ -26,7 +26,7 @@ from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.header import Header
 from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.panels.process_rows import COLUMNS, ProcessOrder
+from tfmemtop.ui.panels.process_rows import COLUMNS, process_order
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
@@ -228,9 +228,9 @@ def _scale(choices: Choices) -> Scale:
     return Scale(choices.scale) if choices.scale in [scale.value for scale in Scale] else Scale.AUTO
 
 
-def _order(choices: Choices) -> ProcessOrder:
+def _order(choices: Choices) -> Order:
     known = choices.sort in [column.name for column in COLUMNS]
-    return ProcessOrder(choices.sort, choices.inverted) if known else ProcessOrder()
+    return process_order(choices.sort, choices.inverted) if known else process_order()
 
 
 def _set_height(widget: Widget, lines: int) -> None:
