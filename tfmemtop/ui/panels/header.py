@@ -24,42 +24,13 @@ from tfmemtop.units import format_duration, format_rate
 EVERY_PROCESS = "every process on the GPUs"
 """The text in place of a run, where none has been started."""
 
-REPLAY = "REPLAY"
-READ_ONLY = "READ-ONLY"
-FROZEN = "FROZEN: Z resumes"
-WAITS_FOR_INPUT = WAITS
-ENGINE_GONE = "ENGINE GONE"
-
-PHASES = {
-    RunPhase.RUNNING: "running",
-    RunPhase.STOPPING: "stopping",
-    RunPhase.RELEASING: "waiting for its memory",
-    RunPhase.ENDED: "ended",
-}
-"""The text for each phase of a run."""
-
-
-def from_outside(*, hook: bool) -> str:
-    """Return the mark of a process that tfmemtop did not start; with *hook*, the hook was put into it."""
-    return "HOOK PUT IN" if hook else "FROM OUTSIDE"
-
-
-def searching(number: int, tries: int) -> str:
-    """Return which try of a search is running."""
-    return f"FIT try {number} of {tries}"
-
-
-def killed_in(seconds: float) -> str:
-    """Return in how many seconds a run that does not end is killed."""
-    return f", killed in {seconds:.0f} s"
-
-
 _PHASES = {
-    RunPhase.RUNNING: GOOD,
-    RunPhase.STOPPING: WARNING,
-    RunPhase.RELEASING: WARNING,
-    RunPhase.ENDED: DIM,
+    RunPhase.RUNNING: ("running", GOOD),
+    RunPhase.STOPPING: ("stopping", WARNING),
+    RunPhase.RELEASING: ("waiting for its memory", WARNING),
+    RunPhase.ENDED: ("ended", DIM),
 }
+"""The text for each phase of a run, and its style."""
 
 _PROGRAM_CELLS = 30
 """Cells kept for the program's name and arguments, as long as other parts can be left out."""
@@ -88,42 +59,36 @@ class Header(Panel):
         upcoming = self._line(self._changes(), KEY, "  next: ")
         # Parts that do not fit are left out, the least important first. The program's text is cut off last.
         wanted = min(cell_len(name), _PROGRAM_CELLS)
-        if wanted > self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock):
+
+        def room() -> int:
+            parts = brand, marks, rank, run, pace, settings, upcoming, clock
+            return width - 3 - sum(map(width_of, parts)) - (1 if clock else 0)
+
+        if wanted > room():
             rank = self._rank(rank_in_short)
         for part in (brand, clock, pace, settings):
-            if wanted <= self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock):
-                break
-            part.clear()
-        room = self._room(width, brand, marks, rank, run, pace, settings, upcoming, clock)
-        if room < wanted:
+            if wanted > room():
+                part.clear()
+        if wanted > room():
             run = self._run(status, short=True)
-            room = self._room(width, marks, rank, run, upcoming)
-        program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room), self.glyphs)}  ", BOLD)]
+        program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room()), self.glyphs)}  ", BOLD)]
         return [self._spread([*brand, *marks, *rank, *program, *run, *pace, *settings, *upcoming], clock, width)]
-
-    @staticmethod
-    def _room(width: int, *parts: Line) -> int:
-        """Return the cells left for the program's name, less the blanks around it and before a clock."""
-        return width - 3 - sum(map(width_of, parts)) - (1 if parts[-1] else 0)
 
     def _marks(self) -> Iterator[str]:
         """Return the words for what is special about this screen, such as that it is a replay."""
-        session = self.session
-        if session.replay:
-            yield REPLAY
-        elif session.readonly:
-            yield READ_ONLY
+        session, run, search = self.session, self.state.run, self.session.fitting.search
+        if session.replay or session.readonly:
+            yield "REPLAY" if session.replay else "READ-ONLY"
         if session.outside:
-            yield from_outside(hook=hook_put_in(self.state))
-        if (search := session.fitting.search) and search.going:
-            yield searching(search.number, search.plan.tries)
+            yield "HOOK PUT IN" if hook_put_in(self.state) else "FROM OUTSIDE"
+        if search and search.going:
+            yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:
-            yield FROZEN
-        run = self.state.run
+            yield "FROZEN: Z resumes"
         if session.may_change and run and run.going and run.reads_terminal is not None:
-            yield WAITS_FOR_INPUT
+            yield WAITS
         if session.engine_gone:
-            yield ENGINE_GONE
+            yield "ENGINE GONE"
 
     def _rank(self, say: Callable[[Placement], str]) -> Line:
         """Return which of several ranks this session is; *say* puts that into words. Empty if there is only one."""
@@ -136,13 +101,13 @@ class Header(Panel):
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
     def _run(self, status: RunStatus, short: bool = False) -> Line:
-        word, style = PHASES[status.phase], _PHASES[status.phase]
+        word, style = _PHASES[status.phase]
         glyph = self.glyphs.ended if status.phase is RunPhase.ENDED else self.glyphs.running
         if status.phase is RunPhase.ENDED and (run := self.state.run) and (run.exit_code or run.signal is not None):
             style = ERROR
         line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
         if status.kill_in_s is not None:
-            line.append(Segment(killed_in(status.kill_in_s), WARNING))
+            line.append(Segment(f", killed in {status.kill_in_s:.0f} s", WARNING))
         return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
 
     def _pace(self, status: RunStatus) -> Line:
