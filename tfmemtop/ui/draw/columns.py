@@ -103,7 +103,7 @@ class Layout(Generic[R]):
         for column, start, width in self.columns:
             style = _SORTED if order and column.name == order.column else BOLD
             name = column.name
-            if column is self.columns[-1][0]:
+            if column is self.columns[-1][0] and column.left:
                 label = fit(name + last, width)
                 line += [Segment(" " * (start - x)), Segment(label, style), Segment(" " * (width - len(label)))]
             elif column.left:

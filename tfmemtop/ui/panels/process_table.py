@@ -186,7 +186,7 @@ class ProcessTable(RowTable["TreeRow | UserRow"]):
     def _user_line(self, user: UserRow, *, chosen: bool) -> Line:
         """Return a user's row with a bar, if there is room: the share of the GPU memory that all users hold."""
         line: Line = [Segment(f" {figures((one for one, *_ in self.laid_out.columns), user, self.glyphs)} ")]
-        room = self.size.width - width_of(line) - 1
+        room = self.size.width - width_of(line) - 2
         whole = sum(row.gpu_memory.total or 0 for row in self.arranged if isinstance(row, UserRow))
         if room >= _BAR_LEAST and whole:
             cells = round((user.gpu_memory.total or 0) / whole * room)

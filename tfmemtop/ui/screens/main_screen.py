@@ -6,7 +6,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widget import Widget
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
@@ -173,7 +172,9 @@ class MainScreen(Drawn, Screen[None]):
             (self.allocators, heights.allocators),
             (self.output, heights.output),
         ):
-            _set_height(widget, lines)
+            widget.display = lines > 0
+            if lines:
+                widget.styles.height = lines
         direction = "horizontal" if heights.side_by_side else "vertical"
         if str(self.lower.styles.layout) != f"<{direction}>":
             self.lower.styles.layout = direction
@@ -231,15 +232,6 @@ def _scale(choices: Choices) -> Scale:
 def _order(choices: Choices) -> Order:
     known = choices.sort in [column.name for column in COLUMNS]
     return process_order(choices.sort, choices.inverted) if known else process_order()
-
-
-def _set_height(widget: Widget, lines: int) -> None:
-    """Give *widget* a height of *lines*; 0 hides it. Its styles are set only if that changes them."""
-    if widget.display != (lines > 0):
-        widget.display = lines > 0
-    height = widget.styles.height
-    if lines > 0 and (height is None or height.value != lines or not height.is_cells):
-        widget.styles.height = lines
 
 
 class TerminalSize:
