@@ -81,7 +81,7 @@ def test_files_to_compare_and_to_explain() -> None:
         assert command(line) == "compare"
         found = arguments(line)
         assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
-    assert arguments("compare a b c d").more == ["c", "d"]
+    assert arguments("compare a b c d").more == ["c", "d"] and not arguments("compare a b").more
     assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
     found = arguments("holders --by op a.jsonl --device GPU:1")
     assert (found.file, found.by, found.device, found.json) == ("a.jsonl", "op", "GPU:1", False)

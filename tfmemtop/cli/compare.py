@@ -100,7 +100,7 @@ class CompareArguments(BaseArguments):
 
     first: str | None = argument("A", "a recording or a session; A:2 means its run 2")
     second: str | None = argument("B", "a recording or a session; without it, the last two runs of A are compared")
-    more: Sequence[str] = argument("RANK", "further ranks of a job", nargs="*")
+    more: Sequence[str] = argument("RANK", "further ranks of a job", nargs="*", default=())
     json: bool = JSON
 
 

@@ -71,9 +71,9 @@ def switch(group: str, help: str) -> Any:
     return Option(group, (), False, help=help, action="store_true")
 
 
-def argument(metavar: str, help: str, *, needed: bool = False, **given: Any) -> Any:
-    """Declare a word without a flag; ``None`` if the user leaves it out, unless it is *needed*."""
-    return Option("", (), None, metavar=metavar, help=help, **({} if needed else {"nargs": "?"}) | given)
+def argument(metavar: str, help: str, *, needed: bool = False, default: Any = None, **given: Any) -> Any:
+    """Declare a word without a flag, which the user may leave out unless it is *needed*."""
+    return Option("", (), default, metavar=metavar, help=help, **({} if needed else {"nargs": "?"}) | given)
 
 
 class Trailing(Enum):
