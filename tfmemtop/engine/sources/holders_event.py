@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 
-from tfmemtop.engine.sources.pool_replay import Alike, PoolCourse
+from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, surplus
 from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
 from tfmemtop.events.holders import MOST_PACKED
@@ -29,19 +28,6 @@ _REFERENCE = 100  # TensorFlow adds this to the number of a type for a reference
 
 # The names of RegionOf() in probe/window.h, by its numbers.
 _REGIONS = ("", "output", "temp", "persist", "dynamic")
-
-
-@dataclass(slots=True, eq=False)
-class _Lived:
-    """An allocation's life in the part of the window that the event describes."""
-
-    alike: Alike
-    address: int
-    begin: int
-    end: int
-
-    def at(self, event: int) -> bool:
-        return self.begin <= event and (self.end == FOREVER or self.end > event)
 
 
 def missing(window: Window, device: str, why: Windowless | Damage, detail: str = "", *, t: float) -> Holders:
@@ -117,7 +103,7 @@ def holders_of(
     )
 
 
-def _cut(course: PoolCourse, first: int, last: int) -> list[_Lived]:
+def _cut(course: PoolCourse, first: int, last: int) -> list[Life]:
     """Return what lived from event *first* to before event *last*. Their events are counted from *first*."""
     found = []
     for life in course.lives:
@@ -125,33 +111,23 @@ def _cut(course: PoolCourse, first: int, last: int) -> list[_Lived]:
             break
         if life.end == FOREVER or life.end >= first:
             end = FOREVER if life.end == FOREVER or life.end >= last else life.end - first
-            found.append(_Lived(life.alike, life.address, max(life.begin - first, -1), end))
+            found.append(Life(life.alike, life.address, max(life.begin - first, -1), end))
     return found
 
 
-def _known_at_peak(peak: int, lived: list[_Lived], peak_at: int) -> int:
+def _known_at_peak(peak: int, lived: list[Life], peak_at: int) -> int:
     """Return the bytes of the allocations of *lived* that are in use at event *peak_at*, at most *peak* bytes.
 
-    If their sum exceeds *peak*, some of them were freed without a record. Allocations are then removed from *lived*
-    until the sum is *peak* or less. The largest that fit into the excess are removed first. If the sum is still too
-    large after them, the smallest are removed.
+    If their sum exceeds *peak*, some of them were freed without a record. These are removed from *lived*.
     """
     there = [life for life in lived if life.at(peak_at)]
     total = sum(life.alike.size for life in there)
-    if total <= peak:
-        return total
-    gone = set()
-    there.sort(key=lambda life: -life.alike.size)
-    for fitting in (True, False):
-        for life in there if fitting else reversed(there):
-            if total > peak and id(life) not in gone and (life.alike.size <= total - peak or not fitting):
-                total -= life.alike.size
-                gone.add(id(life))
+    gone = {id(life): life.alike.size for life in surplus(there, total - peak)}
     lived[:] = [life for life in lived if id(life) not in gone]
-    return total
+    return total - sum(gone.values())
 
 
-def _packed(lived: list[_Lived], peak_at: int, times: list[int], breathe: Callable[[], None]) -> bytes:
+def _packed(lived: list[Life], peak_at: int, times: list[int], breathe: Callable[[], None]) -> bytes:
     """Return the packed allocations: all if there is room, else the largest and the sums of the others."""
     most_kinds, most_spans = _KINDS, _SPANS
     while True:
@@ -164,7 +140,7 @@ def _packed(lived: list[_Lived], peak_at: int, times: list[int], breathe: Callab
         most_kinds, most_spans = most_kinds // 2, most_spans // 2
 
 
-def _largest(lived: list[_Lived], peak_at: int, most_kinds: int, most_spans: int) -> tuple[list[_Lived], list[_Lived]]:
+def _largest(lived: list[Life], peak_at: int, most_kinds: int, most_spans: int) -> tuple[list[Life], list[Life]]:
     """Return the allocations that the event describes one by one, and the rest. Both are in their order."""
     kinds = {life.alike for life in lived}
     if len(lived) <= most_spans and len(kinds) <= most_kinds:
@@ -180,7 +156,7 @@ def _largest(lived: list[_Lived], peak_at: int, most_kinds: int, most_spans: int
     return [life for life in lived if id(life) in listed], [life for life in lived if id(life) not in listed]
 
 
-def _content(listed: list[_Lived], sums: list[tuple[int, int, int]], times: list[int]) -> WindowAllocations:
+def _content(listed: list[Life], sums: list[tuple[int, int, int]], times: list[int]) -> WindowAllocations:
     names: dict[str, int] = {}
     kinds: dict[Alike, int] = {}
     spans = [(kinds.setdefault(life.alike, len(kinds)), life.address, life.begin, life.end) for life in listed]
@@ -198,7 +174,7 @@ def _content(listed: list[_Lived], sums: list[tuple[int, int, int]], times: list
     )
 
 
-def _sums(rest: list[_Lived], peak_at: int, events: int) -> list[tuple[int, int, int]]:
+def _sums(rest: list[Life], peak_at: int, events: int) -> list[tuple[int, int, int]]:
     """Return the sum of the *rest* as size, begin and end of each stretch.
 
     The size is exact at the peak. Elsewhere it is the smallest sum in the stretch.

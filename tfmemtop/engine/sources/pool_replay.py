@@ -48,6 +48,27 @@ class Life:
     freed_by: int | None = None  # the thread, if the free was recorded
     run: int = 0  # TensorFlow's number of the run that has made it, 0 if it is not known
 
+    def at(self, event: int) -> bool:
+        """Return whether it is in use after event *event*."""
+        return self.begin <= event and (self.end == FOREVER or self.end > event)
+
+
+def surplus(lives: list[Life], excess: int) -> list[Life]:
+    """Return those of *lives* that are taken to be freed, as *excess* bytes more than these are in use.
+
+    Which allocations were freed without a record is not known. The largest that fit into the excess are taken first. If
+    it is larger than all of these, the smallest of the others is taken too.
+    """
+    found: list[Life] = []
+    other: Life | None = None
+    for life in sorted(lives, key=lambda life: -life.alike.size):
+        if life.alike.size <= excess:
+            found.append(life)
+            excess -= life.alike.size
+        else:
+            other = life
+    return [*found, other] if excess > 0 and other is not None else found
+
 
 @dataclass(slots=True)
 class PoolCourse:
@@ -232,8 +253,7 @@ class _Overlaps:
 def _end_what_is_too_much(course: PoolCourse) -> None:
     """End allocations whose free is missing, at the gaps, until no more bytes live than are in use.
 
-    Which allocations were freed is not known. Those whose free was recorded later were not freed at a gap. Of the
-    others, the largest that is not larger than the excess is ended first, or the smallest if all are larger.
+    Those whose free was recorded later were not freed at a gap.
     """
     count = len(course.in_use)
     changes = [0] * (count + 2)  # of the bytes that are known to live; at place 0: what lived before
@@ -244,20 +264,16 @@ def _end_what_is_too_much(course: PoolCourse) -> None:
             changes[life.end + 1] -= life.alike.size
         if life.freed_by is None:
             doubtful.append(life)
-    doubtful.sort(key=lambda life: -life.alike.size)
     known, gaps = changes[0], {*course.gaps[:_GAPS]}
     for number in range(count):
         known += changes[number + 1]
         excess = known - course.in_use[number]
         if excess <= 0 or number not in gaps:
             continue
-        here = [life for life in doubtful if life.begin < number and (life.end == FOREVER or life.end > number)]
-        while excess > 0 and here:
-            life = next((life for life in here if life.alike.size <= excess), here[-1])
-            here.remove(life)
+        here = [life for life in doubtful if life.begin < number and life.at(number)]
+        for life in surplus(here, excess):
             doubtful.remove(life)
             if life.end != FOREVER:
                 changes[life.end + 1] += life.alike.size
             life.end = number
             known -= life.alike.size
-            excess -= life.alike.size

@@ -79,9 +79,13 @@ _VALUE = re.compile(
     r" value: <\d+ ([^\s<>{}]+)(\{[\d,]*\})?(?: \(phi\))?(?: @-?\d+)?> \(size=(\d{1,19}),offset=(\d{1,19})\): (.*?)\s*$"
 )
 _TOTAL = re.compile(r"Total bytes used: (\d{1,19})\b")
-_LIVE_RANGE = re.compile(r"HloLiveRange \(max (\d{1,9})\):")
+_RANGE = re.compile(r"HloLiveRange \(max (\d{1,9})\):")
 _RANGE = re.compile(r"    ([^\s{}]+\{[\d,]*\}):(\d{1,9})-(\d{1,9})\s*$")
-_PEAK = re.compile(r"  Live ranges at \d+ \(peak\):")
+_HEADER = re.compile(
+    r"HloLiveRange(?: \(max (\d{1,9})\):)?|(?P<ranges>  BufferLiveRange:)|(?P<peak>  Live ranges at \d+ \(peak\):)|"
+    r"  (?:BufferLiveRange|InstructionSequence|Live ranges|Stack)|Used values:"
+)
+"""The first line of a part of the text. The parts with a name here, and the first part, are read."""
 _AT_PEAK = re.compile(r"    ([^\s{}]+\{[\d,]*\}): (\d{1,19}) bytes \(cumulative: (\d{1,19}) bytes\)")
 
 _SHAPE = 300  # characters of a shape that are kept: the beginning of a long tuple is enough
@@ -94,75 +98,42 @@ def read_assignment(lines: Iterable[str]) -> Assignment:
         Unread: the lines are not such a text, or not all of it.
     """
     found = Assignment()
-    part: _Part = _in_allocations
+    part: str | None = "allocations"
+    cumulative = 0  # bytes of the list at the peak
     for line in lines:
-        if line.startswith(("HloLiveRange", "  BufferLiveRange", "  InstructionSequence", "  Live ranges", "  Stack")):
-            part = _begin(line, found)
-        elif line.startswith("Used values:"):
-            part = _ignore
-        else:
-            part(line, found)
+        if header := _HEADER.match(line):
+            part = header.lastgroup
+            found.schedule = int(header[1] or found.schedule)
+            if part == "peak":
+                found.at_peak, cumulative = {}, 0
+        elif part == "allocations":
+            _take_allocation(line, found)
+        elif part == "ranges" and (live := _RANGE.match(line)):
+            found.ranges[live[1]] = int(live[2]), int(live[3])
+        elif part == "peak" and found.at_peak is not None and (one := _AT_PEAK.match(line)):
+            found.at_peak[one[1]] = int(one[2])
+            cumulative += int(one[2])
+            if cumulative != int(one[3]):
+                raise Unread("Live ranges")
     _check(found)
     return found
 
 
-def _begin(line: str, found: Assignment) -> "_Part":
-    if header := _LIVE_RANGE.match(line):
-        found.schedule = int(header[1])
-    elif line.startswith("  BufferLiveRange:"):
-        return _in_ranges
-    elif _PEAK.match(line):
-        found.at_peak = {}
-        return _in_peak
-    return _ignore
-
-
-class _Part:
-    """A parser for the lines of one part of the text. This one ignores its lines."""
-
-    def __call__(self, line: str, found: Assignment) -> None:
-        """Parse *line*, and add its content to *found*."""
-
-
-class _Allocations(_Part):
-    def __call__(self, line: str, found: Assignment) -> None:
-        if value := _VALUE.match(line):
-            if not found.allocations:
-                raise Unread("allocation")
-            name, index, size, offset, shape = value.groups()
-            found.allocations[-1].values.append(PlacedValue(name, index or "", shape[:_SHAPE], int(offset), int(size)))
-            if len(found.allocations[-1].values) > MOST_VALUES:
-                raise Unread("value")
-        elif line.startswith("allocation "):
-            allocation = _ALLOCATION.match(line)
-            if allocation is None:
-                raise Unread("allocation")
-            found.allocations.append(Allocation(int(allocation[1]), _purpose(allocation[2] or "")))
-        elif total := _TOTAL.match(line):
-            found.total = int(total[1])
-
-
-class _Ranges(_Part):
-    def __call__(self, line: str, found: Assignment) -> None:
-        if live := _RANGE.match(line):
-            found.ranges[live[1]] = int(live[2]), int(live[3])
-
-
-class _Peak(_Part):
-    def __call__(self, line: str, found: Assignment) -> None:
-        if one := _AT_PEAK.match(line):
-            assert found.at_peak is not None
-            found.at_peak[one[1]] = int(one[2])
-            if sum_so_far(found.at_peak) != int(one[3]):
-                raise Unread("Live ranges")
-
-
-_ignore, _in_allocations, _in_ranges, _in_peak = _Part(), _Allocations(), _Ranges(), _Peak()
-
-
-def sum_so_far(bytes_by_key: dict[str, int]) -> int:
-    """Return the sum of all bytes in *bytes_by_key*."""
-    return sum(bytes_by_key.values())
+def _take_allocation(line: str, found: Assignment) -> None:
+    if value := _VALUE.match(line):
+        if not found.allocations:
+            raise Unread("allocation")
+        name, index, size, offset, shape = value.groups()
+        found.allocations[-1].values.append(PlacedValue(name, index or "", shape[:_SHAPE], int(offset), int(size)))
+        if len(found.allocations[-1].values) > MOST_VALUES:
+            raise Unread("value")
+    elif line.startswith("allocation "):
+        allocation = _ALLOCATION.match(line)
+        if allocation is None:
+            raise Unread("allocation")
+        found.allocations.append(Allocation(int(allocation[1]), _purpose(allocation[2] or "")))
+    elif total := _TOTAL.match(line):
+        found.total = int(total[1])
 
 
 def _purpose(attributes: str) -> Purpose:
