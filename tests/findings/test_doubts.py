@@ -22,7 +22,7 @@ from tests.findings.situations import (
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.busy import FullButIdle, ReservedUnused
-from tfmemtop.findings.devices import GpusHidden, LimitsBeyondCard, NoGpuSeen
+from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
@@ -30,7 +30,7 @@ from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.settings import GrowthDropped, GrowthOverridden, GrowthRefused
+from tfmemtop.findings.settings import CallRefused, GrowthDropped, GrowthOverridden
 
 
 def busy(
@@ -151,8 +151,8 @@ def test_devices_that_were_made_without_a_gpu_are_enough_to_tell() -> None:
 
 
 def test_a_gpu_that_the_environment_hides_may_be_meant_so() -> None:
-    finding = found(begin(), initialised(t=2.0, CUDA_VISIBLE_DEVICES="-1"), s.alive(8.0, 100, 900))[GpusHidden]
-    assert finding == GpusHidden(100, 1, "-1") and finding.severity is Severity.INFO
+    finding = found(begin(), initialised(t=2.0, CUDA_VISIBLE_DEVICES="-1"), s.alive(8.0, 100, 900))[NoGpuSeen]
+    assert finding == NoGpuSeen(100, 1, "-1") and finding.severity is Severity.INFO
 
 
 def test_libraries_are_named_where_tensorflow_names_them() -> None:
@@ -167,7 +167,7 @@ def test_one_limit_beyond_the_card_is_not_several() -> None:
 
 def test_what_was_refused_and_is_so_all_the_same_is_no_matter() -> None:
     refused = asked_growth(error="ValueError: Cannot set memory growth on device when virtual devices configured")
-    assert GrowthRefused in found(begin(), refused, effective(False))
+    assert CallRefused in found(begin(), refused, effective(False))
     assert found(begin(), refused, effective(True)) == []
     too_late = "RuntimeError: Physical devices cannot be modified after being initialized"
     late = asked_growth(on=False, error=too_late)

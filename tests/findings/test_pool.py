@@ -21,7 +21,7 @@ from tests.findings.situations import (
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.busy import FullButIdle
-from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen, WhyNoGpu
+from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import LooseLimit, TightLimit
@@ -31,6 +31,7 @@ from tfmemtop.findings.outside import HeldBeside, OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.settings import Settings
+from tfmemtop.tensorflow_text import NO_LIBRARIES
 
 
 def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:
@@ -184,9 +185,9 @@ def test_a_gpu_that_tensorflow_does_not_see() -> None:
     made = effective(None, name="CPU:0")
     assert found(begin(), made, on_cpu) == []
     finding = found(begin(), made, on_cpu, reading(8.0, MIB, name="CPU:0"))[NoGpuSeen]
-    assert finding == NoGpuSeen(100, 1, WhyNoGpu.UNKNOWN, ()) and finding.severity is Severity.WARNING
+    assert finding == NoGpuSeen(100, 1) and finding.severity is Severity.WARNING
     told = found(begin(), wrote("W0000 gpu_device.cc:2343] Cannot dlopen some GPU libraries. Please make sure"))
-    assert told[NoGpuSeen].reason is WhyNoGpu.LIBRARIES_MISSING
+    assert told[NoGpuSeen].complaint == NO_LIBRARIES
 
 
 def test_no_gpu_is_no_matter_where_it_is_wished_so_or_not_known() -> None:

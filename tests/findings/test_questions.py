@@ -195,7 +195,7 @@ def test_a_long_recording_is_looked_through_at_a_coarser_pace() -> None:
 def test_a_run_on_the_cpu_of_a_machine_with_gpus_has_a_limit_too() -> None:
     on_cpu = [effective(None, name="CPU:0"), reading(3.0, 600 * MIB, 1000 * MIB, name="CPU:0")]
     page = told(review([*begin(), *on_cpu]))[Question.EFFICIENTLY]
-    assert not lacking(page, "~2000M", "a guess", "not known")
+    assert not lacking(page, "~2000M", "a guess", "twice the peak")
 
 
 def test_what_was_taken_at_once_is_told_beside_the_limit() -> None:

@@ -21,8 +21,8 @@ from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.review import review
 from tfmemtop.findings.settings import (
     AskedTooLate,
+    CallRefused,
     GrowthDropped,
-    GrowthOfNoDevice,
     GrowthOverridden,
     GrowthWordIgnored,
 )
@@ -34,7 +34,7 @@ FOUND: dict[str, set[type[Finding]]] = {
     "default": {WholeCard},
     "growth-all": set(),
     "growth-one": set(),
-    "growth-no-device": {GrowthOfNoDevice, WholeCard},
+    "growth-no-device": {CallRefused, WholeCard},
     "growth-too-late": {AskedTooLate, WholeCard},
     "growth-then-limit": {GrowthDropped},
     "small-tensor": set(),

@@ -22,9 +22,7 @@ from tfmemtop.findings.settings import (
     CallRefused,
     GrowthDiffers,
     GrowthDropped,
-    GrowthOfNoDevice,
     GrowthOverridden,
-    GrowthRefused,
     GrowthWordIgnored,
 )
 from tfmemtop.settings import Settings
@@ -67,7 +65,7 @@ def test_growth_dropped_by_a_later_limit() -> None:
 
 
 def test_growth_refused_where_a_limit_is() -> None:
-    finding = found(begin(), asked_limits(*LIMIT), asked_growth(error=REFUSED))[GrowthRefused]
+    finding = found(begin(), asked_limits(*LIMIT), asked_growth(error=REFUSED))[CallRefused]
     assert finding.request.line == 12
 
 
@@ -75,7 +73,7 @@ def test_growth_for_no_device_and_any_other_refusal() -> None:
     call = events.Call.SET_MEMORY_GROWTH
     nothing = s.requested(1.5, call, None, growth=True, other=["True"], error="ValueError: Unrecognized device: True")
     finding = found(begin(), nothing)
-    assert GrowthOfNoDevice in finding
+    assert CallRefused in finding
     other = asked_visible("GPU:7", of=None, error="ValueError: what?")
     assert found(begin(), other)[CallRefused].request == other
 

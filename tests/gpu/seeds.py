@@ -29,8 +29,8 @@ from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import (
     AskedTooLate,
+    CallRefused,
     GrowthDropped,
-    GrowthOfNoDevice,
     GrowthOverridden,
     GrowthWordIgnored,
 )
@@ -60,7 +60,7 @@ CASES = (
     Case("default", "nothing set", "warm_function", expected=(WholeCard,)),
     Case("growth-all", "002-1, 003-1, 004-2: growth on every GPU", "growth_all"),
     Case("growth-one", "003-2: growth on the first GPU only", "growth_one"),
-    Case("growth-no-device", "003-3: growth without a device", "growth_no_device", expected=(GrowthOfNoDevice,)),
+    Case("growth-no-device", "003-3: growth without a device", "growth_no_device", expected=(CallRefused,)),
     Case("growth-too-late", "000: growth after the first operation", "growth_too_late", expected=(AskedTooLate,)),
     Case("growth-then-limit", "003: growth, then a limit", "growth_then_limit", expected=(GrowthDropped,)),
     Case("small-tensor", "000-1: one visible GPU, a small tensor", "small_tensor"),

@@ -14,8 +14,10 @@ from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.events.recording import Writer
-from tfmemtop.reports.comparison_text import rows, sentences, settings
+from tfmemtop.reports.comparison_text import changed, rows, sentences, settings
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.figures import RunFigures, figures
+from tfmemtop.state.holder_views import HolderRow, Listed
 from tfmemtop.state.lookup import process_total
 from tfmemtop.units import shown_difference
 
@@ -94,6 +96,34 @@ def test_another_command_is_told_to_be_another() -> None:
     ]
 
 
+def test_other_arguments_and_another_environment_are_named() -> None:
+    def of_run(argv: list[str], **variables: str) -> RunFigures:
+        run = msgspec.structs.replace(s.run(0.4), argv=argv, variables=variables)
+        return of([run if isinstance(event, events.Run) else event for event in [*ON, ended()]], argv[-1])
+
+    told = sentences(of_run(["python", "a.py", "float32"]), of_run(["python", "a.py", "mixed_float16"], BATCH="64"))
+    assert told[:2] == [
+        "The arguments differ: mixed_float16; before: float32.",
+        "The environment differs: BATCH=64; before: without it.",
+    ]
+
+
+def test_what_has_only_another_name_in_the_other_run_is_no_difference() -> None:
+    def listed(*rows: HolderRow) -> Listed:
+        total = sum(row.bytes for row in rows)
+        return Listed(0, None, total, total, rows, None)
+
+    def slots(name: str, size: int) -> HolderRow:
+        return HolderRow(name, Kind.OPTIMIZER, size, 8, 0.5)
+
+    first, second = (
+        listed(slots("sequential", 120 * MIB)),
+        listed(slots("sequential_1", 120 * MIB), slots("up", 9 * MIB)),
+    )
+    (told,) = changed(first, second)
+    assert "up +9.0 MiB" in told and "sequential" not in told
+
+
 def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
     pinned = events.MemoryMap(t=4.0, pid=100, device="HOST:0", pool=8 * MIB, fragmentation=0.9)
     assert of([*ON, pinned]).fragmentation is None
@@ -123,8 +153,7 @@ def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytes
     names = [written(tmp_path / "off.jsonl", [*OFF, ended()]), written(tmp_path / "on.jsonl", [*ON, ended()])]
     assert main(["compare", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["off.jsonl", "on.jsonl"]
-    assert "growth on: 136.5 GiB less held." in lines
+    assert lines[0] == "growth on: 136.5 GiB less held." and lines[2].split() == ["off.jsonl", "on.jsonl"]
     assert main(["compare", *names, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["differences"]["peak_process_total"] == (1634 - 621) * MIB - POOL_AT_ONCE

@@ -44,14 +44,16 @@ _COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_
 
 
 def table(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> list[str]:
-    """Return the two runs as lines of text, with the difference between their *holders*, where both are known."""
+    """Return how the two runs differ, also in their *holders* where both are known, and a table, as lines of text."""
     found, names = rows(first, second), (name(first), name(second))
     width = max(len(row.label) for row in found if row.first) + 2  # a heading above other rows has its line to itself
     left = max(len(names[0]), *(len(row.first) for row in found)) + 2
     right = max(len(names[1]), *(len(row.second) for row in found)) + 2
-    lines = [f"{'':{width}}{names[0]:{left}}{names[1]}"]
-    lines += [f"{row.label:{width}}{row.first:{left}}{row.second:{right}}{row.difference}".rstrip() for row in found]
-    return [*lines, "", *sentences(first, second), *(map(safe, changed(*holders)) if holders else ())]
+    said = [*sentences(first, second), *(map(safe, changed(*holders)) if holders else ())]
+    lines = [*said, "", f"{'':{width}}{names[0]:{left}}{names[1]}"]
+    return lines + [
+        f"{row.label:{width}}{row.first:{left}}{row.second:{right}}{row.difference}".rstrip() for row in found
+    ]
 
 
 def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def run(arguments: CompareArguments) -> int:
         Refusal: a file cannot be read, there is no second run to compare with, or there are too few ranks.
     """
     one, other = arguments.first, arguments.second
-    if ranks := _ranks([each for each in (one, other, *arguments.more) if each is not None]):
+    if ranks := _ranks([each for each in (one, other, *(arguments.more or ())) if each is not None]):
         if arguments.json:
             print_json(ranks_to_json(ranks))
         else:

@@ -22,8 +22,7 @@ STARTING_S = 15.0
 """Seconds from making the devices that do not count: TensorFlow first loads libraries and tries kernels."""
 
 BUSY_PERCENT = 80.0
-"""Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less, or a whole
-core."""
+"""Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +59,24 @@ class FullButIdle(DeviceFinding):
 
     @property
     def said(self) -> Said:
-        where, taken = place_name(self.place), _taken(self)
+        idle = f"{place_name(self.place)} is full but idle: its utilisation averaged {self.percent:.0f}%"
+        counted = (
+            "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, whether or "
+            "not anything is computed."
+        )
         if self.waits_for_host and self.cores is not None:
             return Said(
-                f"{where} probably waits for the host: its utilisation averaged {self.percent:.0f}%, while the script "
-                f"kept {self.cores:.1f} cores busy.",
-                "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, "
-                "whether or not anything is computed. A busy host beside an idle GPU usually reads, decodes or "
-                "augments its input on the CPU; it may also trace, save or run plain Python. Prefetch, read in "
-                "parallel, cache what fits into host memory, or use larger batches.",
+                f"{idle}, while the script kept {self.cores:.1f} cores busy.",
+                f"{counted} The script worked on the CPU meanwhile: it read, decoded or augmented its input, traced, "
+                "saved, or ran plain Python. If it was the input: prefetch, read in parallel, or use larger batches.",
                 (
                     "dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)",
                     "dataset = dataset.prefetch(tf.data.AUTOTUNE)",
                 ),
-                f"The input is the usual reason. {taken}.",
+                f"{_taken(self)}.",
             )
         others = " Growth would leave others what the script does not need." if self.reserved else ""
-        return Said(
-            f"{where} is full but idle: its utilisation averaged {self.percent:.0f}%.",
-            "Memory and work are counted separately: what TensorFlow has reserved or cached shows as used, whether "
-            "or not anything is computed. The host was nearly idle too: the script may wait for a disk, a network, a "
-            f"lock or a person.{others}",
-            figures=f"{taken}. The script computes little there now.",
-        )
+        return Said(f"{idle}.", f"{counted} The host was not busy either.{others}", figures=f"{_taken(self)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,7 @@ class ReservedUnused(DeviceFinding):
     @property
     def said(self) -> Said:
         return Said(
-            f"{place_name(self.place)} is reserved but idle: the script seems to compute on GPU {self.working} alone.",
+            f"{place_name(self.place)} is full but idle, while the same process computes on GPU {self.working}.",
             "TensorFlow makes a device of every visible GPU, and without growth reserves the memory of each. It "
             "computes on the first, unless the script says otherwise (tf.device, tf.distribute).",
             (

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
@@ -19,80 +18,71 @@ from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
 from tfmemtop.units import counted, format_bytes
 
 
-class WhyNoGpu(Enum):
-    """Why TensorFlow has no GPU, by what it printed."""
-
-    LIBRARIES_MISSING = auto()
-    CUDA_FAILED = auto()
-    UNKNOWN = auto()
-
-
-_REASONS = {NO_LIBRARIES: WhyNoGpu.LIBRARIES_MISSING, NO_CUDA: WhyNoGpu.CUDA_FAILED}
-
-
-@dataclass(frozen=True, slots=True)
-class GpusHidden(Finding):
-    """TensorFlow in process ``pid`` computes on the CPU: the environment's ``value`` hides all of the ``gpus``."""
-
-    key = Key.SETTING
-
-    severity = Severity.INFO  # the user may have done it on purpose
-    remedies = (Remedy(Action.CHOOSE_GPUS),)
-
-    pid: int
-    gpus: int
-    value: str
-
-    @property
-    def said(self) -> Said:
-        it = "the GPU" if self.gpus == 1 else "the GPUs"
-        return Said(
-            f"TensorFlow computes on the CPU: CUDA_VISIBLE_DEVICES={self.value} in the environment hides {it}.",
-            "The shell, the job's settings or the script itself set the variable before TensorFlow made its devices. "
-            "CUDA then has no GPU. TensorFlow goes on and prints nothing about it in the script's own output.",
-            ("unset CUDA_VISIBLE_DEVICES",),
-            _driver_has(self),
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class NoGpuSeen(Finding):
     """TensorFlow in process ``pid`` computes on the CPU, though the driver has ``gpus``.
 
+    ``hidden`` is the value of CUDA_VISIBLE_DEVICES if it hides all of them. ``complaint`` is what TensorFlow printed,
     ``libraries`` are those that it could not load, where it named them.
     """
 
     key = Key.SETTING
 
-    remedies = Remedy(Action.CHOOSE_GPUS), Remedy(Action.SHOW_PROCESS)
-
     pid: int
     gpus: int
-    reason: WhyNoGpu
-    libraries: tuple[str, ...]
+    hidden: str | None = None
+    complaint: str | None = None
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.hidden is None else Severity.INFO  # the user may have done it on purpose
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(Action.CHOOSE_GPUS), *([Remedy(Action.SHOW_PROCESS)] if self.hidden is None else []))
 
     @property
     def said(self) -> Said:
+        there = f"The driver has {counted(self.gpus, 'GPU')} here; this is process {self.pid}."
+        if self.hidden is not None:
+            return Said(
+                f"TensorFlow computes on the CPU: CUDA_VISIBLE_DEVICES={self.hidden} in the environment hides "
+                f"{'the GPU' if self.gpus == 1 else 'the GPUs'}.",
+                "The shell, the job's settings or the script itself set the variable before TensorFlow made its "
+                "devices. CUDA then has no GPU, and TensorFlow goes on without one.",
+                ("unset CUDA_VISIBLE_DEVICES",),
+                there,
+            )
         return Said(
-            f"TensorFlow computes on the CPU: {_why_no_gpu(self)}.",
-            "When TensorFlow cannot use the GPU, it goes on and prints nothing about it in the script's own output. "
-            "Its wheel for pip needs the extra and-cuda, which brings CUDA's libraries in the version that "
-            "TensorFlow was built for. The process's details show its environment.",
+            f"TensorFlow computes on the CPU{self._why}.",
+            "TensorFlow has no GPU if CUDA_VISIBLE_DEVICES hides it, if CUDA's libraries are missing, or if it was "
+            "built without CUDA; it goes on without one. Its wheel for pip needs the extra and-cuda, which brings the "
+            "libraries. The process's details show its environment.",
             (
                 "pip install 'tensorflow[and-cuda]'",
                 "python -c 'import tensorflow as tf; print(tf.config.list_physical_devices(\"GPU\"))'",
             ),
-            _driver_has(self),
+            there,
         )
 
+    @property
+    def _why(self) -> str:
+        if self.libraries:
+            return f": it could not load {', '.join(self.libraries)}"
+        return {
+            NO_LIBRARIES: ": it could not load some of CUDA's libraries (with TF_CPP_MAX_VLOG_LEVEL=1 it names them)",
+            NO_CUDA: ": CUDA could not be started",
+        }.get(self.complaint or "", ", though the driver has a GPU")
 
-def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
+
+def no_gpu_seen(state: State) -> Iterator[NoGpuSeen]:
     """Find a process where TensorFlow has no GPU though the driver has one, and no setting or call requested that."""
     run = state.run
     if run is None or not state.devices or run.settings.gpus == () or ever_had(state):
         return  # a worker may leave the GPU to other processes of its run
     processes = list(hooked_of_run(state))
-    complaint = printed(state, *_REASONS)
+    complaint = printed(state, NO_LIBRARIES, NO_CUDA)
     for pid, hooked in processes:
         if hooked.outside:
             continue  # whether the script hid them itself cannot be seen
@@ -102,10 +92,10 @@ def no_gpu_seen(state: State) -> Iterator[GpusHidden | NoGpuSeen]:
             continue
         hidden = variable(state, pid, "CUDA_VISIBLE_DEVICES")
         if hidden is not None and hidden.strip() in ("", "-1"):
-            yield GpusHidden(pid, len(state.devices), hidden)
+            yield NoGpuSeen(pid, len(state.devices), hidden)
         else:
-            reason = _REASONS[complaint] if complaint else WhyNoGpu.UNKNOWN
-            yield NoGpuSeen(pid, len(state.devices), reason, tuple(libraries_not_loaded(output(state))))
+            libraries = tuple(libraries_not_loaded(output(state)))
+            yield NoGpuSeen(pid, len(state.devices), None, complaint, libraries)
         return
 
 
@@ -173,17 +163,3 @@ def logical_devices_beyond_card(state: State) -> Iterator[LimitsBeyondCard]:
         whole = state.devices[index].info.total
         if whole is not None and sum(asked) > whole:
             yield LimitsBeyondCard(Place(index), tuple(asked), whole)
-
-
-def _driver_has(found: GpusHidden | NoGpuSeen) -> str:
-    return f"The driver has {counted(found.gpus, 'GPU')} here; this is process {found.pid}."
-
-
-def _why_no_gpu(found: NoGpuSeen) -> str:
-    if found.reason is WhyNoGpu.CUDA_FAILED:
-        return "CUDA could not be started, or CUDA_VISIBLE_DEVICES hides the GPU"
-    if found.reason is WhyNoGpu.UNKNOWN:
-        return "CUDA_VISIBLE_DEVICES may hide it, CUDA's libraries may be missing, or this TensorFlow has no CUDA"
-    if found.libraries:
-        return f"it could not load {', '.join(found.libraries)}"
-    return "it could not load some of CUDA's libraries (with TF_CPP_MAX_VLOG_LEVEL=1 it names them)"

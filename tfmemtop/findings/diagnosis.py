@@ -31,6 +31,9 @@ _HALF = 2
 
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
+_OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
+"""The kinds of memory that do not depend on the batch."""
+
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
 
@@ -71,9 +74,15 @@ def _full(stock: Inventory, cause: Cause) -> Cause:
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     if cause.key is not Key.LIMIT_TOO_SMALL or not known:
         return cause
-    kinds = ", ".join(f"{format_bytes(size)} of {kind.value}" for kind, size in known[:3])
+    kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
-    return replace(cause, evidence=(f"In use were {kinds}.{tape}", *cause.evidence))
+    evidence = f"In use: {kinds}.{tape}", *cause.evidence
+    of_model = sum(size for kind, size in known if kind in _OF_MODEL)
+    if of_model < stock.in_use / 2:
+        return replace(cause, evidence=evidence)
+    smaller = {Action.REDUCE_BATCH: Action.SMALLER_MODEL}
+    remedies = tuple(Remedy(smaller.get(one.action, one.action)) for one in cause.remedies)
+    return replace(cause, evidence=evidence, remedies=remedies)
 
 
 def _was_fuller(a: Anatomy, trend: Trend) -> bool:

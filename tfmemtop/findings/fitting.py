@@ -72,14 +72,19 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
 def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> list[SuggestedLimit]:
     """Return the limits to suggest for the next run with *settings* and *argv*, the surest first.
 
-    Where the newest run gives none, or only a guess, an earlier run of the same command may give a better one.
+    Where the newest run gives none, or only a guess, an earlier run of the same command may give a better one. None is
+    suggested after a run that leaked, and none that is no higher than a limit under which the newest run failed.
     """
+    if leaks(state):
+        return []
     alike = [run for run in state.runs[:-1] if run.argv == list(argv)]
     newest = suggested_limit(state, growth=settings.growth)
     found = [newest] if newest else []
     if newest is None or newest.is_guess:
         earlier = (suggested_limit(state, run) for run in reversed(alike))
         found = [*(one for one in earlier if one and not one.is_guess)][:1] + found
+    too_low = max((failed.anatomy.limit or 0 for failed in failures(state)), default=0)
+    found = [one for one in found if one.size > too_low]
     # On a machine with GPUs, the limit of the next run applies to the GPUs, not to the CPU pool.
     return [one.under(settings.growth) for one in found if one.on_gpu or not state.devices]
 
@@ -195,24 +200,6 @@ IN_THE_SCRIPT = "or, in the script, before TensorFlow is imported:"
 """The text that comes before the lines of :func:`code`."""
 
 
-_PEAK_ONLY: dict[Growth | None, str] = {
-    "off": "with growth off the pool is as large as its limit, whatever is needed",
-    "on": "how large the pool was is not known",
-    None: "how large the pool was is not known",
-}
-
-_WHY_EACH = {
-    Basis.POOL_REACHED: "These rest on the pools that were reached",
-    Basis.FIT: "These rest on a try of fit that passed",
-    Basis.REPLAYED: "These rest on the run's allocations, replayed with TensorFlow's own allocator",
-    Basis.REPLAYED_SO_FAR: "These are guesses: the run's allocations so far, replayed with TensorFlow's own allocator",
-    Basis.POOL_SO_FAR: "These are guesses, from the pools so far",
-    Basis.PEAK: "These are guesses, twice the peaks",
-    Basis.OTHER_GROWTH: "These are guesses: they worked with another growth",
-    Basis.FAILED_REQUEST: "These are guesses. There is room for the request that failed",
-}
-
-
 def amount(suggested: SuggestedLimit) -> str:
     """Return the limit: ``1078M``, or ``~1078M`` if it is a guess."""
     return ("~" if suggested.is_guess else "") + typed(suggested.size)
@@ -220,78 +207,51 @@ def amount(suggested: SuggestedLimit) -> str:
 
 def basis(suggested: SuggestedLimit) -> str:
     """Return what the limit rests on, for a dialog's list: ``rests on the pool that run 1 reached, 1.0 GiB``."""
-    figure = format_bytes(suggested.figure)
     if suggested.divided:
         return (f"{GUESS}: " if suggested.is_guess else "") + f"shared by {_each(suggested)}"
-    return {
-        Basis.POOL_REACHED: f"rests on the pool that run {suggested.run} reached{_with_growth(suggested)}, {figure}",
-        Basis.FIT: f"rests on a try of fit that passed under {figure}",
-        Basis.REPLAYED: replayed(suggested),
-        Basis.REPLAYED_SO_FAR: f"{GUESS}: {replayed(suggested)} so far",
-        Basis.POOL_SO_FAR: f"{GUESS}: the pool of run {suggested.run} came to {figure} so far",
-        Basis.PEAK: f"{GUESS}: twice the peak in use, {figure}",
-        Basis.OTHER_GROWTH: f"{GUESS}: it worked{_with_growth(suggested)} only",
-        Basis.FAILED_REQUEST: f"{GUESS}: the pool, and the {figure} it had no room for",
-    }[suggested.basis]
+    return (f"{GUESS}: " if suggested.is_guess else "rests on ") + _figure(suggested)
 
 
-def replayed(suggested: SuggestedLimit) -> str:
-    """Return what was replayed: ``replayed with TensorFlow's own allocator: 3,044 allocations of 20 steps``."""
-    return f"replayed with TensorFlow's own allocator: {_allocations(suggested)}"
-
-
-def _allocations(suggested: SuggestedLimit) -> str:
+def _figure(suggested: SuggestedLimit) -> str:
+    figure = format_bytes(suggested.figure)
+    growth = f" with growth {suggested.growth}" if suggested.growth else ""
     allocations, steps = suggested.seen or (0, 0)
-    return counted(allocations, "allocation") + (f" of {counted(steps, 'step')}" if steps else "")
+    of_steps = f" of {counted(steps, 'step')}" if steps else ""
+    replayed = f"{counted(allocations, 'allocation')}{of_steps}, replayed with TensorFlow's own allocator"
+    return {
+        Basis.POOL_REACHED: f"the pool that run {suggested.run} reached{growth}, {figure}",
+        Basis.FIT: f"a try of fit that passed under {figure}",
+        Basis.REPLAYED: f"{replayed}{growth}",
+        Basis.REPLAYED_SO_FAR: f"{replayed}{growth}; later ones are not known",
+        Basis.POOL_SO_FAR: f"the pool of run {suggested.run} came to {figure} so far",
+        Basis.PEAK: f"twice the peak in use, {figure}",
+        Basis.OTHER_GROWTH: f"it worked{growth} only",
+        Basis.FAILED_REQUEST: f"the pool, and the {figure} it had no room for",
+    }[suggested.basis]
 
 
 def sentences(suggested: SuggestedLimit) -> Iterator[str]:
-    """Yield the same as :func:`basis` in whole sentences, with the limit."""
+    """Yield the limit and what it rests on, in whole sentences."""
     if suggested.divided:
-        yield from _of_each(suggested)
+        guesses = ". These are guesses" if suggested.is_guess else ""
+        yield f"Each logical device needs a limit of its own: {_each(suggested)}{guesses}."
+        yield f"--memory-limit is for a whole GPU, and its logical devices share it: {amount(suggested)}."
     else:
-        yield _of_all(suggested)
+        limit = f"A limit of {amount(suggested)}"
+        limit += f" for each of {suggested.gpus} GPUs" if suggested.gpus > 1 else ""
+        rests = f"is a guess: {_figure(suggested)}" if suggested.is_guess else f"rests on {_figure(suggested)}"
+        yield f"{limit} {rests}{'' if suggested.is_guess else ', with a margin'}."
+    if suggested.basis in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR):
+        # Because some wait, this may be below the run's peak.
+        least = format_bytes(suggested.figure)
+        yield f"Under less than {least} they do not fit, even if some wait until others have freed memory."
     if suggested.is_guess:
         yield "tfmemtop fit finds the smallest limit that works."
-
-
-def _of_all(suggested: SuggestedLimit) -> str:
-    figure, growth = format_bytes(suggested.figure), _with_growth(suggested)
-    limit = f"A limit of {amount(suggested)}" + (f" for each of {suggested.gpus} GPUs" if suggested.gpus > 1 else "")
-    return {
-        Basis.POOL_REACHED: f"{limit} rests on the pool that run {suggested.run} reached{growth}, {figure}, "
-        "with a margin.",
-        Basis.FIT: f"{limit} rests on a try of fit that passed under {figure}.",
-        Basis.REPLAYED: f"{limit}{growth} rests on {_allocations(suggested)}, which fit under it with a margin, "
-        f"replayed with TensorFlow's own allocator. {_too_low(figure)}",
-        Basis.REPLAYED_SO_FAR: f"{limit}{growth} is a guess: {_allocations(suggested)} so far fit under it, replayed "
-        f"with TensorFlow's own allocator, and what comes later may need more. {_too_low(figure)}",
-        Basis.POOL_SO_FAR: f"{limit} is a guess: the pool came to {figure} so far, and what comes later may need more.",
-        Basis.PEAK: f"{limit} is a guess, twice the peak: {_PEAK_ONLY[suggested.growth]}.",
-        Basis.OTHER_GROWTH: f"{limit} is a guess: it worked{growth} only.",
-        Basis.FAILED_REQUEST: f"{limit} is a guess. It has room for the {figure} that failed; what would have come "
-        "after that is not known.",
-    }[suggested.basis]
-
-
-def _too_low(least: str) -> str:
-    # Because some wait, *least* may be below the run's peak.
-    return f"Under less than {least} they do not fit, even if some wait until others have freed memory."
-
-
-def _of_each(suggested: SuggestedLimit) -> Iterator[str]:
-    """Yield the sentences for logical devices that share a GPU: one limit for all would be too small, or too large."""
-    yield f"Each logical device needs a limit of its own: {_each(suggested)}. {_WHY_EACH[suggested.basis]}."
-    yield f"--memory-limit is for a whole GPU, and its logical devices share it: {amount(suggested)}."
 
 
 def _each(suggested: SuggestedLimit) -> str:
     about = "~" if suggested.is_guess else ""
     return ", ".join(f"{limit.device} {about}{typed(limit.size)}" for limit in suggested.each)
-
-
-def _with_growth(suggested: SuggestedLimit) -> str:
-    return f" with growth {suggested.growth}" if suggested.growth else ""
 
 
 def options(suggested: SuggestedLimit) -> tuple[str, ...]:

@@ -74,7 +74,9 @@ class HostGrowth(Finding):
     @property
     def said(self) -> Said:
         rise, retraced = self.rise, self.retraced
-        rises, fills = ("rose", "It would have filled") if self.ended else ("is rising", "At this pace it fills")
+        rises, fills = (
+            ("rose", "At that pace it would have filled") if self.ended else ("is rising", "At this pace it fills")
+        )
         headline = f"Process {self.pid}: host memory {rises} by {format_bytes(int(rise.rate * 60))} a minute" + (
             f", {format_bytes(self.each)} a {self.unit.rstrip('s')}." if self.each is not None else "."
         )
@@ -84,17 +86,18 @@ class HostGrowth(Finding):
                 f" {line_of(retraced.defined)}: {retraced.function} was traced {times}, and each graph stays in memory."
             )
         if self.generators:
-            headline += f" Dataset.from_generator was called {self.generators} times; each keeps its generator's data."
+            headline += (
+                f" Dataset.from_generator was called {self.generators} times; each call keeps its generator's data."
+            )
         pools = " Its pools did not grow." if self.pools else ""
         figures = f"It rose steadily for {spoken(rise.span_s)}.{pools}"
         if self.left_s is not None:
             figures += f" {fills} the host in {rough_time(self.left_s)}."
         return Said(
             headline,
-            f"It rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. The usual "
-            "reasons: a tf.function that is traced again and again; XLA, which compiles anew for each new shape and "
-            "keeps what it compiled; Keras's predict called in a loop; data or results kept in Python. A dataset's "
-            "cache in memory rises too, up to its size.",
+            f"It rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. Host "
+            "memory rises if a tf.function is traced again and again, if XLA compiles anew for each new shape, if data "
+            "or results are kept in Python, and while a dataset's cache fills.",
             figures=figures,
         )
 

@@ -3,6 +3,7 @@
 The order is: a failed allocation; another end; memory that rises; what else was found; nothing.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,9 @@ _SILENT_S = 8.0
 
 _STEADY = 0.98
 """Share of the highest use. From the time when it is reached, the use counts as steady."""
+
+_FUNCTION_NODE = re.compile(r"\{\{[^{}]*\}\}")
+"""TensorFlow's mark of the node that raised an error, in front of its message."""
 
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
@@ -63,7 +67,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
                 cause = replace(cause, evidence=("The script went on after that.", *cause.evidence))
             return cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
-        text = "The kernel killed the run: the host's memory was full. TensorFlow's pools were not the reason."
+        text = "The kernel killed the run: the host's memory was full."
         return Cause(Key.HOST_GROWTH, text), None
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         return _not_memory(state, run), None
@@ -97,7 +101,8 @@ def _not_memory(state: State, run: RunState) -> Cause:
     if hooked is not None and hooked.error is not None:
         error = hooked.error
         at = f" ({spot(error.file, error.line)})" if error.file else ""
-        what = f"{error.kind}: {error.message}" if error.message else error.kind
+        message = _FUNCTION_NODE.sub("", error.message).strip()
+        what = f"{error.kind}: {message}" if message else error.kind
         return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):

@@ -169,7 +169,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     shape = tensor_text(list(most.shape or []), most.dtype)
     return Cause(
         Key.TENSORS_KEPT,
-        f"{counted(most.count, 'tensor')} of {shape} are held, but by no name in the script: "
+        f"Python holds {counted(most.count, 'tensor')} of {shape}, and no path to them was found: "
         f"{_sized(min(most.bytes, scene.stock.rest), scene)}.",
         "",
         most.bytes,
@@ -211,7 +211,7 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
         holder,
         size,
         number,
-        (Remedy(Action.DROP_MODELS if models else Action.BOUND_CACHE), Remedy(Action.SEPARATE_PROCESS)),
+        (Remedy(Action.DROP_MODELS), Remedy(Action.SEPARATE_PROCESS)) if models else (Remedy(Action.BOUND_CACHE),),
         evidence=tuple(filter(None, (scene.each,))),
     )
 

@@ -116,7 +116,7 @@ class Leak(DeviceFinding):
             headline,
             f"In {self.windows} equal stretches of time the lowest use rose from {format_bytes(self.lows[0])} to "
             f"{format_bytes(self.lows[1])}, the highest from {format_bytes(self.highs[0])} to "
-            f"{format_bytes(self.highs[1])}. It may be intended, such as a cache that fills.",
+            f"{format_bytes(self.highs[1])}. A cache that fills rises, too.",
             code,
             figures,
         )

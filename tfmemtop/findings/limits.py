@@ -37,10 +37,9 @@ class TightLimit(DeviceFinding):
     def said(self) -> Said:
         return Said(
             f"{place_name(self.place)}: the peak in use is {self.peak / self.limit:.0%} of the limit.",
-            "What fits depends on the order of allocations too: free memory in pieces does not add up. Only a try can "
-            "find how much more is enough. Larger batches or another model need another limit.",
-            figures=f"The peak was {format_bytes(self.peak)}, the limit is {format_bytes(self.limit)}. A little more "
-            "use or fragmentation, and the script may run out of memory.",
+            "What fits depends on the order of allocations too: free memory in pieces does not add up. A try finds how "
+            "much more is enough. Larger batches or another model need another limit.",
+            figures=f"The peak was {format_bytes(self.peak)}, the limit is {format_bytes(self.limit)}.",
         )
 
 

@@ -1,6 +1,5 @@
 """The rules for running out of memory: what failed, and why."""
 
-import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,9 +9,8 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.holders import holder
-from tfmemtop.findings.names import named_spot, tensor_text
+from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.replayed import WouldPass, would_pass
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
@@ -32,6 +30,9 @@ checks finds that it did not get it."""
 _NO_REQUEST = (Key.LIMIT_TOO_SMALL, Key.FRAGMENTATION, Key.UNKNOWN, Key.OTHERS, Key.SCRATCH, Key.GROWTH)
 """The causes whose text does not name the request that failed."""
 
+
+_NAMES_REQUEST = (Key.STEP_LARGER, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
+"""The causes whose text names the request that failed, with its operation, line and size."""
 
 _NOTABLY = 1.05
 """Fragmentation is mentioned if more than so many times what was asked for at least was free in pieces."""
@@ -65,8 +66,7 @@ class Doubt:
 class AllocationFailed(Finding):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
-    ``several`` if other processes of the run have pools too. ``would_pass`` is what an earlier run of the same command
-    needed.
+    ``several`` if other processes of the run have pools too.
     """
 
     severity = Severity.ERROR
@@ -76,7 +76,6 @@ class AllocationFailed(Finding):
     cause: Cause
     doubt: Doubt | None
     several: bool = False
-    would_pass: WouldPass | None = None
     crashed: bool = False
 
     @property
@@ -89,10 +88,9 @@ class AllocationFailed(Finding):
         a = self.anatomy
         if self.crashed:
             if not a.asked and not a.line:
-                return "TensorFlow's pool was full, which is probably why the script crashed."
+                return "TensorFlow's pool was full when the script crashed."
             asked = asked_for(a)
-            sure = "" if a.asked is not None else " probably"  # the size is from TensorFlow's own line
-            return f"{asked[0].upper()}{asked[1:]}; TensorFlow{sure} crashed because there was no room."
+            return f"{asked[0].upper()}{asked[1:]}; there was no room, and the script crashed."
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
         return f"Out of memory{_where(self)}: {asked_for(a)}."
@@ -106,7 +104,9 @@ class AllocationFailed(Finding):
         if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
             short = f"Out of memory: {self.cause.text}"
             text = short if len(short) <= LONGEST else self.cause.text
-            return replace(self.cause, text=text, evidence=(*self.cause.evidence, self.failed))
+            named = self.cause.key in _NAMES_REQUEST and not self.crashed
+            request = "" if named else self.failed.replace("Out of memory: ", "The request that failed: ", 1)
+            return replace(self.cause, text=text, evidence=(*self.cause.evidence, request))
         return replace(self.cause, text=text)
 
     @property
@@ -114,7 +114,6 @@ class AllocationFailed(Finding):
         a, cause = self.anatomy, self.whole_cause
         figures = (
             *cause.evidence,
-            self.would_pass.text if self.would_pass else "",
             _tensor(a),
             _figures(a),
             held(a.held) if a.held else "",
@@ -144,9 +143,7 @@ def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> Alloca
     cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
-    enough = would_pass(state, anatomy.device, anatomy.limit) if anatomy.device and not anatomy.scratch else None
-    enough = None if cause.keeps_growing else enough
-    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), enough, crashed)
+    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), crashed)
 
 
 def passed_before(state: State) -> str:
@@ -239,24 +236,12 @@ def _where(found: AllocationFailed | NoRoom) -> str:
 
 def asked_for(a: Anatomy) -> str:
     """Return what was requested: ``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
-    who = _operation(a.operation) + (f" at {named_spot(a.line)}" if a.line else "")
+    who = (operation_name(a.operation) or "the script") + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
         return f"{who} asked for {format_bytes(a.asked)}"
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"
-
-
-_GRAPH = re.compile(r"__(?:inference|forward|backward)_(.+)_\d+")
-"""TensorFlow's name for a graph of a ``tf.function``: it contains the function's name and a number."""
-
-
-def _operation(name: str | None) -> str:
-    """Return the name of an operation: ``AddV2``; ``tf.function step`` for ``__inference_step_9``."""
-    if name is None:
-        return "the script"
-    graph = _GRAPH.fullmatch(name)
-    return f"tf.function {graph[1]}" if graph else name
 
 
 def _tensor(a: Anatomy) -> str:

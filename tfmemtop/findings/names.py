@@ -10,6 +10,7 @@ from tfmemtop import events
 from tfmemtop.events import Call, LogicalDevice, Requested, Setting, Settled
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, format_bytes
 
 
@@ -202,3 +203,15 @@ _DTYPES = {"half": "float16", "float": "float32", "double": "float64"}
 def tensor_text(shape: list[int], dtype: str | None) -> str:
     """Return shape and type of a tensor: ``[200,3] float32``."""
     return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")
+
+
+def operation_name(name: str | None) -> str:
+    """Return the name of an operation: ``Relu`` for ``functional_1/enc2_1/Relu``, ``tf.function step`` for a graph.
+
+    TensorFlow calls a graph ``__inference_step_9``. The name is empty for ``None``.
+    """
+    if name is None:
+        return ""
+    if name.startswith("__"):
+        return "tf.function " + name.strip("_").partition("_")[2].rpartition("_")[0]
+    return named(name).operation

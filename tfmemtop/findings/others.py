@@ -117,8 +117,7 @@ class TwoReserveCard(DeviceFinding):
         reserved = (
             "Without growth each reserves all that is free when it starts, and the later one gets the rest."
             if self.growth is False
-            else f"Growth is off in {first.pid}, so it took all that was free when it started. Whether growth is on in "
-            f"{second.pid} is not known."
+            else f"Growth is off in {first.pid}: it took what was free. Whether it is on in {second.pid} is not known."
         )
         return Said(
             f"{place_name(self.place)}: two processes of {self.script or 'this run'} fill the card, {first.pid} "

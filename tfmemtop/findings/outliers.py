@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import named_spot, tensor_text
+from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
@@ -42,7 +42,7 @@ class Request:
     def who(self) -> str:
         """The operation and the line that asked: ``ConcatV2 at train.py:9``."""
         a = self.anatomy
-        name = _operation(a.operation)
+        name = operation_name(a.operation) or "The script"
         return name + (f" at {named_spot(a.line)}" if a.line else "")
 
 
@@ -72,22 +72,22 @@ def copied_whole(request: Request) -> Cause | None:
     if a.asked is None:
         # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
         hardly = a.in_use is not None and a.in_use * 2 < a.limit
-        return _input("An array of the host", [], "", 0, request) if hardly and _CONSTANT in a.message else None
+        return _input("An array", [], "", 0, request) if hardly and _CONSTANT in a.message else None
     if a.asked < _LEAST or a.operation or a.asked * 2 < a.limit:
         return None
-    return _input("An array of the host", [], "", a.asked, request)
+    return _input("An array", [], "", a.asked, request)
 
 
 def _input(name: str, shape: list[int], dtype: str, size: int, request: Request) -> Cause:
     a, error = request.anatomy, request.hooked.error
     sized = f" of {format_bytes(size)}" if size else ""
     what = f" ({tensor_text(shape, dtype)}, {format_bytes(size)})" if shape else sized
-    whole = f": the limit is {format_bytes(a.limit)}" if a.limit is not None else ""
+    whole = f"; the limit is {format_bytes(a.limit)}" if a.limit is not None else ""
     place = a.line or (f"{error.file}:{error.line}" if error and error.file else "")
     line = f" at {named_spot(place)}" if place else ""
     return Cause(
         Key.INPUT_ON_DEVICE,
-        f"{name}{what} is copied to the device as a whole{line}{whole}.",
+        f"{name}{what} is copied from the host to the device as a whole{line}{whole}.",
         name,
         size or None,
         1,
@@ -99,7 +99,7 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
 def grown_by_copying(request: Request) -> Cause | None:
     """A tensor is made anew by a join, larger each time; the old one is still there."""
     a = request.anatomy
-    if a.asked is None or a.shape is None or _operation(a.operation) not in _JOINS:
+    if a.asked is None or a.shape is None or operation_name(a.operation) not in _JOINS:
         return None
     for one in request.stock.singles:
         if len(one.shape) != len(a.shape):
@@ -161,7 +161,7 @@ def step_larger(request: Request) -> Cause | None:
         a.asked,
         1,
         (Remedy(Action.BOUND_REQUEST),),
-        evidence=tuple(filter(None, (f"That is {a.asked / past.bytes:.0f} times as much.", _changed(request)))),
+        evidence=tuple(filter(None, (f"That is {a.asked / past.bytes:.2g} times as much.", _changed(request)))),
     )
 
 
@@ -172,14 +172,6 @@ def _changed(request: Request) -> str:
             if one.before != one.after and "[" in one.after:
                 return f"Argument {one.argument} of {course.function.name} was {one.before} before, then {one.after}."
     return ""
-
-
-def _operation(name: str | None) -> str:
-    if name is None:
-        return "The script"
-    if name.startswith("__"):
-        return "tf.function " + name.strip("_").partition("_")[2].rpartition("_")[0]
-    return named(name).operation
 
 
 RULES: tuple[Rule, ...] = (input_on_device, grown_by_copying, dense_gradient, step_larger, copied_whole)

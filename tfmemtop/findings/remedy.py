@@ -39,6 +39,7 @@ class Action(Enum):
     DROP_MODELS = auto()
     BOUND_CACHE = auto()
     SEPARATE_PROCESS = auto()
+    SMALLER_MODEL = auto()
     CLEAR_RESULTS = auto()  # a notebook's
     TAPE_EACH_STEP = auto()
     DEFINE_ONCE = auto()
@@ -132,7 +133,9 @@ _SAID = {
     Action.HIDE_UNUSED_GPUS: SaidRemedy("show the next run only the GPUs that it uses", ("V",), _GPUS),
     Action.HIDE_OTHER_GPUS: SaidRemedy("hide the other GPUs", ("V",), _GPUS),
     Action.XLA_REPORT: SaidRemedy("have the next run report what lies in XLA's buffers", ("D",), ("--xla-report",)),
-    Action.REDUCE_BATCH: SaidRemedy("use smaller batches, or mixed precision, which halves activations", ("E",)),
+    Action.REDUCE_BATCH: SaidRemedy(
+        "use smaller batches, or mixed precision, which saves at most half of the activations", ("E",)
+    ),
     Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
     Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),
     Action.CHANGE_SETTINGS: SaidRemedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True),
@@ -144,13 +147,12 @@ _SAID = {
     Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
     Action.BOUND_QUEUE: SaidRemedy("bound the queue, with maxsize, so that what fills it waits"),
     Action.SUM_UP: SaidRemedy("add the gradients up as they come, in place of a list of them"),
-    Action.DROP_MODELS: SaidRemedy(
-        "keep the figures and drop the model before the next is made, or run each in a process of its own"
-    ),
+    Action.DROP_MODELS: SaidRemedy("keep the figures and drop the model before the next is made"),
     Action.BOUND_CACHE: SaidRemedy(
-        "give the cache a bound (maxsize), or delete the old entry before a new one is made"
+        "give the cache a bound (maxsize), or delete the old model or entry before a new one is made"
     ),
     Action.SEPARATE_PROCESS: SaidRemedy("run each model in a process of its own, whose end frees all of it"),
+    Action.SMALLER_MODEL: SaidRemedy("use a smaller model, or an optimizer that keeps less, such as SGD"),
     Action.CLEAR_RESULTS: SaidRemedy("end the line with ; and clear the results with %reset -f out"),
     Action.TAPE_EACH_STEP: SaidRemedy("open a tape for each step, with tf.stop_gradient between long stretches"),
     Action.DEFINE_ONCE: SaidRemedy("define the function once, and pass the array as an argument or a tf.Variable"),
@@ -160,7 +162,7 @@ _SAID = {
     ),
     Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
     Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
-    Action.BOUND_REQUEST: SaidRemedy("bound it: the batch, or the length, that worked before"),
+    Action.BOUND_REQUEST: SaidRemedy("bound the batch or the length to what worked before"),
     Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),
     Action.KEEP_SPARSE: SaidRemedy("keep the gradient as IndexedSlices: change only the rows that were used"),
     Action.ONE_DATASET: SaidRemedy("make one Dataset before the loop, and pass it the data"),

@@ -87,7 +87,7 @@ class Retraced(Finding):
             f"{which} was traced anew in {self.traces} of {counted(self.calls, 'call')} within the last {span}.",
             explanation,
             code(self),
-            f"{why(self)} Each tracing builds a graph. That takes longer than a step and stays in memory.".lstrip(),
+            f"{why(self)} Each tracing builds a graph, which stays in memory.".lstrip(),
         )
 
 

@@ -45,7 +45,7 @@ def library(a: Anatomy) -> Cause | None:
         remedies=(Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)),
         evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
         explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
-        "card, or other processes, may leave too little. A limit for the pool leaves some.",
+        "card, or other processes, leave less of it. A limit for the pool leaves some.",
     )
 
 
@@ -66,9 +66,9 @@ def fragmented(a: Anatomy) -> Cause | None:
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)),
         evidence=("In one chunk it would have fitted.",),
-        explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. Tensors that live long keep the "
-        f"free chunks between them apart. What helps: {of_gpu}shapes that do not change, because a new tensor then "
-        "fits where an old one was.",
+        explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. A tensor in use keeps the free "
+        f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
+        "an old one was.",
     )
 
 
@@ -127,8 +127,8 @@ def truly_full(a: Anatomy) -> Cause | None:
         bytes=needed,
         remedies=(Remedy(Action.REDUCE_BATCH),),
         evidence=(f"{format_bytes(a.in_use)} were in use.",),
-        explanation="The memory in use holds tensors that are still needed: weights, the optimizer's copies, and the "
-        "activations of one step, which grow with the batch.",
+        explanation="Weights, the optimizer's copies and the activations of a step share the pool. Activations grow "
+        "with the batch.",
     )
 
 

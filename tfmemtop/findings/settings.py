@@ -46,7 +46,8 @@ class AskedTooLate(Finding):
     def remedies(self) -> tuple[Remedy, ...]:
         if self.of_growth:
             return (Remedy(Action.GROWTH_ON),)
-        return Remedy(Action.SET_LIMIT), Remedy(Action.CHOOSE_GPUS)
+        of_gpus = self.request.call is events.Call.SET_VISIBLE_DEVICES
+        return (Remedy(Action.CHOOSE_GPUS if of_gpus else Action.SET_LIMIT),)
 
     @property
     def said(self) -> Said:
@@ -131,66 +132,41 @@ def growth_dropped(state: State) -> Iterator[GrowthDropped]:
 
 
 @dataclass(frozen=True, slots=True)
-class GrowthRefused(Finding):
-    """TensorFlow refused growth, since a limit had been set before."""
-
-    key = Key.SETTING
-
-    remedies = (Remedy(Action.GROWTH_ON),)
-
-    request: events.Requested
-
-    @property
-    def said(self) -> Said:
-        return Said(
-            f"{line_of(callsite(self.request))} asked for growth where a limit is set, which TensorFlow refuses.",
-            f"{call_text(self.request)} raised {self.request.error}. TensorFlow's Python API has either growth or a "
-            f"limit. {_BOTH}",
-            _BY_ENVIRONMENT,
-            "The pool takes its whole limit at the first allocation.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthOfNoDevice(Finding):
-    """The script requested growth for something that is not a device."""
-
-    key = Key.SETTING
-
-    remedies = (Remedy(Action.GROWTH_ON),)
-
-    request: events.Requested
-
-    @property
-    def said(self) -> Said:
-        return Said(
-            _raised(self),
-            "set_memory_growth needs one of the devices of tf.config.list_physical_devices; there is no call for all "
-            "of them at once.",
-            GROWTH,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class CallRefused(Finding):
-    """A call raised an error for a reason other than those above."""
+    """A call raised an error for a reason other than coming too late."""
 
     key = Key.SETTING
-
-    remedies = (Remedy(Action.SHOW_PROCESS),)
 
     request: events.Requested
 
     @property
+    def beside_limit(self) -> bool:
+        """Whether it asked for growth where a limit had been set."""
+        return GROWTH_BESIDE_LIMIT in (self.request.error or "")
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        of_growth = self.request.call is events.Call.SET_MEMORY_GROWTH
+        return (Remedy(Action.GROWTH_ON if of_growth else Action.SHOW_PROCESS),)
+
+    @property
     def said(self) -> Said:
-        return Said(
-            _raised(self),
-            "If the script catches the error, it goes on with the settings of before. The process's details list all "
-            "such calls.",
-        )
+        request, error = self.request, (self.request.error or "").rstrip(".")
+        at, call = line_of(callsite(request)), call_text(request)
+        if self.beside_limit:
+            return Said(
+                f"{at} asked for growth where a limit is set, which TensorFlow refuses.",
+                f"{call} raised {error}. TensorFlow's Python API has either growth or a limit. {_BOTH}",
+                _BY_ENVIRONMENT,
+                "The pool takes its whole limit at the first allocation.",
+            )
+        headline = f"{at}: {call} had no effect: it raised {error}."
+        if request.call is events.Call.SET_MEMORY_GROWTH and NO_SUCH_DEVICE in error:
+            return Said(headline, "set_memory_growth needs one of the devices of list_physical_devices.", GROWTH)
+        return Said(headline, "If the script catches the error, it goes on with the settings of before.")
 
 
-def refused(state: State) -> Iterator[GrowthRefused | GrowthOfNoDevice | CallRefused]:
+def refused(state: State) -> Iterator[CallRefused]:
     """Find in each process the first call that raised an error for a reason other than coming too late."""
     for _, hooked in hooked_of_run(state):
         for request in hooked.requested:
@@ -198,16 +174,8 @@ def refused(state: State) -> Iterator[GrowthRefused | GrowthOfNoDevice | CallRef
                 continue
             if request.growth and _growths(hooked) == {True}:
                 continue
-            yield _refusal(request, request.error)
+            yield CallRefused(request)
             break
-
-
-def _refusal(request: events.Requested, error: str) -> GrowthRefused | GrowthOfNoDevice | CallRefused:
-    if GROWTH_BESIDE_LIMIT in error:
-        return GrowthRefused(request)
-    if request.call is events.Call.SET_MEMORY_GROWTH and NO_SUCH_DEVICE in error:
-        return GrowthOfNoDevice(request)
-    return CallRefused(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +239,9 @@ class GrowthOverridden(Finding):
         if self.word is not None:
             by = f"{GROWTH_VARIABLE}={self.word} in the environment overrides it"
         elif self.sure:
-            by = "the environment does not override it, but the ConfigProto of a tf.compat.v1 session may"
+            by = "the environment does not override it; the ConfigProto of a tf.compat.v1 session does"
         else:
-            by = f"most likely {GROWTH_VARIABLE} in the environment overrides it (the process's details show it)"
+            by = f"if {GROWTH_VARIABLE} is in the environment, it overrides the call (the process's details show it)"
         return Said(
             f"{line_of(callsite(self.request))} turned growth {asked}, but it is {is_on}: {by}.",
             f"{GROWTH_VARIABLE} overrides the script's own calls: if it is exactly true or false, TensorFlow ignores "
@@ -358,9 +326,3 @@ _BOTH = (
     "The environment variable below gives both, a limit and a pool that grows up to it, and so does growth on in "
     "tfmemtop."
 )
-
-
-def _raised(found: GrowthOfNoDevice | CallRefused) -> str:
-    request = found.request
-    text = f"{line_of(callsite(request))}: {call_text(request)} had no effect: it raised {request.error}"
-    return text if text.endswith(".") else f"{text}."

@@ -33,9 +33,9 @@ class Nameless(DeviceFinding):
         return Said(
             f"{where}: {format_bytes(self.bytes)} of the {format_bytes(self.peak)} at a step's peak are one allocation "
             "without a name.",
-            "TensorFlow names no operation for it. For a function compiled with XLA, as Keras does on a GPU by "
-            "default, that is XLA's temporary buffer. XLA can write down what lies in it when it compiles. Steps of "
-            "such a run were 9 to 14 % slower on an H100.",
+            "TensorFlow names no operation for it. If the function was compiled with XLA, as Keras does on a GPU by "
+            "default, it is XLA's temporary buffer, and XLA can write down what lies in it. Steps of such a run were 9 "
+            "to 14 % slower on an H100.",
         )
 
 

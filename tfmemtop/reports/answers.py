@@ -215,9 +215,9 @@ def _idle_in_short(seen: RunReview, run: RunState) -> str:
     if processes > 1 and not seen.cards:
         return f"Each of {processes} processes has a pool of its own."
     busy = [card.busy for card in seen.cards.values() if card.busy is not None]
-    how_busy = f"; the GPU was busy ~{round(sum(busy) / len(busy), -1):.0f} % of the time" if busy else ""
+    how_busy = f"; GPU ~{round(sum(busy) / len(busy), -1):.0f} % busy" if busy else ""
     if pool and used is not None:
-        return f"{format_bytes(used)} of the pool's {format_bytes(pool)} were in use at the peak{how_busy}."
+        return f"At most {format_bytes(used)} of the pool's {format_bytes(pool)} were in use{how_busy}."
     return f"How full the pool was is not known{how_busy}."
 
 
@@ -265,7 +265,7 @@ def _limit_in_short(seen: RunReview, run: RunState) -> str:
     if run.peak_in_use is None:
         return "Nothing was read of TensorFlow's memory."
     if run.out_of_memory:
-        return "No limit can be named: a request failed, so what the run needs is not known."
+        return "What the run needs is not known: a request failed."
     return "No limit can be named: memory in use kept rising." if leaks(seen.state) else "What it needs is not known."
 
 
@@ -308,7 +308,7 @@ def _how_far(seen: RunReview, run: RunState) -> str:
 def _growth_in_short(seen: RunReview, run: RunState) -> str:
     kind, steps = pool_kind(run), _growths(seen)
     if kind is PoolKind.RESERVED:
-        return f"With growth on the pool would begin small; at most {format_bytes(run.peak_in_use)} were in use."
+        return f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
     grew = "The pool's growth was not seen"
     if steps:
         grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
@@ -393,10 +393,8 @@ def _less_in_short(seen: RunReview, run: RunState) -> str:
     account = seen.account
     if account is None or account.total is None:
         return "No GPU memory of a TensorFlow process was read."
-    return (
-        f"nvidia-smi counted {format_bytes(account.total)} while {format_bytes(account.in_use)} were in use: the rest "
-        "is cached memory, CUDA's context, libraries."
-    )
+    total, in_use = format_bytes(account.total), format_bytes(account.in_use)
+    return f"{total} there, {in_use} in use; the rest is unused, CUDA and libraries."
 
 
 def _less(seen: RunReview, run: RunState) -> Iterator[str]:

@@ -143,11 +143,16 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
     settings_of_second = ", ".join(differing(second, first, commands=False))
     found = []
     if not alike:
-        commands = (" ".join(program(run.argv)) for run in (second, first))
-        found.append(f"The commands differ: {'; before: '.join(commands)}.")
+        commands = [program(run.argv) for run in (second, first)]
+        of_one = commands[0][:1] == commands[1][:1]
+        parts = [" ".join(words[1:] if of_one else words) or "none" for words in commands]
+        found.append(f"The {'arguments' if of_one else 'commands'} differ: {'; before: '.join(parts)}.")
         if _settings(first) != _settings(second):
             found.append(f"The settings differ too: {settings_of_second}.")
-    subject = settings_of_second if alike else name(second)
+    environments = [_environment(run, other) for run, other in ((second, first), (first, second))]
+    if any(environments):
+        found.append(f"The environment differs: {'; before: '.join(each or 'without it' for each in environments)}.")
+    subject = settings_of_second if alike and not any(environments) else name(second)
     if both.basis is Basis.NOTHING:
         found.append(f"{subject}: nothing can be compared, since memory was not read in both.")
     else:
@@ -163,6 +168,11 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
     else:
         found.append(f"The runs are unequal: {_end(second)}; {_end(first)}.")
     return found
+
+
+def _environment(run: RunFigures, other: RunFigures) -> str:
+    """Return the variables of *run* that *other* has not, or has with another value: ``BATCH=64``."""
+    return " ".join(f"{key}={value}" for key, value in run.variables.items() if other.variables.get(key) != value)
 
 
 def _over(both: Common) -> str:
@@ -259,7 +269,8 @@ def changed(first: Listed, second: Listed) -> list[str]:
     Empty if nothing differs noticeably.
     """
     least = NOTEWORTHY * max(first.total, second.total)
-    found = [change for change in changes(first, second) if abs(change.change) >= least][:_CHANGES]
+    noteworthy = [change for change in changes(first, second) if abs(change.change) >= least]
+    found = _without_renamed(noteworthy, least)[:_CHANGES]
     if not found:
         return []
     told = ", ".join(
@@ -269,6 +280,20 @@ def changed(first: Listed, second: Listed) -> list[str]:
     )
     peaks = f"{format_bytes(first.total)} and {format_bytes(second.total)}"
     return [f"The peaks of a step ({peaks}) differ by layer: {told}."]
+
+
+def _without_renamed(found: list[Change], least: float) -> list[Change]:
+    """Return *found* without rows that only have another name in the other run, such as the slots of another model.
+
+    Such a row is in one run alone, and the other run alone has one of the same kind and size.
+    """
+    left = list(found)
+    for old in [change for change in found if change.after == 0]:
+        same = [new for new in left if new.before == 0 and new.kind is old.kind and abs(new.after - old.before) < least]
+        if same:
+            left.remove(old)
+            left.remove(same[0])
+    return left
 
 
 def _called(change: Change) -> str:

@@ -11,7 +11,7 @@ from tfmemtop.findings.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_un
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, Together, together
-from tfmemtop.suggested import typed
+from tfmemtop.suggested import typed, with_margin
 from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
 
 Card = tuple[str, int, bool]
@@ -328,7 +328,10 @@ def smallest(view: Predicted) -> Iterator[str]:
         if ends.surely is None:
             yield from _known(name, ends)
             continue
-        yield f"{name} a limit of {typed(ends.surely)} is surely enough."
+        yield (
+            f"{name} a limit of {typed(ends.surely)} is enough by the replay; {typed(with_margin(ends.surely))} leaves "
+            "a margin."
+        )
         if ends.at_least < ends.surely:
             between = ends.surely - ends.at_least
             on_what = "how threads take turns" + (" and on scratch memory" if view.replayed.scratch else "")
@@ -391,7 +394,7 @@ def card_heading(view: Predicted, growth: bool) -> str:
     if ends is None:
         goes_by = ""
     elif ends.surely is not None:
-        goes_by = f", limit {typed(ends.surely)}"
+        goes_by = f", limit {typed(with_margin(ends.surely))}"
     else:
         goes_by = f", pool {typed(ends.worked)}" if ends.worked is not None else ", not predicted"
     return f"growth {'on' if growth else 'off'}{goes_by}"
@@ -412,7 +415,7 @@ def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
     lowest = None if ends is None else view.total(ends.at_least)
     if ends is None or lowest is None:
         return UNKNOWN
-    enough = ends.worked if ends.surely is None else ends.surely
+    enough = ends.worked if ends.surely is None else with_margin(ends.surely)
     needs = None if enough is None else view.total(enough)
     if needs is not None and needs <= usable:
         return f"fits, {about}{format_bytes(usable - needs)} left"

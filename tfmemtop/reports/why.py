@@ -67,13 +67,13 @@ def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield the part about what to do: the remedies in words, then the command or the code of the first."""
     run, suggested = seen.state.run, suggested_limit(seen.state)
     steps = sized(found.cause.remedies, suggested)
-    if steps:
-        yield [TO_DO, *(line for step in steps[:REMEDIES] for line in _wrap(step.elsewhere, "  * "))]
+    step = next((step for step in steps if step.complete), None) if not found.cause.code else None
+    shown = [each for place, each in enumerate(steps) if place < REMEDIES or each is step]
+    if shown:
+        yield [TO_DO, *(line for each in shown for line in _wrap(each.elsewhere, "  * "))]
     if found.cause.code:
         yield [*found.cause.code]
-        return
-    step = next((step for step in steps if step.complete), None)
-    if step is not None and run is not None:
+    elif step is not None and run is not None:
         yield _command(step, run)
 
 

@@ -28,7 +28,8 @@ class RunFigures:
     at the newest map before the end. ``first_step_s`` is the time from the run's start to the end of the first call of
     a ``tf.function``. ``steps`` are those of the busiest function; they are its calls (``unit``) if the number of steps
     in a call is not known. ``ending`` is ``None`` while the run is ``running``, if tfmemtop has ``left``
-    it, and if its end was not seen. ``past`` is the course of the run.
+    it, and if its end was not seen. ``variables`` are those of
+    the environment that the command line set. ``past`` is the course of the run.
     """
 
     name: str
@@ -48,6 +49,7 @@ class RunFigures:
     unit: str = "steps"
     steps: int | None = None
     steps_per_s: float | None = None
+    variables: dict[str, str]
     past: Past
 
     @property
@@ -87,5 +89,6 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         unit=steps.unit if steps else "steps",
         steps=steps.count if steps else None,
         steps_per_s=round(steps.whole, 3) if steps and steps.whole is not None else None,
+        variables=run.variables,
         past=Past(run.started, run.curve, run.steps.busiest if run.steps else None),
     )
