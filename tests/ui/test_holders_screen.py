@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from rich.cells import cell_len
 
 from tests import pools
 from tests import streams as s
@@ -226,19 +225,6 @@ async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
         assert "Pool of GPU:1" in await press(pilot, "M")
         assert "Holders of GPU:1" in await press(pilot, "B")
         assert "Processes" in await press(pilot, "escape")
-
-
-@pytest.mark.parametrize(("size", "ascii"), [((40, 12), True), ((80, 24), False), ((200, 60), False)])
-async def test_every_size_shows_rows_and_keys(size: tuple[int, int], ascii: bool) -> None:
-    async with app(options=UiOptions(ascii=ascii)).run_test(size=size) as pilot:
-        await drawn(pilot)
-        for keys in (("B",), ("enter", "down"), ("right",), ("c",), ("g",), ("c", "c", "g"), ("enter",)):
-            lines = (await press(pilot, *keys)).splitlines()
-            assert len(lines) == size[1] and {cell_len(line) for line in lines} == {size[0]}
-            assert "Esc back" in lines[-1] and "Holders" in lines[1] and "cannot be drawn" not in "".join(lines)
-            assert any(line.startswith(">" if ascii else "▸") for line in lines)
-            if ascii:
-                assert "\n".join(lines).isascii()
 
 
 async def test_a_click_chooses_a_row_opens_it_and_sets_the_cursor() -> None:

@@ -167,20 +167,6 @@ async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
         assert wishes(pilot)[-1] == ("GPU:0", 1.0, None)
 
 
-@pytest.mark.parametrize(("size", "ascii"), [((60, 16), True), ((80, 24), False), ((160, 48), False)])
-@pytest.mark.parametrize("cuts", [CUTS, pools.doubling(11), [pools.cut_up(9 * MIB, i) for i in range(100)]])
-async def test_every_size_shows_the_map_and_its_keys(size: tuple[int, int], ascii: bool, cuts: list[pools.Cut]) -> None:
-    async with app(pools.watched(cuts), UiOptions(ascii=ascii)).run_test(size=size) as pilot:
-        await drawn(pilot)
-        lines = (await press(pilot, "M", "home", "end")).splitlines()
-        assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
-        assert "Esc back" in lines[-1] and "pool " in lines[2]
-        assert any(line.startswith(">" if ascii else "▸") for line in lines)
-        assert f"region {len(cuts)} at" in "\n".join(lines)
-        if ascii:
-            assert "\n".join(lines).isascii()
-
-
 async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     first, *rest = pools.watched(CUTS, t=20.0)
