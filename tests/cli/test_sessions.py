@@ -3,13 +3,12 @@
 import fcntl
 import json
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import streams as s
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
 from tfmemtop import events as ev
 from tfmemtop.cli.arguments import RunArguments
@@ -146,11 +145,7 @@ def test_record_keeps_what_no_file_was_named_for() -> None:
 @pytest.mark.usefixtures("home")
 def test_one_that_goes_on_is_listed_as_running(capsys: pytest.CaptureFixture[str]) -> None:
     going = subprocess.Popen([PROGRAM, "record", "--", "cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + PATIENCE_S
-    while not (kept := kept_recordings()) or not listed(capsys).keys() & kept:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    (name,) = kept
+    (name,) = until(lambda: listed(capsys).keys() & kept_recordings().keys())
     assert listed(capsys)[name].endswith("running")
     going.communicate()
     assert listed(capsys)[name].endswith("ended with exit code 0")

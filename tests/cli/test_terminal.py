@@ -12,28 +12,20 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests import streams as s
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.starting import Start, ended
 from tfmemtop import events as ev
-from tfmemtop.events.recording import Writer, read
+from tfmemtop.events.recording import read
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 ALTERNATE_SCREEN = "\x1b[?1049h"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--", "no-such-command"], 127, "no-such-command: command not found"),
         (["--", "./not-executable"], 126, "./not-executable: not executable"),
-        (["--", "/tmp"], 126, "/tmp: is a directory"),
-        (["--memory-limit", "900T", "--", "true"], 2, "--memory-limit: 900T is more than"),
-        (["--memory-limit", "much", "--", "true"], 2, "--memory-limit: 'much' is not a size"),
-        (["--gpus", "99", "--", "true"], 2, "there is no GPU 99: this machine has"),
         (["--record", "not-executable", "--", "true"], 2, "the file exists and is no tfmemtop recording"),
-        (["replay", "not-executable"], 2, "not-executable is no tfmemtop recording"),
     ],
 )
 def test_what_cannot_be_started_leaves_the_terminal_as_it_was(
@@ -51,8 +43,6 @@ def test_what_cannot_be_started_leaves_the_terminal_as_it_was(
 def test_a_terminal_that_cannot_be_drawn_on_is_refused(start: Start) -> None:
     code, printed = ended(start("--", "true", size=(39, 30)))
     assert (code, "the terminal has 39×30 cells; the screen needs 40×12" in printed) == (2, True)
-    code, printed = ended(start("--", "true", size=(80, 11)))
-    assert (code, "the terminal has 80×11 cells" in printed) == (2, True)
     code, printed = ended(start("--", "true", TERM="dumb"))
     assert (code, "TERM is dumb or not set" in printed) == (2, True)
 
@@ -72,13 +62,6 @@ def test_the_exit_code_is_the_scripts_own(start: Start) -> None:
     )
     assert "\x1b[?1049l" in printed, "the terminal is given back"
     assert own_sessions() == []
-
-
-def test_a_script_ended_by_a_signal_is_128_and_its_number(start: Start) -> None:
-    child = start("--", "sh", "-c", "kill -SEGV $$")
-    child.expect("SIGSEGV")
-    child.send("q")
-    assert ended(child)[0] == 128 + signal.SIGSEGV
 
 
 def test_left_running_it_says_where_and_attach_brings_it_back(start: Start, home: Path) -> None:
@@ -158,25 +141,6 @@ def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Sta
     assert termios.tcgetattr(child.child_fd) == before
 
 
-def test_watching_only_ends_with_0(start: Start) -> None:
-    child = start()
-    child.expect("Processes")
-    child.send("q")
-    assert ended(child)[0] == 0
-
-
-def test_a_replay_shows_what_was_recorded(start: Start, home: Path) -> None:
-    writer = Writer(home / "run.jsonl")
-    writer.write(s.session(["python", "recorded.py"]))
-    writer.write(ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA Recorded", total=80 << 30, reserved=0))
-    writer.write(ev.Terminal(t=9, columns=80, rows=24))
-    writer.close()
-    child = start("replay", "run.jsonl")
-    child.expect("NVIDIA Recorded")
-    child.send("q")
-    assert ended(child)[0] == 0
-
-
 def test_the_demo_without_tensorflow_names_the_remedy(home: Path) -> None:
     # If the search for TensorFlow finds nothing, the program behaves as in a Python without TensorFlow.
     program = """
@@ -194,12 +158,8 @@ sys.exit(main(["demo"]))
 # Keys while a script prints without pause, on a real terminal.
 
 
-_ALIGNS = "import os\nwhile True: os.write(1, b'\\033#8\\r\\n' * 1000)"
-
-
-@pytest.mark.parametrize("command", [["yes"], [sys.executable, "-c", _ALIGNS]], ids=["yes", "alignment"])
-def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start, command: list[str]) -> None:
-    child = start("--", *command, size=(100, 30))
+def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start) -> None:
+    child = start("--", "yes", size=(100, 30))
     child.expect("Output")
     child.expect("00:00:0[1-9]")  # the script has printed for that long
     for key, answer in (("?", "keys and words"), ("h", "Output"), ("q", "The script is still running")):
@@ -225,7 +185,7 @@ raise SystemExit(5)
 """
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (121, 37), (200, 60)], ids=str)
+@pytest.mark.parametrize("size", [(80, 24), (121, 37)], ids=str)
 def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(
     start: Start,
     home: Path,
