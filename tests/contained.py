@@ -9,15 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 USER = 54321
 """The number of the user in the container. No system has an entry for it."""
@@ -120,14 +119,6 @@ def running(
             yield process, first_process(process.pid)
         finally:
             process.kill()
-
-
-def until(there: Callable[[], bool]) -> None:
-    """Wait until *there* returns true."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not there():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
 
 
 @functools.cache

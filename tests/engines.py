@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 import pytest_asyncio
 
+from tests import sparing
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.sources.processes import all_pids, carries
@@ -87,10 +88,9 @@ class Engines:
 
     def launch(self, *argv: str, **options: Any) -> Launched:
         """Start an engine that runs a command."""
-        environment = options.pop("environment", dict(os.environ))
-        return start(
-            Launch(argv=list(argv), cwd=options.pop("cwd", str(self.folder)), environment=environment, **options)
-        )
+        cwd = options.pop("cwd", str(self.folder))
+        environment = {**options.pop("environment", os.environ), **sparing.for_command(argv, Path(cwd))}
+        return start(Launch(argv=list(argv), cwd=cwd, environment=environment, **options))
 
     async def run(self, *argv: str, **options: Any) -> Screen:
         """Start an engine and connect a screen to it."""

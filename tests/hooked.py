@@ -174,17 +174,11 @@ def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more
     ``PYTHONPATH``, even an empty one, prevents that.
     """
     pipe = subprocess.PIPE
-    if "PYTHONPATH" not in more and "import tensorflow" in (source := "\n".join(map(_source, arguments))):
-        more |= sparing.variables(source)
+    if "PYTHONPATH" not in more:
+        more |= sparing.for_command(arguments)
     return subprocess.Popen(
         [python, *arguments], env=environment(monitor, **more), stdin=pipe, stdout=pipe, stderr=pipe, text=True
     )
-
-
-def _source(argument: str) -> str:
-    """Return the text of the script if *argument* is the path of one, and otherwise *argument* itself."""
-    path = Path(argument) if argument.endswith(".py") else None
-    return path.read_text() if path is not None and path.exists() else argument
 
 
 def outcome(process: Process, typed: str = "") -> ProcessOutcome:
@@ -279,11 +273,6 @@ def tensorflow_folder(tensorflow: tuple[Path, str]) -> Path:
     return tensorflow[0]
 
 
-def bare_tensorflow(shared: Path) -> Forking:
-    """Return a process from which scripts are forked: TensorFlow is imported there, without the hook."""
-    return Forking(shared, "bare", [PYTHON, "-u"], environment(None))
-
-
 class Forks:
     """Starts scripts in which TensorFlow is already imported, with the hook and without it.
 
@@ -319,18 +308,30 @@ class Forks:
 
 
 @pytest.fixture(scope="session")
-def imported(shared: Path) -> Iterator[tuple[Forking, Forking]]:
-    spared = sparing.variables("")
-    hooked = environment(None, **spared, TFMEMTOP_SOCKET="hook.sock", TFMEMTOP_INTERVAL=INTERVAL)
-    hooked["PYTHONPATH"] = path_with_hook(hooked["PYTHONPATH"])
-    both = Forking(shared, "agent", [PYTHON], hooked), Forking(shared, "spared", [PYTHON], environment(None, **spared))
-    yield both
-    for forking in both:
-        forking.close()
+def tensorflow_bare(shared: Path) -> Iterator[Forking]:
+    """A process that has imported TensorFlow without the hook."""
+    forking = Forking(shared, "bare", [PYTHON], environment(None, **sparing.variables("")))
+    yield forking
+    forking.close()
+
+
+@pytest.fixture(scope="session")
+def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
+    """A process that has imported TensorFlow with the hook.
+
+    The hook of each script sends to the monitor of the test. It writes windows and maps to ``dumps`` in the test's
+    folder, once that exists.
+    """
+    hook = {"TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DATA": "dumps", "TFMEMTOP_INTERVAL": INTERVAL}
+    variables = environment(None, **sparing.variables(""), **hook)
+    variables["PYTHONPATH"] = path_with_hook(variables["PYTHONPATH"])
+    forking = Forking(shared, "hooked", [PYTHON], variables)
+    yield forking
+    forking.close()
 
 
 @pytest.fixture
-def forks(imported: tuple[Forking, Forking], tmp_path: Path) -> Iterator[Forks]:
-    forks = Forks(*imported, tmp_path)
+def forks(tensorflow_hooked: Forking, tensorflow_bare: Forking, tmp_path: Path) -> Iterator[Forks]:
+    forks = Forks(tensorflow_hooked, tensorflow_bare, tmp_path)
     yield forks
     forks.close()

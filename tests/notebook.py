@@ -3,17 +3,15 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.starting import PROGRAM
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
-
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 
 class Notebook:
@@ -70,15 +68,6 @@ class Notebook:
         """End the kernel; with *now*, without waiting for it to end by itself."""
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=now)
-
-
-def until(look: Callable[[], Any], every_s: float = 0.05) -> Any:
-    """Call *look* every *every_s* seconds until its result is true. Return this result."""
-    ends = time.monotonic() + PATIENCE_S
-    while not (found := look()):
-        assert time.monotonic() < ends
-        time.sleep(every_s)
-    return found
 
 
 @pytest.fixture(scope="module")

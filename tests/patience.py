@@ -1,5 +1,7 @@
 """How long a test waits for something that has to happen, before it fails."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pexpect
@@ -15,3 +17,12 @@ def end(child: "pexpect.spawn[Any]") -> None:
     except pexpect.ExceptionPexpect:
         child.wait()
         child.close()
+
+
+def until(look: Callable[[], Any], every_s: float = 0.05) -> Any:
+    """Call *look* every *every_s* seconds until its result is true. Return this result."""
+    ends = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        assert time.monotonic() < ends
+        time.sleep(every_s)
+    return found

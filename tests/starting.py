@@ -13,6 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests import sparing
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 
@@ -27,7 +28,7 @@ def tfmemtop(
     """Run the installed program to its end, without a terminal."""
     return subprocess.run(
         [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        cwd=cwd, env=os.environ | (variables or {}),
+        cwd=cwd, env={**os.environ, **sparing.for_command(words, cwd or Path()), **(variables or {})},
     )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contained import CHECKPOINT, running, until
-from tests.metrics.scraping import eventually, scrape, value
-from tests.patience import PATIENCE_S
+from tests.contained import CHECKPOINT, running
+from tests.metrics.scraping import scrape, value
+from tests.patience import PATIENCE_S, until
 from tfmemtop.events import RunEnd, Session
 from tfmemtop.events.recording import read
 from tfmemtop.help import topic
@@ -77,7 +77,7 @@ def test_the_pod_records_passes_signals_on_and_has_the_programs_exit_code(tmp_pa
     with running(*command, folder=tmp_path, variables=variables) as (process, first):
         assert process.stdout and process.stdout.readline() == "up\n"
         url = f"http://127.0.0.1:{port}/metrics"
-        samples = eventually(lambda: found if value(found := scrape(url), "running") == 1 else None)
+        samples = until(lambda: found if value(found := scrape(url), "running") == 1 else None)
         assert value(samples, "running", job="train", rank="3", host="gpu-17") == 1
         first.send_signal(signal.SIGTERM)
         printed, said = process.communicate(timeout=PATIENCE_S)

@@ -1,5 +1,5 @@
 """The fixtures of ``tests/hooked.py``."""
 
-from tests.hooked import forks, imported, monitor, script
+from tests.hooked import forks, monitor, script, tensorflow_bare, tensorflow_hooked
 
-__all__ = ["forks", "imported", "monitor", "script"]
+__all__ = ["forks", "monitor", "script", "tensorflow_bare", "tensorflow_hooked"]

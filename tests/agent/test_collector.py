@@ -175,7 +175,7 @@ print(made)
     for _ in range(4):
         assert line(process) == "up"
         told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda event, least=told + 80: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        monitor.wait_for(lambda event, least=told + 40: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
         typed(process)
-    assert int(outcome(process).out) <= 40  # far less than one for each reading
+    assert int(outcome(process).out) <= 20  # far less than one for each reading
     assert not monitor.of("hook_error")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooked import Event, Monitor, both, run, working_tensorflow
+from tests.hooked import Monitor, both, run, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -78,23 +78,14 @@ def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, s
         *("Failed", "CUDNN_STATUS_ALLOC_FAILED", "Attempting", "Failed")
     ]
     assert [event["message"] for event in monitor.of("script_error")] == ["the end"]
-    assert not monitor.of("hook_error")
-
-
-def last_census(monitor: Monitor, path: str) -> Event:
-    """Run a script, and return the last census of its process."""
-    ended = len(monitor.of("hook_end"))
-    run(monitor, path)
-    monitor.wait_for(lambda _: len(monitor.of("hook_end")) > ended)
-    return monitor.of("census", monitor.of("hook_end")[-1]["pid"])[-1]
-
-
-def test_what_was_held_at_the_end(monitor: Monitor, script: Script) -> None:
-    path = script(ERRORS)
     for _ in range(5):
-        last = last_census(monitor, path)
+        last = monitor.of("census", monitor.of("hook_end")[-1]["pid"])[-1]
         assert last["moment"] == "end"
-        if "alike" in last:  # else the machine was too busy for a look: the script's end waits for half a second only
+        if "alike" in last:
             break
+        # The machine was too busy for a look: the script's end waits for half a second only.
+        ended = len(monitor.of("hook_end"))
+        run(monitor, script(ERRORS))
+        monitor.wait_for(lambda _, known=ended: len(monitor.of("hook_end")) > known)  # type: ignore[misc]
     assert last["alike"][0] == ["kept", 4, [1 << 20], "float32", "CPU:0", 16 << 20, "variables", 4]
     assert not monitor.of("hook_error")

@@ -78,6 +78,7 @@ def without_our_frames(err: str) -> str:
     return "".join(line for line in err.splitlines(keepends=True) if 'File "<tfmemtop ' not in line)
 
 
+@pytest.mark.whole  # its small form: -X dev in test_start.py, without TensorFlow
 def test_warnings_as_errors_and_an_exit_code(monitor: Monitor, script: Script) -> None:
     source = """
 import os, sys

@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable
 
 from tests.hooked import Forks, Monitor, outcome, run, start
-from tfmemtop.tensorflow_text import parse_exhausted
 
 Script = Callable[[str], str]
 
 MIB = 1 << 20
 
-EXHAUSTING = """
+FAILING = """
 import json, sys
 import tensorflow as tf
 tf.config.set_visible_devices([], "GPU")
@@ -20,10 +19,6 @@ del big
 print(json.dumps(tf.config.experimental.get_memory_info("CPU:0")), flush=True)
 sys.stdin.readline()
 try:
-    kept = tf.zeros([1 << 20]) + tf.zeros([1 << 30])
-except tf.errors.ResourceExhaustedError as error:
-    print(error.message)
-try:
     raise tf.errors.ResourceExhaustedError(None, None, "the queue is full")
 except tf.errors.ResourceExhaustedError:
     pass
@@ -31,8 +26,8 @@ tf.config.set_visible_devices([], "CPU")
 """
 
 
-def test_a_run_that_exhausts_its_pool(monitor: Monitor, script: Script) -> None:
-    path = script(EXHAUSTING)
+def test_figures_and_settings_are_those_of_tensorflow(monitor: Monitor, script: Script) -> None:
+    path = script(FAILING)
     process = start(monitor, path)
     assert process.stdout is not None and process.stdin is not None
     printed = json.loads(process.stdout.readline())
@@ -50,7 +45,7 @@ def test_a_run_that_exhausts_its_pool(monitor: Monitor, script: Script) -> None:
     assert printed["peak"] <= reading["pool"] == reading["peak_pool"] <= 512 * MIB and reading["allocations"] > 0
     assert printed["peak"] >= 36 * MIB > printed["current"] >= 4 * MIB
     ended = outcome(process, "\n")
-    assert ended.code == 1 and "OOM" in ended.out
+    assert ended.code == 1
 
     first, second = monitor.of("hook")
     assert first["tensorflow"] is None
@@ -63,13 +58,11 @@ def test_a_run_that_exhausts_its_pool(monitor: Monitor, script: Script) -> None:
     ]
     asked, refused = monitor.of("requested")
     assert (asked["call"], asked["devices"], asked["device_type"]) == ("set_visible_devices", [], "GPU")
-    lines = EXHAUSTING.splitlines()
+    lines = FAILING.splitlines()
     for request in (asked, refused):
         assert request["file"] == path and "set_visible_devices" in lines[request["line"] - 1]
     assert refused["error"] == "RuntimeError: Visible devices cannot be modified after being initialized"
-    (failure,) = monitor.of("out_of_memory")
-    assert parse_exhausted(failure["message"])[:3] == ("CPU:0", 4 << 30, "Fill")
-    assert failure["message"] in ended.out
+    assert not monitor.of("out_of_memory"), "a full queue is no failed allocation"
     assert monitor.of("hook_end") and not monitor.of("hook_error")
 
 
@@ -103,7 +96,7 @@ def idle():
     print(os.getpid(), "idle", flush=True)
 
 if __name__ == "__main__":
-    for size, method in enumerate(["fork", "spawn", "forkserver"], 1):
+    for size, method in enumerate(["fork", "spawn"], 1):
         child = multiprocessing.get_context(method).Process(target=train, args=(size,))
         child.start()
         child.join()
@@ -119,8 +112,8 @@ if __name__ == "__main__":
 def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) -> None:
     ended = run(monitor, script(CHILDREN), PYTHONWARNINGS="ignore")
     assert ended.code == 0, ended.err
-    forked, spawned, served, idle = [line.split() for line in ended.out.splitlines()]
-    for pid, _ in (forked, spawned, served):
+    forked, spawned, idle = [line.split() for line in ended.out.splitlines()]
+    for pid, _ in (forked, spawned):
         assert monitor.of("hook", int(pid)) and monitor.of("effective", int(pid)) and monitor.of("allocator", int(pid))
     # This child was forked from an initialised TensorFlow: the lock of its allocator may never be released.
     assert not [event for event in monitor.events if event["pid"] == int(idle[0])]

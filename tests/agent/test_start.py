@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooked import INJECT, PYTHON, Monitor, both, outcome, run, start
+from tests.hooked import INJECT, PYTHON, Forks, Monitor, both, outcome, run, start
 
 Script = Callable[[str], str]
 
@@ -178,14 +178,15 @@ def test_a_mere_search_for_tensorflow_says_nothing(monitor: Monitor, script: Scr
     assert not monitor.events
 
 
-def test_of_xla_only_what_was_asked_is_told(monitor: Monitor, script: Script) -> None:
+def test_of_xla_only_what_was_asked_is_told(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
-import subprocess
+import os, subprocess
+os.environ["XLA_FLAGS"] = "--xla_mine=1"
 import tensorflow as tf
 tf.ones(3)
 subprocess.run("env | grep ^XLA_FLAGS", shell=True)
 """
-    assert run(monitor, script(source), XLA_FLAGS="--xla_mine=1")[:2] == (0, "XLA_FLAGS=--xla_mine=1\n")
+    assert forks.run(monitor, script(source))[:2] == (0, "XLA_FLAGS=--xla_mine=1\n")
     assert monitor.of("initialised") and not monitor.of("xla_cluster")
 
 

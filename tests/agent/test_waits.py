@@ -9,6 +9,7 @@ import pytest
 from tests.hooked import Monitor, outcome, start
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.events import Chunks
+from tfmemtop.tensorflow_text import parse_exhausted
 
 Script = Callable[[str], str]
 
@@ -32,10 +33,11 @@ def fail():
     held = Held()
     try:
         tf.raw_ops.Empty(shape=[128 << 20], dtype=tf.uint8)
-    except tf.errors.ResourceExhaustedError:
-        return weakref.ref(held)
-if "fail" in sys.argv and fail()() is None:
-    print("nothing kept\\nfailed", flush=True)
+    except tf.errors.ResourceExhaustedError as error:
+        return weakref.ref(held), error.message
+if "fail" in sys.argv:
+    reference, message = fail()
+    print(reference() is None, message, flush=True)
 """
 
 
@@ -68,9 +70,11 @@ def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Sc
     assert not monitor.of("out_of_memory")
     pieces, _ = read_chunks(data, msgspec.convert({**put_down, "t": 0.0}, Chunks))
     assert sum(piece.size for piece in pieces if piece.in_use) == put_down["in_use"] >= 16 * MIB
-    assert outcome(process).out == "nothing kept\nfailed\n"
+    printed = outcome(process).out
     assert [path.suffix for path in data.iterdir()] == [".chunks"]
     (failure,) = monitor.of("out_of_memory")
+    assert printed == f"True {failure['message']}\n", "nothing is kept alive"
+    assert parse_exhausted(failure["message"])[:3] == ("CPU:0", 128 * MIB, "Empty")
     # The holders of the memory were found while the script waited.
     (census,) = [event for event in monitor.of("census") if event["moment"] == "waiting"]
     assert census["alike"][0] == ["pieces", 4, [1 << 20], "float32", "CPU:0", 16 * MIB, "tensors", 4]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.reporting import Reporting
+from tests.forked import Forking
 from tests.newer_python import Obeying, needs_it
 from tests.starting import PROGRAM, Start, ended
 from tfmemtop.cli.main import main
@@ -17,8 +18,8 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 
 
 @pytest.fixture(scope="module")
-def training() -> Iterator[Reporting]:
-    found = Reporting(128)
+def training(tensorflow_bare: Forking) -> Iterator[Reporting]:
+    found = Reporting(128, imported=tensorflow_bare)
     found.do("import")
     found.do("take 5000000")
     yield found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 BINARY = shutil.which("prometheus")
 INTERVAL_S = 1
@@ -87,10 +87,7 @@ class Prometheus:
 
     def wait_until(self, text: str, count: int = 1) -> None:
         """Wait until the query *text* gives at least *count* series."""
-        until = time.monotonic() + PATIENCE_S
-        while len(self.query(text)) < count:
-            assert time.monotonic() < until, f"{text}: {self.query(text)}"
-            time.sleep(0.05)
+        until(lambda: len(self.query(text)) >= count)
 
 
 def configuration(

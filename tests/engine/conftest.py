@@ -1,5 +1,6 @@
-"""The fixture of ``tests/engines.py``."""
+"""Fixtures that several files use."""
 
 from tests.engines import engines
+from tests.hooked import tensorflow_bare
 
-__all__ = ["engines"]
+__all__ = ["engines", "tensorflow_bare"]

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests import sparing
 from tests.forked import Forked, Forking
 
 PROGRAM = """
@@ -72,7 +73,10 @@ class Reporting:
 
     def __init__(self, limit_mib: int, *, pool: bool = True, imported: Forking | None = None, **options: Any) -> None:
         """Start the process. With *imported* it is forked from a process that has TensorFlow imported, and a pool."""
-        environment = dict(os.environ) | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, **sparing.variables(PROGRAM)} | {
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
         if pool:
             environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit_mib)}
         command = [sys.executable, "-u", "-c", PROGRAM]

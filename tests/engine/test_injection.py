@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_outside import until
-from tests.engines import Engines, Screen, ended
+from tests.engines import Engines, Screen, ended, eventually
 from tests.newer_python import Obeying, has_tensorflow, needs_it
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.events import (
@@ -114,7 +113,7 @@ async def test_it_arrives_when_a_long_call_is_over_serves_one_and_then_the_next(
     assert (await first.until(Hook)).python.startswith("3.")
     await state(first, S.ARRIVED)
     assert (await first.until(Outside, lambda one: one.state is OutsideState.HOOKED)).pid == target.pid
-    await until(lambda: not left_of(target.pid))
+    await eventually(lambda: not left_of(target.pid))
     # The environment, which children inherit, and sys.modules contain nothing of tfmemtop. Only Python's own modules
     # may be new.
     assert target.do("[name for name in os.environ if 'TFMEMTOP' in name]") == []
@@ -153,7 +152,7 @@ async def test_where_the_engine_has_gone_first_nothing_is_done_and_nothing_left(
     os.kill(engine, signal.SIGKILL)
     await ended(engine)
     finders = target.do("len(sys.meta_path)")
-    await until(lambda: target.do("1") == 1 and not left_of(target.pid))
+    await eventually(lambda: target.do("1") == 1 and not left_of(target.pid))
     assert target.do("len(sys.meta_path)") == finders
     assert target.end() == (0, "")
 
@@ -191,7 +190,7 @@ async def test_a_script_that_forbids_it_goes_on(engines: Engines, target: Obeyin
     code, said = target.end()
     await screen.until(RunEnd)
     assert not screen.all(Hook) and code == 0 and "not here" in said  # Python itself prints this
-    await until(lambda: not left_of(target.pid))
+    await eventually(lambda: not left_of(target.pid))
 
 
 SETUP = (

@@ -5,15 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.engine.reporting import Reporting
-from tests.engines import Engines
-from tests.hooked import bare_tensorflow
-from tests.patience import PATIENCE_S
+from tests.engines import Engines, eventually
+from tests.forked import Forking
 from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.outside.outside_events import cards_of
@@ -34,6 +33,7 @@ from tfmemtop.events import (
     OutsideState,
     PoolGrowth,
     Process,
+    ProcessReadings,
     Run,
     RunEnd,
 )
@@ -45,17 +45,15 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def trainings(shared: Path) -> Iterator[list[Reporting]]:
+def trainings(tensorflow_bare: Forking) -> Iterator[list[Reporting]]:
     """Start two processes side by side, with pools of different limits. Both have made their devices."""
-    forking = bare_tensorflow(shared)
-    found = [Reporting(limit, imported=forking) for limit in (96, 640)]
+    found = [Reporting(limit, imported=tensorflow_bare) for limit in (96, 640)]
     for training in found:
         training.do("import")
         training.do("take 1048576")
     yield found
     for training in found:
         training.close()
-    forking.close()
 
 
 def figures(look: Look) -> dict[str, int | None]:
@@ -103,14 +101,6 @@ def test_a_sweep_reads_every_process_that_has_tensorflow(trainings: list[Reporti
             assert readings[training.pid].in_use == training.do("figures")["in_use"]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE_S * 20):
-        if condition():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it has not come")
-
-
 @pytest.mark.tensorflow
 async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
     engines: Engines, trainings: list[Reporting], tmp_path: Path
@@ -118,7 +108,7 @@ async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
     training, path = trainings[1], tmp_path / "kept.jsonl"
     screen = await engines.run(attach=training.pid, record=str(path))
     run = await screen.until(Run)
-    assert (run.pid, run.outside, run.argv[1]) == (training.pid, True, "-u")
+    assert (run.pid, run.outside, Path(run.argv[1]).name) == (training.pid, True, "forking.py")
     told = await screen.until(Outside)
     assert told.state is S.READING and told.tensorflow
     now = training.do("figures")
@@ -139,7 +129,7 @@ async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
     assert not screen.all(Hook)
 
     await screen.client.close()
-    await until(lambda: not path.with_suffix(".lock").exists() and '"left"' in path.read_text())
+    await eventually(lambda: not path.with_suffix(".lock").exists() and '"left"' in path.read_text())
     assert training.do("figures") == now
     events = list(read(path).events())
     assert [one.state for one in events if isinstance(one, Outside)] == [S.READING, S.LEFT]
@@ -160,7 +150,8 @@ async def test_it_waits_for_devices_and_says_what_becomes_of_the_process(engines
         os.kill(training.pid, signal.SIGSTOP)
         await screen.until(Outside, lambda told: told.state is S.STOPPED)
         os.kill(training.pid, signal.SIGCONT)
-        await asyncio.sleep(1.5)  # the kernel's list of its children is read once a second
+        known = len(screen.all(ProcessReadings)) + 3  # with each of them, the kernel's list of its children is read
+        await screen.until(ProcessReadings, lambda _: len(screen.all(ProcessReadings)) >= known)
         training.close()
         gone = await screen.until(Outside, lambda told: told.state is S.GONE)
         assert gone.detail == str(child)

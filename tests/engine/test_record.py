@@ -1,19 +1,17 @@
 """Recording without a screen, as the command line does it, in a process of its own."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tfmemtop.engine.sources.processes import descendants
-from tfmemtop.events import HookEnd, Process, Run, RunEnd, Session
+from tfmemtop.events import HookEnd, Process, Run, RunEnd
 from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
@@ -39,23 +37,6 @@ def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_stdio_is_untouched_and_the_stream_complete(tmp_path: Path) -> None:
-    path = tmp_path / "run.tfm"
-    done = subprocess.run(
-        recording(path, "sh", "-c", "cat; echo err >&2; test -t 1; exit 6"),
-        input=b"through\n",
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.stdout == b"through\n"
-    assert done.stderr == b"err\nrecorded 6 None None\n"
-    events = list(read(path).events())
-    assert isinstance(events[0], Session)
-    assert [event.argv[0] for event in events if isinstance(event, Run)] == ["sh"]
-    assert [event.exit_code for event in events if isinstance(event, RunEnd)] == [6]
-
-
 def test_ctrl_c_reaches_the_script_once_and_is_waited_for(tmp_path: Path) -> None:
     program = (
         "import time\ntry:\n print('up', flush=True)\n while True: time.sleep(0.1)\n"
@@ -71,16 +52,6 @@ def test_ctrl_c_reaches_the_script_once_and_is_waited_for(tmp_path: Path) -> Non
         terminal.expect(pexpect.EOF)
 
 
-def test_term_is_passed_on(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        recording(tmp_path / "r", sys.executable, "-c", UP), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as recorder:
-        assert recorder.stdout and recorder.stderr
-        assert recorder.stdout.readline() == b"up\n"
-        recorder.terminate()
-        assert recorder.stderr.read() == b"recorded None 15 None\n"
-
-
 COUNTS = """
 import signal, sys, time
 heard = []
@@ -94,16 +65,15 @@ print(sorted(heard), flush=True)
 """
 
 
-@pytest.mark.parametrize("to_all", [True, False])
-def test_a_signal_to_the_group_reaches_the_script_once_and_one_to_us_too(tmp_path: Path, to_all: bool) -> None:
+def test_a_signal_to_the_group_reaches_the_script_once(tmp_path: Path) -> None:
     with subprocess.Popen(
         recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE, start_new_session=True
     ) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
-            (os.killpg if to_all else os.kill)(recorder.pid, number)
+            os.killpg(recorder.pid, number)
         assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
-        assert recorder.wait(30) == 0
+        assert recorder.wait(PATIENCE_S) == 0
 
 
 def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: Path) -> None:
@@ -114,7 +84,7 @@ def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: 
             for pid in (recorder.pid, *descendants(recorder.pid)):
                 os.kill(pid, number)
         assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
-        assert recorder.wait(30) == 0
+        assert recorder.wait(PATIENCE_S) == 0
 
 
 def test_what_listens_for_us_is_no_process_of_the_run(tmp_path: Path) -> None:
@@ -137,10 +107,10 @@ def test_an_interrupt_for_us_alone_reaches_the_script(tmp_path: Path) -> None:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
         os.kill(recorder.pid, signal.SIGINT)
         assert recorder.stdout.read() == b"caught\n"
-        assert recorder.wait(30) == 0
+        assert recorder.wait(PATIENCE_S) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGALRM, signal.SIGRTMIN])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGRTMIN])
 def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: int) -> None:
     """The signal comes while the recording is read again for the summary. A pipe delays that read for so long."""
     pipe = tmp_path / "pipe"
@@ -156,7 +126,7 @@ def test_a_second_signal_after_the_end_costs_no_summary(tmp_path: Path, number: 
         with pipe.open("w"):
             os.kill(recorder.pid, number)
         assert recorder.stderr and recorder.stderr.read() == f"recorded None {int(number)} None\n".encode()
-        assert recorder.wait(30) == 0
+        assert recorder.wait(PATIENCE_S) == 0
 
 
 def test_what_fails_at_the_end_does_not_hide_the_end(tmp_path: Path) -> None:
@@ -184,27 +154,5 @@ def test_nothing_of_ours_is_left_in_the_group(tmp_path: Path) -> None:
         recording(tmp_path / "r", "true"), stderr=subprocess.PIPE, start_new_session=True
     ) as recorder:
         assert recorder.stderr and recorder.stderr.read() == b"recorded 0 None None\n"
-    until = time.monotonic() + PATIENCE_S
-    with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < until:
-            os.killpg(recorder.pid, 0)
-            os.sched_yield()
-    assert time.monotonic() < until
-
-
-def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    program = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
-    tfmemtop = str(Path(sys.executable).with_name("tfmemtop"))
-    command = ["nohup", tfmemtop, "record", "-o", str(tmp_path / "r"), "--", sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=False)
-    assert done.stdout == b"True\n"
-
-
-def test_job_and_rank_are_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "run.tfm"
-    step = {"SLURM_JOB_ID": "812", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}
-    subprocess.run(recording(path, "true"), env={**os.environ, **step}, timeout=PATIENCE_S, check=True)
-    first = next(read(path).events())
-    assert isinstance(first, Session)
-    assert first.placement is not None
-    assert (first.placement.job, first.placement.rank, first.placement.ranks) == ("812", 3, 4)
+    with pytest.raises(ProcessLookupError):
+        until(lambda: os.killpg(recorder.pid, 0))

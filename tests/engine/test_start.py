@@ -17,12 +17,12 @@ import pytest
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
+from tests.starting import PROGRAM
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
 pytestmark = pytest.mark.programs
 
-TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 ISOLATED = (sys.executable, "-I", "-m", "tfmemtop")
 """The same command, isolated from its very start."""
 
@@ -49,7 +49,7 @@ def hostile(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("ours", [ISOLATED, (TFMEMTOP,)], ids=["isolated", "installed"])
+@pytest.mark.parametrize("ours", [ISOLATED, (PROGRAM,)], ids=["isolated", "installed"])
 def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(
     tmp_path: Path, hostile: dict[str, str], ours: tuple[str, ...]
 ) -> None:
@@ -99,7 +99,7 @@ def _end_all(runtime: Path) -> None:
 def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
     """In the C locale Python sets LC_CTYPE, for itself and for every process that it starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
-    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "env"]
+    arguments = [PROGRAM, "record", "-o", str(tmp_path / "r"), "--", "env"]
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
     assert names - environment.keys() - {"PYTHONPATH"} == {
@@ -124,7 +124,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR2])
 os.execv(sys.argv[1], sys.argv[1:])
 """
     command = ["cp", "/proc/self/status", str(told)]  # no shell: it would change some of the signals
-    ours = [TFMEMTOP, "--"] if live else [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--"]
+    ours = [PROGRAM, "--"] if live else [PROGRAM, "record", "-o", str(tmp_path / "r"), "--"]
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     child = pexpect.spawn(
         sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=PATIENCE_S
@@ -174,7 +174,7 @@ async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, fu
 
 def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path: Path, full_disk: Path) -> None:
     environment = os.environ | {"TMPDIR": str(full_disk), "XDG_RUNTIME_DIR": str(tmp_path)}
-    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "echo", "ran"]
+    arguments = [PROGRAM, "record", "-o", str(tmp_path / "r"), "--", "echo", "ran"]
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "ran\n")
 
@@ -195,14 +195,14 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_folder_that_has_been_removed_is_no_hindrance(tmp_path: Path) -> None:
     program = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; "
-    program += f"{TFMEMTOP} record -o {tmp_path}/r -- sh -c 'ls -l /proc/self/cwd'"
+    program += f"{PROGRAM} record -o {tmp_path}/r -- sh -c 'ls -l /proc/self/cwd'"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and done.stdout.strip().endswith(f"{tmp_path}/gone (deleted)")
 
 
 def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    arguments = [TFMEMTOP, "record", "-o", str(tmp_path / "r"), "--", "sh", "-c", "echo up; exec sleep 300"]
+    arguments = [PROGRAM, "record", "-o", str(tmp_path / "r"), "--", "sh", "-c", "echo up; exec sleep 300"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
         (left,) = (tmp_path / "tfmemtop").iterdir()

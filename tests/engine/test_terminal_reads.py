@@ -22,12 +22,10 @@ pytestmark = pytest.mark.skipif(not _kernel_tells(), reason="the kernel does not
 @pytest.mark.parametrize(
     "asks",
     [
-        "answer = input('name? ')",
-        "import readline; answer = input('name? ')",
         "import getpass; answer = getpass.getpass('name? ')",
         "import subprocess; answer = subprocess.check_output(['sh', '-c', 'printf name?\\ >&2; read x; echo $x'])",
     ],
-    ids=["input", "readline", "getpass", "child"],
+    ids=["getpass", "child"],
 )
 async def test_a_script_that_waits_for_input_is_said_to_until_it_has_it(engines: Engines, asks: str) -> None:
     screen = await engines.python(f"import time; {asks}; print('got', answer, flush=True); time.sleep(600)")

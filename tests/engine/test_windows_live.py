@@ -8,7 +8,20 @@ import pytest
 
 from tests.engine.windows_read import Unpacked
 from tests.engines import Engines
-from tfmemtop.events import Allocator, Holders, HoldersNow, Input, Opened, OutOfMemory, RunEnd, Signal, Trace
+from tfmemtop.events import (
+    Allocator,
+    Holders,
+    HoldersNow,
+    Input,
+    MapMoment,
+    MemoryMap,
+    Opened,
+    OutOfMemory,
+    RunEnd,
+    Signal,
+    Trace,
+    Waiting,
+)
 
 SCRIPT = """
 import os, select, sys
@@ -74,8 +87,12 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
     leaked = [risen.holding(span) for span in risen.spans if risen.holding(span).requested == 4 * 200 * 500]
     assert any(holding.shape == [200, 500] for holding in leaked)
 
-    # TensorFlow tries for ten seconds. The holders are published before it gives up.
+    # TensorFlow tries for ten seconds. The holders, the line and the map are published before it gives up.
     waiting = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.WAITING))
+    where = await screen.until(Waiting)
+    assert (Path(where.file).name, where.code) == ("train.py", "history.append(train_step(batch))")
+    found_map = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
+    assert found_map.in_use > 48 << 20 and found_map.cells and not found_map.is_missing
     assert not screen.all(OutOfMemory)
     there = sum(waiting.holding(span).size for span in waiting.alive(waiting.event.peak_at))
     assert there == waiting.event.peak > 48 << 20 and waiting.event.unknown == 0

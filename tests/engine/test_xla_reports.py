@@ -12,6 +12,7 @@ import pytest
 
 from tests.once import once
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
@@ -19,7 +20,6 @@ from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, Run, XlaCluster, XlaMissing, XlaValue
 from tfmemtop.events.recording import read
 
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 SCRIPT = Path(__file__).parents[1] / "scripts" / "xla.py"
 NOBODY = 9_999_999  # a pid that no process can have
 USERS = "--xla_cpu_multi_thread_eigen=true --xla_hlo_profile=false"

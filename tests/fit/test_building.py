@@ -44,7 +44,7 @@ def test_a_search_without_a_compiler_says_that_nothing_is_predicted(tmp_path: Pa
     for name in ("bash", "sh", "readlink", "env"):  # what starts tfmemtop
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     variables = {"XDG_CACHE_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "CXX": "", "PATH": str(tmp_path)}
-    done = fit("import tensorflow as tf\nkept = tf.zeros([1 << 20])", **variables)
+    done = fit("pass", **variables)
     first, second, *_ = done.stderr.splitlines()
     assert first.startswith("tfmemtop: no limit or value can be predicted: there is no C++ compiler; "), done.stderr
     assert second.startswith("tfmemtop: try 1 of at most 1")

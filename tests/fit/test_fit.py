@@ -69,15 +69,6 @@ def test_the_need_of_a_real_script_is_found() -> None:
     assert output.count("=== try ") == len(found["tries"])
 
 
-@pytest.mark.tensorflow
-def test_steps_are_counted_and_the_largest_limit_is_tried_first() -> None:
-    arguments = ("--steps", "20", "--to", "900M", "--tries", "1", "--no-probe")
-    done = fit(*arguments, "--", sys.executable, "-c", KEEPS_200_PEAKS_AT_300)
-    assert done.returncode == 0, done.stderr
-    assert "worked: 900.0 MiB" in done.stdout
-    assert "--cpu-pool 900M -- " in done.stdout  # the advice is never above --to
-
-
 @pytest.mark.parametrize(
     ("script", "said"),
     [

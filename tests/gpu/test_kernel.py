@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook import Notebook, jupyter, until
+from tests.notebook import Notebook, jupyter
 from tests.notebooks.test_screen import _screen, _shown, _until
+from tests.patience import until
 from tests.ui.test_app import press
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.folders import SessionInfo

@@ -2,11 +2,10 @@
 
 import json
 import socket
-import time
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -14,7 +13,7 @@ from typing import TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tfmemtop.engine.metrics.page import Page
 from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.events import Event
@@ -64,22 +63,13 @@ def scrape(url: str) -> Samples:
     return parsed(text)
 
 
-def eventually(look: Callable[[], T | None]) -> T:
-    """Call *look* again and again until it returns something other than ``None``. Return that."""
-    until = time.monotonic() + PATIENCE_S
-    while (found := look()) is None:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
-
-
 def address_in(file: Path) -> str:
     """Wait until the file_sd *file* exists, and return the URL of the page that it names."""
 
     def look() -> str | None:
         return str(json.loads(file.read_text())[0]["targets"][0]) if file.exists() else None
 
-    return f"http://{eventually(look)}/metrics"
+    return f"http://{until(look)}/metrics"
 
 
 def labels_in(file: Path) -> Mapping[str, str]:

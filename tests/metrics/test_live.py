@@ -11,17 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.engines import READS, Engines, ended
-from tests.metrics.scraping import address_in, eventually, get, scrape, value
+from tests.metrics.scraping import address_in, get, scrape, value
 from tests.metrics.silent import CAN_MOUNT, silent
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.streams import run
 from tfmemtop.engine.exporter import Exporter, open_exporter
 from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
-from tfmemtop.events.unstarted import Why
 
 pytestmark = pytest.mark.programs
 
@@ -41,7 +40,7 @@ async def test_it_outlives_the_screen_and_ends_with_the_session(engines: Engines
     await screen.until_shown("up")
     url, engine = address_in(tmp_path / "sd.json"), engine_pid()
     await screen.client.close()
-    eventually(lambda: True if value(scrape(url), "running") == 1 else None)
+    until(lambda: True if value(scrape(url), "running") == 1 else None)
     (session,) = own_sessions()
     again = await engines.look(session.socket)
     await again.until_shown("up")
@@ -56,7 +55,7 @@ async def test_who_asks_it_is_no_reader_that_keeps_the_engine(engines: Engines, 
     screen = await engines.python("print('up')", export=export(tmp_path))
     await screen.until(RunEnd)
     url, engine = address_in(tmp_path / "sd.json"), engine_pid()
-    eventually(lambda: True if value(scrape(url), "running") == 0 else None)
+    until(lambda: True if value(scrape(url), "running") == 0 else None)
     with socket.create_connection(("127.0.0.1", int(url.split(":")[2].partition("/")[0]))):
         await screen.client.close()
         await ended(engine)  # two seconds after the last screen has left
@@ -70,15 +69,6 @@ async def test_signals_that_are_not_for_the_engine_do_not_disturb_it(engines: En
     assert value(scrape(address_in(tmp_path / "sd.json")), "running") == 1
     await screen.client.send(Input(text="still here\n"))
     await screen.until_shown("got still here")
-
-
-async def test_a_taken_port_is_told_before_the_script_starts(engines: Engines, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        launched = engines.launch("touch", str(tmp_path / "started"), export=Export(port=port))
-    assert launched.error is not None
-    assert (launched.error.why, launched.error.name) == (Why.METRICS_ADDRESS, f"127.0.0.1:{port}")
-    assert not (tmp_path / "started").exists()
 
 
 class Exporting:

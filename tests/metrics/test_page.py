@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.metrics.scraping import events_until, eventually, get, scrape, served, watched
-from tests.patience import PATIENCE_S
+from tests.metrics.scraping import events_until, get, scrape, served, watched
+from tests.patience import PATIENCE_S, until
 from tfmemtop.engine.metrics.page import THREADS
 
 
@@ -60,7 +60,7 @@ def test_many_silent_connections_take_a_bounded_number_of_threads(url: str) -> N
     assert threading.active_count() <= THREADS + 1
     for one in silent:
         one.close()
-    eventually(lambda: True if threading.active_count() < THREADS else None)
+    until(lambda: True if threading.active_count() < THREADS else None)
     assert scrape(url)
 
 

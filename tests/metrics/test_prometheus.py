@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.metrics.scraping import address_in, events_until, eventually, get, parsed, served, value, watched
+from tests.metrics.scraping import address_in, events_until, get, parsed, served, value, watched
 from tests.metrics.test_record import TRAINING, done, ended, recorded
+from tests.patience import until
 from tfmemtop import help
 from tfmemtop.cli.dashboard import DASHBOARD
 from tfmemtop.cli.parser import parse
@@ -86,7 +87,7 @@ def prometheus(folder: Path, configuration: str) -> Iterator[Server]:
                 return None
 
         try:
-            eventually(is_up)
+            until(is_up)
             yield server
         finally:
             running.kill()
@@ -111,9 +112,9 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
     ):
         (tmp_path / "gpu.json").write_text(json.dumps([{"targets": [page.split("/")[2]]}]))
         url = address_in(sd)
-        eventually(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 2 else None)
+        until(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 2 else None)
         # A rate needs two scrapes.
-        eventually(lambda: server.ask("rate(tfmemtop_steps_total[1m])") or None)
+        until(lambda: server.ask("rate(tfmemtop_steps_total[1m])") or None)
         for query in queries():
             filled = query.replace("$__rate_interval", "1m")
             filled = re.sub(r'"\$(host|job|rank)"', '".*"', filled)
@@ -122,10 +123,10 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
         (run,) = server.ask(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
         assert run["metric"]["job"] == "tfmemtop"  # Prometheus' own name, as the run has no job
         assert not [one for one in run["metric"] if one.startswith("exported_")]
-        eventually(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
+        until(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
         assert {rule["name"] for rule in rules_of(server)} == set(re.findall(r"alert: (\w+)", rules))
         assert ended(running)[0] == 0
-        eventually(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 1 else None)
+        until(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 1 else None)
 
 
 def rules_of(server: Server) -> list[dict[str, Any]]:
@@ -144,13 +145,13 @@ def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
     with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "%j-%r.json")) as running:
         address_in(tmp_path / "4711-3.json")
         with prometheus(tmp_path, configuration) as server:
-            (found,) = eventually(lambda: server.ask('tfmemtop_running{job="4711",rank="3"}') or None)
+            (found,) = until(lambda: server.ask('tfmemtop_running{job="4711",rank="3"}') or None)
             assert not [one for one in found["metric"] if one.startswith("exported_")]
             running.send_signal(signal.SIGSTOP)
-            eventually(lambda: server.ask('up{job="4711",rank="3"} == 0') or None)
+            until(lambda: server.ask('up{job="4711",rank="3"} == 0') or None)
             running.send_signal(signal.SIGCONT)
             assert ended(running)[0] == 3
-            eventually(lambda: True if not server.ask('up{job="4711"}') else None)
+            until(lambda: True if not server.ask('up{job="4711"}') else None)
 
 
 @pytest.mark.programs
@@ -277,7 +278,7 @@ def test_node_exporter_tells_the_file_of_a_job_that_is_over(tmp_path: Path) -> N
                 return None
 
         try:
-            samples = parsed(eventually(answer))
+            samples = parsed(until(answer))
         finally:
             running.kill()
     assert value(samples, "running") == 0

@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.notebook import PROGRAM, Notebook, until
-from tests.patience import PATIENCE_S
+from tests.notebook import Notebook
+from tests.patience import PATIENCE_S, until
+from tests.starting import PROGRAM
 from tfmemtop import events as ev
 from tfmemtop.cli import main as cli
 from tfmemtop.engine.sources.processes import find, is_alive

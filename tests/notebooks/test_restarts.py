@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.notebook import PROGRAM, Notebook, until
+from tests.notebook import Notebook
 from tests.notebooks.test_screen import _screen, _shown, _until
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.starting import PROGRAM
 from tests.ui.test_app import press
 from tfmemtop import events as ev
 from tfmemtop.cli.live import successor

@@ -17,8 +17,9 @@ import pexpect
 import pytest
 
 from tests import streams
-from tests.notebook import PROGRAM, Notebook, until
-from tests.patience import PATIENCE_S
+from tests.notebook import Notebook
+from tests.patience import PATIENCE_S, until
+from tests.starting import PROGRAM
 from tests.ui.test_app import app, drawn, press, text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.sources.processes import read_environment

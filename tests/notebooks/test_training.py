@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook import PROGRAM, Notebook, until
-from tests.patience import PATIENCE_S
+from tests.notebook import Notebook
+from tests.patience import PATIENCE_S, until
+from tests.starting import PROGRAM
 from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.engine.stream.kept_sessions import place_for
 from tfmemtop.findings.retracing import Retraced
@@ -34,6 +35,7 @@ def notebook(jupyter: Path) -> Iterator[Notebook]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
         patch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "1024")
+        patch.setenv("TF_USE_LEGACY_KERAS", "1")  # Keras is not imported
         made = Notebook(cwd=jupyter)
     for cell in CELLS:
         made.run(cell)

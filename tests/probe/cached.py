@@ -4,12 +4,12 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests import sparing
 from tests.hooked import POOL
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tfmemtop.events import Probe
 from tfmemtop.events.recording import read
 
@@ -119,7 +119,7 @@ class Recorded:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             [sys.executable, "-c", RECORD, str(path), *argv],
-            env={**os.environ, **POOL, "TF_CPP_MIN_LOG_LEVEL": "3", **variables},
+            env={**os.environ, **POOL, "TF_CPP_MIN_LOG_LEVEL": "3", **sparing.for_command(argv), **variables},
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -128,10 +128,7 @@ class Recorded:
 
     def until(self, wanted: Callable[[object], bool]) -> None:
         """Wait until the recording has an event for which *wanted* returns true, or until the run has ended."""
-        end = time.monotonic() + PATIENCE_S
-        while self.process.poll() is None and not any(wanted(event) for event in self.events()):
-            assert time.monotonic() < end, self.events()
-            time.sleep(0.05)  # there is no notice when a file grows
+        until(lambda: self.process.poll() is not None or any(map(wanted, self.events())), every_s=0.2)
 
     def events(self) -> list[object]:
         return list(read(self.path).events()) if self.path.exists() and self.path.stat().st_size else []

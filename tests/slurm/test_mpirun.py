@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.slurm.conftest import Slurm
-from tests.slurm.test_srun import until
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
 from tfmemtop.placement import Placement

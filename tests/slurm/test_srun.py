@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.slurm.conftest import Slurm
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
@@ -48,14 +47,6 @@ while signal.SIGTERM not in heard:
     time.sleep(0.05)
 time.sleep(1)  # for what should not come
 """
-
-
-def until(there: Callable[[], bool]) -> None:
-    """Wait until *there* returns true."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not there():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
 
 
 def left_of(slurm: Slurm, job: str) -> list[int]:

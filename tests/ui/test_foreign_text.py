@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import unicodedata
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.anything import Filling
 from tests.patience import PATIENCE_S
+from tests.starting import PROGRAM
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
 from tfmemtop.cli import once
@@ -20,8 +20,6 @@ from tfmemtop.cli.output import say
 from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, RunEnd
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
-
-PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 
 # These sequences set the clipboard and the title, set colours, move the cursor, and clear the screen, in their 7-bit
 # and 8-bit forms. Other characters reverse the direction of writing, are invisible, or break lines.
