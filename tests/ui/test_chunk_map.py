@@ -50,8 +50,14 @@ def test_every_line_is_exactly_as_wide_as_it_shall_be(
     found: list[RegionView], width: int, height: int, top: int, kind: Glyphs, chosen: int | None
 ) -> None:
     arranged = chunk_map.arrange(found, width - chunk_map.label_width(width), height)
-    lines = chunk_map.draw(found, arranged, width, top, height, kind, chosen)
-    lines += chunk_map.draw_zoomed(arranged, width, top, height, kind)
+    labels = chunk_map.region_labels(found, width, kind, chosen), chunk_map.offset_label
+    lines = [
+        line
+        for label in labels
+        for line in chunk_map.draw(
+            arranged, width, range(top, top + height), kind, label, lambda row: chunk_map.draw_cells(row.cells, kind)
+        )
+    ]
     lines += chunk_map.strip(found, width, height, kind)
     assert {width_of(line) for line in lines} <= {width}
     for one in found:

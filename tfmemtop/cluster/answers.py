@@ -1,6 +1,6 @@
 """Makes the rows of the cluster's table from the answers of Prometheus. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -83,11 +83,10 @@ class Rows:
         return found[0].metric.get(label, "")[:LONGEST_LABEL] if found else ""
 
     def _row(self, pool: Pool) -> ClusterRow:
-        instance, host, uuid, device, run, job, rank = pool
-        card, ended = (host, uuid), (instance, run) in self._figures["ended"]
-        old_s = max((one.number or 0.0 for one in self._figures["old"].get((instance,), ())), default=None)
+        card, ended = (pool.host, pool.uuid), (pool.instance, pool.run) in self._figures["ended"]
+        old_s = max((one.number or 0.0 for one in self._figures["old"].get((pool.instance,), ())), default=None)
         return ClusterRow(
-            *(instance, host, uuid, device, run, job, rank),
+            *pool,
             user=self._text("run", _rank_of(pool), "user"),
             gpu=self._text("info", card, "index"),
             model=self._text("info", card, "name"),
@@ -96,7 +95,7 @@ class Rows:
             used=self._size("used", card),
             total=self._size("total", card),
             busy=self._number("busy", card),
-            findings=self._findings(instance, run, uuid),
+            findings=self._findings(pool),
             rising=self._number("rising", pool),
             idle=card in self._figures["idle"],
             silence=Silence.ENDED if ended else None if old_s is None else Silence.OLD,
@@ -104,48 +103,57 @@ class Rows:
             pace=self._number("pace", _rank_of(pool)),
         )
 
-    def _findings(self, instance: str, run: str, uuid: str) -> tuple[tuple[str, str], ...]:
-        """Return the findings about this GPU, and those about no GPU in particular."""
-        found = [one.metric for of in {uuid, ""} for one in self._figures["finding"].get((instance, run, of), ())]
+    def _findings(self, pool: Pool) -> tuple[tuple[str, str], ...]:
+        """Return the findings about the GPU of *pool*, and those about no GPU in particular."""
+        places = [(pool.instance, pool.run, uuid) for uuid in {pool.uuid, ""}]
+        found = [one.metric for place in places for one in self._figures["finding"].get(place, ())]
         return tuple((one.get("key", "")[:LONGEST_LABEL], one.get("severity", "")) for one in found)
 
     def _silent(self, rows: Iterable[ClusterRow]) -> list[ClusterRow]:
         """Return rows that had figures and have none now, and rows for other targets that are down."""
+        down = {key[0]: pool_of(found[0].metric) for key, found in self._figures["down"].items()}
+        gone = self._gone(rows, down)
+        told = {row.instance for row in (*rows, *gone)}
+        told |= {at for at, pool in down.items() if pool.host in {row.host for row in gone if not row.instance}}
+        silent = gone + self._down_before([pool for at, pool in down.items() if at not in told])
+        return [row for row in silent if self._job in (None, row.job)]
+
+    def _gone(self, rows: Iterable[ClusterRow], down: dict[str, Pool]) -> list[ClusterRow]:
+        """Return the last state of the rows that are not among *rows*; *down* are the targets that are down."""
         present = {row.key for row in rows}
         again = {(row.host, row.uuid) for row in rows}
-        told = {row.instance for row in rows}
-        down = {key[0]: pool_of(found[0].metric) for key, found in self._figures["down"].items()}
         hosts = {pool.host for pool in down.values()}
-        silent = []
+        gone = []
         for key, (row, seen) in list(self._last.items()):
             if key in present:
                 continue
             # Any target of the host may report a GPU without a rank.
             is_down = row.instance in down if row.instance else row.host in hosts
-            if not is_down and (self._now - seen > GONE_S or (row.host, row.uuid) in again):
+            since = self._now - seen
+            if not is_down and (since > GONE_S or (row.host, row.uuid) in again):
                 del self._last[key]
                 continue
             ended = (row.instance, row.run) in self._figures["ended"]
             silence = Silence.ENDED if ended else Silence.DOWN if is_down else Silence.GONE
-            findings = self._findings(row.instance, row.run, row.uuid) if ended else ()
-            since = self._now - seen
-            silent.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
-            told |= {row.instance} if row.instance else {at for at, pool in down.items() if pool.host == row.host}
-        # A target that was down before the first answer is known by its last figures, or by its name only.
-        were: dict[tuple[str, ...], Pool] = {}
-        for pool in sorted(
-            (Pool(*key) for key in self._figures["was"]), key=lambda pool: natural(pool.run)
-        ):  # the newest run replaces those before
-            were[pool.instance, pool.uuid, pool.device, pool.rank] = pool
-        had = {pool.instance for pool in were.values()}
-        named = [at for at in down.values() if at.named and at.instance not in had]
-        for pool in [*were.values(), *named]:
-            if pool.instance in down and pool.instance not in told:
-                row = self._row(pool)
-                row.in_use, row.used = self._size("was", pool), self._size("was_used", (pool.host, pool.uuid))
-                row.busy, row.silence = None, Silence.DOWN
-                silent.append(row)
-        return [row for row in silent if self._job in (None, row.job)]
+            findings = self._findings(key) if ended else ()
+            gone.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
+        return gone
+
+    def _down_before(self, down: Sequence[Pool]) -> list[ClusterRow]:
+        """Return rows for targets that were *down* before the first answer: their last figures, or their names."""
+        instances = {pool.instance for pool in down}
+        last: dict[tuple[str, ...], Pool] = {}
+        for pool in sorted((Pool(*key) for key in self._figures["was"]), key=lambda pool: natural(pool.run)):
+            if pool.instance in instances:  # the newest run replaces those before
+                last[pool.instance, pool.uuid, pool.device, pool.rank] = pool
+        had = {pool.instance for pool in last.values()}
+        rows = [
+            self._row(pool) for pool in (*last.values(), *(at for at in down if at.named and at.instance not in had))
+        ]
+        for row in rows:
+            row.in_use, row.used = self._size("was", row.key), self._size("was_used", (row.host, row.uuid))
+            row.busy, row.silence = None, Silence.DOWN
+        return rows
 
     def _unread(self, rows: Iterable[ClusterRow]) -> Iterator[ClusterRow]:
         """Yield a row for each rank that runs but has reported no memory."""

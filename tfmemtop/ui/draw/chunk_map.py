@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.segment import Segment
-from rich.style import Style
 
 from tfmemtop.state.pool_views import RegionView
 from tfmemtop.ui.draw.lines import Line
@@ -42,6 +41,10 @@ class Arranged:
     rows: tuple[MapRow, ...]
     merged: int
     cell_bytes: int  # bytes of a cell of the largest region
+
+
+Label = Callable[[MapRow], Segment]
+"""Returns what stands before a row."""
 
 
 def shades(glyphs: Glyphs) -> str:
@@ -108,31 +111,30 @@ def heading(width: int) -> Line:
 
 
 def draw(
-    regions: Sequence[RegionView],
-    arranged: Arranged,
-    width: int,
-    top: int,
-    height: int,
-    glyphs: Glyphs,
-    chosen: int | None,
-    paint: Callable[[MapRow], Line] | None = None,
+    arranged: Arranged, width: int, seen: range, glyphs: Glyphs, label: Label, paint: Callable[[MapRow], Line]
 ) -> list[Line]:
-    """Return *height* rows from row *top* on, each exactly *width* cells; *chosen* is the index of a region.
-
-    *paint* draws the cells of a row. Without it, they are drawn by how much of them is in use.
-    """
-    labels = label_width(width)
+    """Return the rows in *seen*, each exactly *width* cells: its *label*, a border, and its cells, by *paint*."""
     border = Segment("|" if glyphs.ascii else "▏", _BORDER)
-    lines: list[Line] = []
-    for row in arranged.rows[top : top + height]:
-        here = row.region == chosen
-        text = _label(regions[row.region], labels - 1, glyphs) if row.first else " " * (labels - 1)
-        if here and row.first:
-            text = (">" if glyphs.ascii else "▸") + text[1:]
-        style: Style = CHOSEN if here and row.first else BOLD if here else PLAIN
-        line: Line = [Segment(text, style), border, *(paint(row) if paint else draw_cells(row.cells, glyphs))]
-        lines.append(Segment.adjust_line_length(line, width))
-    return lines
+    rows = arranged.rows[seen.start : seen.stop]
+    return [Segment.adjust_line_length([label(row), border, *paint(row)], width) for row in rows]
+
+
+def region_labels(regions: Sequence[RegionView], width: int, glyphs: Glyphs, chosen: int | None) -> Label:
+    """Return the labels of a map that is *width* cells wide: each region's figures; *chosen* is one's index."""
+
+    def label(row: MapRow) -> Segment:
+        room, here = label_width(width) - 1, row.region == chosen
+        if not row.first:
+            return Segment(" " * room, BOLD if here else PLAIN)
+        text = _label(regions[row.region], room, glyphs)
+        return Segment((">" if glyphs.ascii else "▸") + text[1:], CHOSEN) if here else Segment(text, PLAIN)
+
+    return label
+
+
+def offset_label(row: MapRow) -> Segment:
+    """Return the label of a row of a single region: its offset in the region."""
+    return Segment(f"{'+' + format_short(row.offset):>8}", DIM)
 
 
 def _label(region: RegionView, width: int, glyphs: Glyphs) -> str:
@@ -202,26 +204,3 @@ def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:
     while sum(-(-len(region.cells) // count) for region in shown) > room and count < 4096:
         count += 1
     return count, bordered
-
-
-def draw_zoomed(
-    arranged: Arranged,
-    width: int,
-    top: int,
-    height: int,
-    glyphs: Glyphs,
-    paint: Callable[[MapRow], Line] | None = None,
-) -> list[Line]:
-    """Return rows of a single region, each exactly *width* cells. Before each row stands its offset in the region."""
-    border = Segment("|" if glyphs.ascii else "▏", _BORDER)
-    return [
-        Segment.adjust_line_length(
-            [
-                Segment(f"{'+' + format_short(row.offset):>8}", DIM),
-                border,
-                *(paint(row) if paint else draw_cells(row.cells, glyphs)),
-            ],
-            width,
-        )
-        for row in arranged.rows[top : top + height]
-    ]

@@ -152,12 +152,10 @@ class MapPanel(CoveringPanel):
         self.in_view(count, rows, last)
         seen = self.in_view(count, rows, first)
         self._spots = {line: arranged.rows[row].region for line, row in enumerate(seen, above + 1)}
-        if self.zoom is not None:
-            head: Line = [Segment(f"{'offset':>8}", DIM)]
-            drawn = chunk_map.draw_zoomed(arranged, width, self.top, rows, self.glyphs, self._paint)
-        else:
-            head = chunk_map.heading(width)
-            drawn = chunk_map.draw(view.regions, arranged, width, self.top, rows, self.glyphs, chosen, self._paint)
+        head = chunk_map.heading(width) if self.zoom is None else [Segment(f"{'offset':>8}", DIM)]
+        label = chunk_map.region_labels(view.regions, width, self.glyphs, chosen)
+        label = label if self.zoom is None else chunk_map.offset_label
+        drawn = chunk_map.draw(arranged, width, seen, self.glyphs, label, self._paint)
         if count > rows:
             head = [*head, Segment(f"  {words.rows_shown(seen.start + 1, seen.stop, count)}", DIM)]
         head = Segment.adjust_line_length(head, width)
