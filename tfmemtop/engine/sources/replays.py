@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
@@ -15,7 +15,6 @@ from tfmemtop.events import (
     Effective,
     Event,
     Hook,
-    HookEnd,
     Initialised,
     Replayed,
     Run,
@@ -28,7 +27,7 @@ from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.whatif.settings import Asked, present
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
-_MOST = 8  # pools of one run; also ended processes of which something is kept
+_MOST = 8  # pools of one run
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,6 @@ class _Failed:
     count: int | None = None
 
 
-@dataclass(slots=True)
-class _Process:
-    """What is known of a process that has a hook. The dictionaries are by device."""
-
-    tensorflow: tuple[str, str] | None = None  # folder and version
-    variables: dict[str, str] = field(default_factory=dict)
-    effective: dict[str, Effective] = field(default_factory=dict)
-    limits: dict[str, int] = field(default_factory=dict)
-    parts: dict[str, list[Trace]] = field(default_factory=dict)  # of a trace that is not complete, or waits
-    ended: bool = False
-
-
 class Replays(Source):
     """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
 
@@ -61,8 +48,7 @@ class Replays(Source):
     def __init__(self, stream: Stream) -> None:
         self._loop = asyncio.get_running_loop()
         super().__init__(stream)
-        self._processes: dict[int, _Process] = {}  # those that ended last are at the end
-        self._waiting: deque[tuple[int, str]] = deque()
+        self._waiting: deque[tuple[int, str, bytes]] = deque()  # process, device, and what the worker is asked
         self._begun = 0
         self._worker: HelperProcess | None = None
 
@@ -87,56 +73,45 @@ class Replays(Source):
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
-        if isinstance(event, Hook):
-            process = self._processes.setdefault(event.pid, _Process())
-            process.ended = False
-            if event.tensorflow and event.tensorflow_path:
-                process.tensorflow = event.tensorflow_path, event.tensorflow
-        elif isinstance(event, HookEnd):
-            self._end(event.pid)
-        elif isinstance(event, Run):
+        if isinstance(event, Run):
             self._begun = 0
-        elif isinstance(event, Allocator | Effective | Initialised | Trace) and event.pid in self._processes:
-            self._learn(self._processes[event.pid], event)
+        elif isinstance(event, Trace) and event.last and self._begun < _MOST and not is_pinned(event.device):
+            # No setting of tfmemtop changes a pinned pool.
+            request = self._request(event.pid, event.device)
+            if request is not None:
+                self._begun += 1
+                self._waiting.append((event.pid, event.device, request))
+                self._loop.call_soon(self._next)
 
-    def _learn(self, process: _Process, event: Allocator | Effective | Initialised | Trace) -> None:
-        if isinstance(event, Allocator):
-            if event.limit:
-                process.limits[event.device] = event.limit
-        elif isinstance(event, Effective):
-            process.effective[event.device] = event
-        elif isinstance(event, Initialised):
-            process.variables = event.variables
-        elif not is_pinned(event.device):  # no setting of tfmemtop changes that pool
-            self._collect(process, event)
-
-    def _collect(self, process: _Process, part: Trace) -> None:
-        if part.part == 0:
-            process.parts[part.device] = []
-        process.parts.setdefault(part.device, []).append(part)
-        if not part.last:
-            return
-        if process.tensorflow is None or self._begun >= _MOST:
-            del process.parts[part.device]
-            return
-        self._begun += 1
-        self._waiting.append((part.pid, part.device))
-        self._loop.call_soon(self._next)
+    def _request(self, pid: int, device: str) -> bytes | None:
+        """Return what the worker is asked about a trace; ``None`` if it is not known which TensorFlow to use."""
+        tensorflow: tuple[str, str] | None = None  # folder and version
+        effective: Effective | None = None
+        limit: int | None = None
+        variables: dict[str, str] = {}
+        parts: list[Trace] = []
+        for event in self._stream.backlog.events():
+            if isinstance(event, Hook) and event.pid == pid and event.tensorflow and event.tensorflow_path:
+                tensorflow = event.tensorflow_path, event.tensorflow
+            elif isinstance(event, Initialised) and event.pid == pid:
+                variables = event.variables
+            elif isinstance(event, Allocator | Effective | Trace) and (event.pid, event.device) == (pid, device):
+                if isinstance(event, Allocator):
+                    limit = event.limit or limit
+                elif isinstance(event, Effective):
+                    effective = event
+                else:
+                    parts = [event] if event.part == 0 else [*parts, event]
+        if tensorflow is None:
+            return None
+        return Asked(*tensorflow, present(device, effective, limit, variables), self._stream.now()).request(parts)
 
     def _next(self) -> None:
         if self._worker is not None or not self._waiting:
             return
-        pid, device = self._waiting.popleft()
-        process = self._processes[pid]
-        parts = process.parts.pop(device, [])
-        if not parts or process.tensorflow is None:
-            self._next()
-            return
-        now = present(device, process.effective.get(device), process.limits.get(device), process.variables)
-        asked = Asked(*process.tensorflow, now, self._stream.now())
-        self._forget()
+        pid, device, request = self._waiting.popleft()
         try:
-            self._worker = _start(self._loop, asked.request(parts), lambda answer: self._done(pid, device, answer))
+            self._worker = _start(self._loop, request, lambda answer: self._done(pid, device, answer))
         except OSError as error:
             self._done(pid, device, _Failed(Unreplayed.NOT_STARTED, str(error)))
 
@@ -149,22 +124,6 @@ class Replays(Source):
             )
         self._stream.publish(answer)
         self._loop.call_soon(self._next)
-
-    def _end(self, pid: int) -> None:
-        """Note that a process has ended. What it recorded last may still be being read, and is published later."""
-        process = self._processes.pop(pid, None)
-        if process is not None:
-            process.ended = True
-            self._processes[pid] = process
-            self._forget()
-
-    def _forget(self) -> None:
-        """Drop what is kept of processes that ended long ago and have no trace that waits to be replayed."""
-        waiting = {pid for pid, _ in self._waiting}
-        ended = [pid for pid, process in self._processes.items() if process.ended]
-        for pid in ended[:-_MOST]:
-            if pid not in waiting:
-                del self._processes[pid]
 
 
 def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> HelperProcess:
