@@ -41,7 +41,7 @@ class Alerts(Source):
     """
 
     def __init__(self, stream: Stream, launch: Launch, runs: Runs) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._launch = launch
         self._runs = runs
         self._going: dict[int, subprocess.Popen[bytes]] = {}
