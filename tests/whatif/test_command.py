@@ -134,11 +134,11 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     assert [row.fits for row in view.rows] == [True, False, None, True, True]
     assert view.beside == GIB and view.total(12 * GIB) == 13 * GIB
     text = "\n".join(page([view], [("16 GB T4", 15 * GIB, False), ("24 GB L4", 22 * GIB, True)]))
-    for fact in ("1.0 GiB, 256.0 MiB more", "(event 42)", "on, limit 15360M", "off, limit 20480M", "replayed: 9.0 GiB"):
+    for fact in ("1.0 GiB, 256.0 MiB more", "(event 42)", "on, limit 16128M", "off, limit 21504M", "replayed: 9.0 GiB"):
         assert fact in text
     t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
-    assert "perhaps" in t4 and t4.rstrip().endswith("no, needs 21.0 GiB")
-    assert "fits, 6.0 GiB left" in text and "fits, 1.0 GiB left" in text
+    assert "perhaps" in t4 and t4.rstrip().endswith("no, needs at least 20.0 GiB")
+    assert "fits, 5.2 GiB left" in text and "fits, 0 B left" in text
     assert to_json(view)["smallest"] == {
         "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB, "worked": None},
         "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB, "worked": None},

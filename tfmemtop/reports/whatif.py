@@ -420,9 +420,9 @@ def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
     if needs is not None and needs <= usable:
         return f"fits, {about}{format_bytes(usable - needs)} left"
     about = "" if view.measured_beside else "~"
-    if ends.surely is None:
-        return NOT_KNOWN if lowest <= usable else f"no, needs at least {about}{format_bytes(lowest)}"
-    return "perhaps" if lowest <= usable else f"no, needs {about}{format_bytes(needs)}"
+    if lowest > usable:
+        return f"no, needs at least {about}{format_bytes(lowest)}"
+    return NOT_KNOWN if ends.surely is None else "perhaps"
 
 
 def _collecting(collects: bool) -> str:
