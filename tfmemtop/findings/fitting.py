@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tfmemtop.events import SmallestLimits
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.memory import failures
@@ -13,7 +12,7 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies
 from tfmemtop.state.lookup import LimitBy, of_run
 from tfmemtop.state.model import RunState
-from tfmemtop.state.predicted import Predicted, predicted
+from tfmemtop.state.predicted import predicted
 from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB, counted, format_bytes
 
@@ -102,10 +101,8 @@ def _limited(run: RunState) -> list[str]:
 
 def _need(state: State, run: RunState, device: str, growth: Growth | None = None) -> _Need:
     to_its_end = run.ending is not None and run.ending.good and not run.unread
-    if limits := replayed_limits(state, run, device, growth):
-        basis = Basis.REPLAYED if to_its_end else Basis.REPLAYED_SO_FAR
-        seen, under = (limits.allocations, limits.steps), limits.growth if is_gpu(device) else None
-        return _Need(device, with_margin(limits.surely), basis, limits.at_least, under, seen)
+    if replayed := _replayed(state, run, device, growth, to_its_end):
+        return replayed
     pool, peak, limit = run.pools.get(device), run.peaks[device], run.limits.get(device)
     had = _growth(run, device)
     guess = _Need(device, whole_mib(_AT_MOST * peak), Basis.PEAK, peak, had)
@@ -115,6 +112,35 @@ def _need(state: State, run: RunState, device: str, growth: Growth | None = None
     # The run came as far as it did under the limit that it had, so a higher one is not needed.
     enough = with_room(pool, peak) if limit is None else min(with_room(pool, peak), max(limit, pool))
     return _Need(device, whole_mib(enough), Basis.POOL_REACHED if to_its_end else Basis.POOL_SO_FAR, pool, had)
+
+
+def _replayed(state: State, run: RunState, device: str, growth: Growth | None, to_its_end: bool) -> _Need | None:
+    """Return what *device* needs by the replay of its allocations, with *growth* or with the growth that it has there.
+
+    ``None`` if *run* is not the newest run, or if no replay holds for the whole run, as far as is known.
+    """
+    view = next((view for view in predicted(state, device) if of_run(state, view.pid)), None)
+    if run is not state.run or view is None:
+        return None
+    replayed, present = view.replayed, view.replayed.present
+    if replayed.lost or replayed.is_missing or present is None or not present.in_order.fits:
+        return None
+    of_all = replayed.whole or (view.share is not None and view.share >= 1)
+    if not of_all or replayed.outgrown(run.peaks[device], run.pools.get(device)):
+        return None
+    wanted: Growth = growth or ("on" if present.growth else "off")
+    least = replayed.least(wanted == "on")
+    if least is None:
+        return None
+    more = max(0, run.peaks[device] - present.in_order.peak)  # the peak has risen by so much since
+    return _Need(
+        device,
+        with_margin(least.surely + more),
+        Basis.REPLAYED if to_its_end else Basis.REPLAYED_SO_FAR,
+        least.at_least + more,
+        wanted if is_gpu(device) else None,
+        (replayed.allocations, replayed.steps),
+    )
 
 
 def _growth(run: RunState, device: str) -> Growth | None:
@@ -311,61 +337,3 @@ def _limits(suggested: SuggestedLimit) -> Iterator[str]:
                 mib = limit.size // MIB
                 yield f"    tf.config.LogicalDeviceConfiguration(memory_limit={mib}),  # {limit.device}, MiB"
         yield "])"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayedLimits:
-    """The smallest limits of a pool, in bytes.
-
-    Under ``surely``, all allocations fit in any likely order; below ``at_least``, in none. They rest on the replay of
-    ``allocations`` in ``steps`` (0 if no step was seen), and are for that ``growth``. ``more`` is the bytes by which
-    the run's peak has risen since; both limits include it.
-    """
-
-    surely: int
-    at_least: int
-    allocations: int
-    steps: int
-    growth: Growth
-    more: int
-
-
-def replayed_limits(state: State, run: RunState, device: str, growth: Growth | None) -> ReplayedLimits | None:
-    """Return the smallest limits of *device* in *run*, with *growth* or with the growth that it has there.
-
-    ``None`` if *run* is not the newest run, or if there is no replay that holds for the whole run.
-    """
-    if run is not state.run:
-        return None
-    view = next((view for view in predicted(state, device) if of_run(state, view.pid)), None)
-    if view is None or not _speaks_for(view, run, device):
-        return None
-    present = view.replayed.present
-    assert present is not None
-    wanted: Growth = growth or ("on" if present.growth else "off")
-    least = view.replayed.least(wanted == "on")
-    return None if least is None else _limits(view, run.peaks[device], least, wanted)
-
-
-def _speaks_for(view: Predicted, run: RunState, device: str) -> bool:
-    """Return whether the run needed no more than the recorded allocations did, as far as is known."""
-    replayed, present = view.replayed, view.replayed.present
-    if replayed.lost or replayed.is_missing or present is None or not present.in_order.fits:
-        return False
-    if not replayed.whole and (view.share is None or view.share < 1):
-        return False
-    return not replayed.outgrown(run.peaks[device], run.pools.get(device))
-
-
-def _limits(view: Predicted, peak: int, least: SmallestLimits, growth: Growth) -> ReplayedLimits:
-    assert view.replayed.present is not None
-    more = max(0, peak - view.replayed.present.in_order.peak)
-    replayed = view.replayed
-    return ReplayedLimits(
-        surely=least.surely + more,
-        at_least=least.at_least + more,
-        allocations=replayed.allocations,
-        steps=replayed.steps,
-        growth=growth,
-        more=more,
-    )
