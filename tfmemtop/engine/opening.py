@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,21 +48,21 @@ def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, Non
 
     If the session cannot be started, the answer contains the reason, and for a foreseen reason the exit code is 0.
     """
-    folder: SessionFolder | None = None
     try:
-        folder = open_session(lambda made: _info(launch, made))
-        asyncio.run(session(folder))
+        with closing(open_session(lambda made: _info(launch, made))) as folder:
+            try:
+                asyncio.run(session(folder))
+            except Exception as error:
+                if answers.closed or not isinstance(error, _REFUSALS):
+                    complain()
+                raise
+            finally:
+                _keep_log(launch, folder)
     except Exception as error:
-        foreseen = isinstance(error, _REFUSALS) and not answers.closed
-        if not foreseen:
-            complain()
-        if not answers.closed:
-            answers.give(Launched(error=unstarted(error)))
-        return 0 if foreseen else 1
-    finally:
-        if folder is not None:
-            _keep_log(launch, folder)
-            folder.close()
+        if answers.closed:
+            return 1
+        answers.give(Launched(error=unstarted(error)))
+        return 0 if isinstance(error, _REFUSALS) else 1
     return 0
 
 
