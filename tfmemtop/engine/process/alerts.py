@@ -50,11 +50,6 @@ class Alerts(Source):
         self._errors = 0
         self.failed: list[Failed] = []
 
-    def begin(self) -> None:
-        """Follow the stream, if there is any command. Needs the running loop."""
-        if self._launch.on_end or self._launch.on_oom:
-            self._stream.listen(self._follow)
-
     async def done(self) -> None:
         """Wait until all started commands have ended, at most :data:`WAIT_S` seconds."""
         try:
@@ -67,7 +62,7 @@ class Alerts(Source):
             self._gone.clear()
             await self._gone.wait()
 
-    def _follow(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         match event:
             case Run():
                 self._asked, self._errors = False, 0
