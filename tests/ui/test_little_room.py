@@ -14,7 +14,7 @@ from tfmemtop.ui.panels.allocator_panel import allocator_table
 
 pytestmark = pytest.mark.screens
 
-SIZES = [(40, 12), (60, 10), (80, 24), (160, 48)]
+SIZES = [(40, 12), (160, 48)]
 
 
 def replay(name: str, t: float) -> TfmemtopApp:
