@@ -72,7 +72,7 @@ def test_what_changed_is_told(changed: list[object], text: str, code: str) -> No
         return events.Functions(t=t, pid=100, functions=[told])
 
     said = found(HEALTHY, grown(80.0, 1, 1), grown(90.0, 8, 6))[Retraced].said
-    assert f"because of {text}." in said.figures and code in "\n".join(said.code)
+    assert f"before in {text}." in said.figures and code in "\n".join(said.code)
     assert ("x differed in 5 of 6." in said.figures) == (changed[-1] == 5)
 
 

@@ -196,4 +196,4 @@ def why(found: Retraced) -> str:
         return ""
     first = found.changed[0]
     often = f" {first.argument} differed in {first.tracings} of {found.traces_so_far}." if first.tracings > 1 else ""
-    return f"The newest was traced because of {'; '.join(map(change, found.changed))}.{often}"
+    return f"The newest differed from the one before in {'; '.join(map(change, found.changed))}.{often}"

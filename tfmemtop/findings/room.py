@@ -28,7 +28,6 @@ def scratch(a: Anatomy) -> Cause | None:
         Key.SCRATCH,
         "This is harmless: it was scratch memory, which TensorFlow can do without.",
         remedies=(Remedy(Action.SHOW_POOL),),
-        evidence=("With more room it may be faster.",),
         explanation="Convolutions try several algorithms, each with its own scratch memory. TensorFlow leaves out "
         "those that do not fit.",
     )

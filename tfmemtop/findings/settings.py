@@ -239,7 +239,7 @@ class GrowthOverridden(Finding):
         if self.word is not None:
             by = f"{GROWTH_VARIABLE}={self.word} in the environment overrides it"
         elif self.sure:
-            by = "the environment does not override it; the ConfigProto of a tf.compat.v1 session does"
+            by = "the environment does not override it; the ConfigProto of a tf.compat.v1 session can"
         else:
             by = f"if {GROWTH_VARIABLE} is in the environment, it overrides the call (the process's details show it)"
         return Said(

@@ -227,12 +227,11 @@ def _beyond(view: Predicted) -> Iterator[str]:
     if view.later is Later.MORE:
         now = view.measured
         peak = format_bytes(now.peak if now else None)
-        scratch = ", some of which may be scratch memory" if is_gpu(view.device) else ""
-        yield f"The run later had more: {peak} in use{scratch}, in a pool of {format_bytes(view.pool)}."
+        yield f"The run later had more: {peak} in use, in a pool of {format_bytes(view.pool)}."
     elif view.later is Later.RAN_OUT:
         yield "The run ran out of memory: what it would have needed after that is not known."
     else:
-        yield "The run failed, perhaps for lack of memory: what it would have needed is not known."
+        yield "The run failed: what it would have needed is not known."
     if view.later is Later.MORE and not view.traced:
         yield "Record it with --trace to have more steps replayed."
     else:
