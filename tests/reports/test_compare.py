@@ -121,7 +121,7 @@ def test_what_has_only_another_name_in_the_other_run_is_no_difference() -> None:
         listed(slots("sequential_1", 120 * MIB), slots("up", 9 * MIB)),
     )
     (told,) = changed(first, second)
-    assert "up +9.0 MiB" in told and "sequential" not in told
+    assert "optimizer +9.0 MiB (120.0 MiB before)" in told and "sequential" not in told
 
 
 def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:

@@ -1,11 +1,13 @@
 """The text about two runs side by side: their figures, and sentences about the difference. Pure."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.holders import holder
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Change, Listed, changes
@@ -264,36 +266,43 @@ _CHANGES = 5
 
 
 def changed(first: Listed, second: Listed) -> list[str]:
-    """Return, as a list with one sentence, what differs most by layer between the peaks of a step in two runs.
+    """Return, as a list with one sentence, what differs most between the peaks of a step in two runs, by layer or kind.
 
     Empty if nothing differs noticeably.
     """
     least = NOTEWORTHY * max(first.total, second.total)
-    noteworthy = [change for change in changes(first, second) if abs(change.change) >= least]
-    found = _without_renamed(noteworthy, least)[:_CHANGES]
+    by, found = "layer", [change for change in changes(first, second) if abs(change.change) >= least]
+    if any(0 in (change.before, change.after) for change in found):
+        # The same memory may have another layer's name in the other run, but not another kind.
+        by, found = "kind", [change for change in _by_kind(first, second) if abs(change.change) >= least]
     if not found:
         return []
     told = ", ".join(
         f"{_called(change)} {'+' if change.change > 0 else '-'}{format_bytes(abs(change.change))} "
         f"({format_bytes(change.before)} before)"
-        for change in found
+        for change in found[:_CHANGES]
     )
     peaks = f"{format_bytes(first.total)} and {format_bytes(second.total)}"
-    return [f"The peaks of a step ({peaks}) differ by layer: {told}."]
+    return [f"The peaks of a step ({peaks}) differ by {by}: {told}."]
 
 
-def _without_renamed(found: list[Change], least: float) -> list[Change]:
-    """Return *found* without rows that only have another name in the other run, such as the slots of another model.
+def _by_kind(first: Listed, second: Listed) -> list[Change]:
+    """Return how much memory of each kind the second run has more, the largest change first."""
+    before, after = _kinds(first), _kinds(second)
+    found = [
+        Change("", kind, before[kind], after[kind], after[kind] - before[kind], 0)
+        for kind in Kind
+        if kind in before or kind in after
+    ]
+    return sorted(found, key=lambda change: -abs(change.change))
 
-    Such a row is in one run alone, and the other run alone has one of the same kind and size.
-    """
-    left = list(found)
-    for old in [change for change in found if change.after == 0]:
-        same = [new for new in left if new.before == 0 and new.kind is old.kind and abs(new.after - old.before) < least]
-        if same:
-            left.remove(old)
-            left.remove(same[0])
-    return left
+
+def _kinds(of: Listed) -> Counter[Kind]:
+    sizes: Counter[Kind] = Counter()
+    for row in (*of.rows, *([of.unknown] if of.unknown else [])):
+        for kind, size in row.kinds or ((row.kind, row.bytes),):
+            sizes[kind] += size
+    return sizes
 
 
 def _called(change: Change) -> str:
