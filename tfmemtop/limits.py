@@ -30,7 +30,7 @@ class Whole(NamedTuple):
 
 
 class TooMuch(ValueError):
-    """*size* bytes are more than ``whole.size``. ``findings/starting.py`` has the message for the user.
+    """*size* bytes are more than ``whole.size``. ``findings/start_errors.py`` has the message for the user.
 
     *text* is the size as the user typed it; empty if the size was not typed.
     """
@@ -43,7 +43,7 @@ class TooMuch(ValueError):
 
 
 class TooLittle(ValueError):
-    """*text* is less than 1 MiB, TensorFlow's smallest limit. ``findings/starting.py`` has the message for the user."""
+    """*text* is less than 1 MiB, TensorFlow's smallest limit. ``findings/start_errors.py`` has the text for users."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -56,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoSuchGpu(ValueError):
-    """A setting needs a GPU that this machine lacks. ``findings/starting.py`` has the message for the user.
+    """A setting needs a GPU that this machine lacks. ``findings/start_errors.py`` has the message for the user.
 
     *index* is the GPU's index in NVML's order. It is ``None`` if any GPU would do, as for ``cuda_malloc_async``.
     *count* is the number of GPUs that there are.

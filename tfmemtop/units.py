@@ -25,7 +25,7 @@ class SizeFault(Enum):
 
 
 class NotASize(ValueError):
-    """*text* is not a size. ``findings/starting.py`` has the message for the user."""
+    """*text* is not a size. ``findings/start_errors.py`` has the message for the user."""
 
     def __init__(self, fault: SizeFault, text: str) -> None:
         super().__init__(fault, text)

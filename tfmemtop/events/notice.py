@@ -3,6 +3,7 @@
 from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
+from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event
 from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.keep import Latest
@@ -17,61 +18,171 @@ class Level(Enum):
     ERROR = "error"
 
 
-class NoticeKind(Enum):
-    """What a notice is about. Its text, and what helps, are in ``findings/notice_texts.py``."""
+class NoticeKind(DescribedEnum):
+    """What a notice is about, its text, and what helps. In curly brackets: fields of :class:`Notice`."""
 
-    NO_DRIVER = "no_driver"
-    NO_GPU = "no_gpu"  # the driver lists none
-    DRIVER_MISMATCH = "driver_mismatch"  # the library does not fit the kernel module
-    DRIVER_FORBIDDEN = "driver_forbidden"
-    DRIVER_FAILED = "driver_failed"  # detail: the driver's error
-    DRIVER_SILENT = "driver_silent"  # a call takes too long
-    GPU_LOST = "gpu_lost"  # about: its index
-    GPUS_UNREAD = "gpus_unread"  # detail: the error
-    PROCESSES_UNREAD = "processes_unread"  # detail: the error
-    PROCESSES_RENUMBERED = "processes_renumbered"  # the driver's numbers are not those of this container
-    PROCESSES_HIDDEN = "processes_hidden"  # the driver lists processes that cannot be read here
+    NO_DRIVER = (
+        "no_driver",
+        "no NVIDIA driver here, so no GPU is shown",
+        "if there is a GPU, install its driver; in a container, start it with --gpus all",
+    )
+    NO_GPU = (
+        "no_gpu",
+        "the NVIDIA driver lists no GPU",
+        "see what nvidia-smi says; in a container, start it with --gpus all",
+    )
+    DRIVER_MISMATCH = (
+        "driver_mismatch",
+        "the NVIDIA driver's library does not fit the loaded kernel module, so the GPUs cannot be read",
+        "the driver was updated while in use: restart the machine, or reload the nvidia modules",
+    )
+    DRIVER_FORBIDDEN = (
+        "driver_forbidden",
+        "no permission to talk to the NVIDIA driver",
+        "check who may open /dev/nvidiactl",
+    )
+    DRIVER_FAILED = (  # detail: the driver's error
+        "driver_failed",
+        "the GPUs cannot be read: {detail}",
+        "see what nvidia-smi says",
+    )
+    DRIVER_SILENT = (
+        "driver_silent",
+        "the NVIDIA driver does not answer",
+        "see the kernel's log; a restart may be needed",
+    )
+    GPU_LOST = (  # about: its index
+        "gpu_lost",
+        "GPU {about} is lost: the driver no longer reaches it",
+        "see the kernel's log for an Xid; reset the card or restart the machine",
+    )
+    GPUS_UNREAD = "gpus_unread", "reading the GPUs has failed and is tried again: {detail}"  # detail: the error
+    PROCESSES_UNREAD = (  # detail: the error
+        "processes_unread",
+        "reading the processes has failed and is tried again: {detail}",
+    )
+    PROCESSES_RENUMBERED = (
+        "processes_renumbered",
+        "the driver's process numbers are not those of this container, so which processes are here is unknown",
+        "start the container with --pid=host",
+    )
+    PROCESSES_HIDDEN = (
+        "processes_hidden",
+        "the driver lists processes that cannot be seen here, so their owners are unknown",
+        "where /proc is mounted with hidepid, root sees them",
+    )
 
-    OUTPUT_FILE_MISSING = "output_file_missing"  # no file could be made for the script's output
-    OUTPUT_FILE_FAILED = "output_file_failed"  # detail: the error
-    INPUT_LOST = "input_lost"  # the script does not read what was typed
-    RECORDING_ENDED = "recording_ended"  # detail: what is wrong with the recording
-    LAST_READINGS_LOST = "last_readings_lost"  # detail: the error
-    ATTACH_NO_PROCESS = "attach_no_process"  # about: its number
-    ATTACH_BESIDE_SCRIPT = "attach_beside_script"  # about: the process
-    KERNEL_IS_JUPYTERS = "kernel_is_jupyters"  # only Jupyter can restart a kernel
-    NOT_CHOSEN = "not_chosen"  # the settings of a kernel's next start are not changed; unstarted: why
-    NOT_RELAUNCHED = "not_relaunched"  # unstarted: why
-    ENDING_FAILED = "ending_failed"  # detail: the error
-    SIGNAL_FAILED = "signal_failed"  # detail: the processes, and why
+    OUTPUT_FILE_MISSING = "output_file_missing", "the script's output is not kept in a file", "make room in your home"
+    OUTPUT_FILE_FAILED = (  # detail: the error
+        "output_file_failed",
+        "the script's output is not kept in a file: {detail}",
+        "make room on the disk; the screen still shows the output",
+    )
+    INPUT_LOST = "input_lost", "the script does not read its input, so what was typed is lost"
+    RECORDING_ENDED = "recording_ended", "{detail}", "the run goes on"  # detail: what is wrong with the recording
+    LAST_READINGS_LOST = "last_readings_lost", "the last readings are lost: {detail}"  # detail: the error
+    ATTACH_NO_PROCESS = "attach_no_process", "there is no process {about} any more"  # about: its number
+    ATTACH_BESIDE_SCRIPT = (  # about: the process
+        "attach_beside_script",
+        "process {about} is not read: this session has a script of its own",
+        "read it in another terminal: tfmemtop attach PID",
+    )
+    KERNEL_IS_JUPYTERS = "kernel_is_jupyters", "not relaunched: a kernel is restarted in Jupyter"
+    NOT_CHOSEN = "not_chosen", "the kernel's next start is not changed: {detail}"  # unstarted: why
+    NOT_RELAUNCHED = "not_relaunched", "not relaunched: {detail}"  # unstarted: why
+    ENDING_FAILED = "ending_failed", "ending the run has failed: {detail}"  # detail: the error
+    SIGNAL_FAILED = "signal_failed", "the signal was not sent: {detail}"  # detail: the processes, and why
 
-    HOOK_OF_OTHER_USER = "hook_of_other_user"  # about: the user's id
-    HOOK_TOO_OFTEN = "hook_too_often"  # a process connects too often as a hook; about: the process
-    HOOK_TOO_MUCH = "hook_too_much"  # a hook sends too much; about: the process; count: events left out until now
-    HOOKS_WAIT = "hooks_wait"  # no file descriptor is left
-    HOOK_FAILED = "hook_failed"  # about: the process; part, of: what it was doing; detail: the error
-    HOOK_UNREAD = "hook_unread"  # the hook sent data that cannot be read; about: the process; detail: why
-    HOOK_TOO_LONG = "hook_too_long"  # the hook sent too long a packet; about: the process; count: bytes allowed
-    NO_WINDOW = "no_window"  # a window of allocations was requested, and none opened; about: the process; of: why
-    FINDINGS_WITHOUT_WINDOWS = "findings_without_windows"  # no window is opened for findings now; detail: the error
+    HOOK_OF_OTHER_USER = (  # about: the user's id
+        "hook_of_other_user",
+        "user {about} tried to report as a hook and was refused",
+    )
+    HOOK_TOO_OFTEN = (  # about: the process
+        "hook_too_often",
+        "process {about} connects too often as a hook and was refused",
+    )
+    HOOK_TOO_MUCH = (  # about: the process; count: events left out until now
+        "hook_too_much",
+        "process {about} sends more than can be kept: {count} of its messages were left out",
+    )
+    HOOKS_WAIT = (
+        "hooks_wait",
+        "no file descriptor is left for the hooks of more processes; they are read once others have ended",
+        "raise the limit: ulimit -n",
+    )
+    HOOK_FAILED = (  # about: the process; part, of: what it was doing; detail: the error
+        "hook_failed",
+        "a part of the hook failed in process {about}; the script goes on: {detail}",
+    )
+    HOOK_UNREAD = (  # about: the process; detail: why
+        "hook_unread",
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: {detail}",
+    )
+    HOOK_TOO_LONG = (  # about: the process; count: bytes allowed
+        "hook_too_long",
+        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be "
+        "read: a packet is longer than {count} bytes",
+    )
+    NO_WINDOW = "no_window", "no allocations of process {about} were recorded: {detail}"  # about: the process; of: why
+    FINDINGS_WITHOUT_WINDOWS = (  # detail: the error
+        "findings_without_windows",
+        "no more windows of allocations are opened for findings: {detail}",
+    )
 
-    READER_OF_OTHER_USER = "reader_of_other_user"
-    COMMAND_UNREAD = "command_unread"  # detail: the error
-    READER_SLOW = "reader_slow"  # count: readings left out
-    EVENTS_UNREAD = "events_unread"  # count: how many events could not be read
-    EVENT_LEFT_OUT = "event_left_out"  # detail: the error
-    DEVICES_LEFT_OUT = "devices_left_out"  # about: the process; count: how many are kept
-    PROCESSES_LEFT_OUT = "processes_left_out"  # count: how many are kept
-    NOTICES_LEFT_OUT = "notices_left_out"  # count: how many are kept
+    READER_OF_OTHER_USER = "reader_of_other_user", "another user tried to look at this session and was refused"
+    COMMAND_UNREAD = "command_unread", "a screen sent a command that cannot be read: {detail}"  # detail: the error
+    READER_SLOW = (  # count: readings left out
+        "reader_slow",
+        "the screen or the recording could not keep up: {count} readings left out",
+    )
+    EVENTS_UNREAD = (  # count: how many events could not be read
+        "events_unread",
+        "{count} messages of the engine could not be read by this screen and were left out",
+    )
+    EVENT_LEFT_OUT = "event_left_out", "a reading could not be taken in: {detail}"  # detail: the error
+    DEVICES_LEFT_OUT = (  # about: the process; count: how many are kept
+        "devices_left_out",
+        "process {about} names more than {count} devices; the others are left out",
+    )
+    PROCESSES_LEFT_OUT = (  # count: how many are kept
+        "processes_left_out",
+        "there are more than {count} processes; the others are left out",
+    )
+    NOTICES_LEFT_OUT = (  # count: how many are kept
+        "notices_left_out",
+        "there are more than {count} notices; the newest are kept",
+    )
 
-    ALERT_FAILED = "alert_failed"  # about: its exit code; detail: the command
-    ALERT_NOT_STARTED = "alert_not_started"  # detail: the error
+    ALERT_FAILED = (  # about: its exit code; detail: the command
+        "alert_failed",
+        "the command {detail!r} has ended with exit code {about}",
+    )
+    ALERT_NOT_STARTED = (  # detail: the error
+        "alert_not_started",
+        "the command for --on-end or --on-oom cannot be started: {detail}",
+    )
 
-    EXPORTER_ENDED = "exporter_ended"  # detail: its error
-    METRICS_FILE_FAILED = "metrics_file_failed"  # detail: the error
-    METRICS_SD_LEFT = "metrics_sd_left"  # the file for Prometheus is not removed; detail: the file and the error
+    EXPORTER_ENDED = (  # detail: its error
+        "exporter_ended",
+        "no more metrics for Prometheus: the exporter has ended ({detail})",
+        "the run goes on",
+    )
+    METRICS_FILE_FAILED = (  # detail: the error
+        "metrics_file_failed",
+        "the metrics are not written to the file: {detail}",
+        "the run goes on",
+    )
+    METRICS_SD_LEFT = (  # detail: the file and the error
+        "metrics_sd_left",
+        "the file with the address of the metrics is not removed: {detail}",
+        "remove it, or Prometheus says that the run does not answer",
+    )
 
-    ENGINE_GONE = "engine_gone"  # about: the script's process, if it goes on; detail: the file with its output
+    ENGINE_GONE = (  # about: the script's process, if it goes on; detail: the file with its output
+        "engine_gone",
+        "",
+        "[q] quits",
+    )
 
 
 class Notice(Event, tag="notice", frozen=True):

@@ -1,6 +1,6 @@
 """How the pools of a process are read, and what prevents it.
 
-The hook and the build send these values. ``findings/probe_text.py`` has the texts for them.
+The hook and the build send these values.
 """
 
 from enum import Enum

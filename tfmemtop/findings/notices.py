@@ -159,8 +159,7 @@ def say_kind(
         return TextAndRemedy("")
     if kind is K.ENGINE_GONE:
         return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
-    text, remedy = _SAID[kind]
-    return TextAndRemedy(text.format(about=about, count=count, detail=detail), remedy)
+    return TextAndRemedy(kind.text.format(about=about, count=count, detail=detail), kind.remedy)
 
 
 def _engine_gone(pid: int | None, output: str) -> str:
@@ -169,92 +168,3 @@ def _engine_gone(pid: int | None, output: str) -> str:
         return text
     where = f", and its output goes to {output}" if output else ""
     return f"{text}. The script, process {pid}, goes on{where}"
-
-
-_SAID: dict[NoticeKind, tuple[str, str]] = {
-    K.NO_DRIVER: (
-        "no NVIDIA driver here, so no GPU is shown",
-        "if there is a GPU, install its driver; in a container, start it with --gpus all",
-    ),
-    K.NO_GPU: (
-        "the NVIDIA driver lists no GPU",
-        "see what nvidia-smi says; in a container, start it with --gpus all",
-    ),
-    K.DRIVER_MISMATCH: (
-        "the NVIDIA driver's library does not fit the loaded kernel module, so the GPUs cannot be read",
-        "the driver was updated while in use: restart the machine, or reload the nvidia modules",
-    ),
-    K.DRIVER_FORBIDDEN: ("no permission to talk to the NVIDIA driver", "check who may open /dev/nvidiactl"),
-    K.DRIVER_FAILED: ("the GPUs cannot be read: {detail}", "see what nvidia-smi says"),
-    K.DRIVER_SILENT: ("the NVIDIA driver does not answer", "see the kernel's log; a restart may be needed"),
-    K.GPU_LOST: (
-        "GPU {about} is lost: the driver no longer reaches it",
-        "see the kernel's log for an Xid; reset the card or restart the machine",
-    ),
-    K.GPUS_UNREAD: ("reading the GPUs has failed and is tried again: {detail}", ""),
-    K.PROCESSES_UNREAD: ("reading the processes has failed and is tried again: {detail}", ""),
-    K.PROCESSES_RENUMBERED: (
-        "the driver's process numbers are not those of this container, so which processes are here is unknown",
-        "start the container with --pid=host",
-    ),
-    K.PROCESSES_HIDDEN: (
-        "the driver lists processes that cannot be seen here, so their owners are unknown",
-        "where /proc is mounted with hidepid, root sees them",
-    ),
-    K.OUTPUT_FILE_MISSING: ("the script's output is not kept in a file", "make room in your home"),
-    K.OUTPUT_FILE_FAILED: (
-        "the script's output is not kept in a file: {detail}",
-        "make room on the disk; the screen still shows the output",
-    ),
-    K.INPUT_LOST: ("the script does not read its input, so what was typed is lost", ""),
-    K.RECORDING_ENDED: ("{detail}", "the run goes on"),
-    K.ALERT_FAILED: ("the command {detail!r} has ended with exit code {about}", ""),
-    K.ALERT_NOT_STARTED: ("the command for --on-end or --on-oom cannot be started: {detail}", ""),
-    K.EXPORTER_ENDED: (
-        "no more metrics for Prometheus: the exporter has ended ({detail})",
-        "the run goes on",
-    ),
-    K.METRICS_FILE_FAILED: ("the metrics are not written to the file: {detail}", "the run goes on"),
-    K.METRICS_SD_LEFT: (
-        "the file with the address of the metrics is not removed: {detail}",
-        "remove it, or Prometheus says that the run does not answer",
-    ),
-    K.LAST_READINGS_LOST: ("the last readings are lost: {detail}", ""),
-    K.ATTACH_NO_PROCESS: ("there is no process {about} any more", ""),
-    K.ATTACH_BESIDE_SCRIPT: (
-        "process {about} is not read: this session has a script of its own",
-        "read it in another terminal: tfmemtop attach PID",
-    ),
-    K.KERNEL_IS_JUPYTERS: ("not relaunched: a kernel is restarted in Jupyter", ""),
-    K.NOT_CHOSEN: ("the kernel's next start is not changed: {detail}", ""),
-    K.NOT_RELAUNCHED: ("not relaunched: {detail}", ""),
-    K.ENDING_FAILED: ("ending the run has failed: {detail}", ""),
-    K.SIGNAL_FAILED: ("the signal was not sent: {detail}", ""),
-    K.HOOK_OF_OTHER_USER: ("user {about} tried to report as a hook and was refused", ""),
-    K.HOOK_TOO_OFTEN: ("process {about} connects too often as a hook and was refused", ""),
-    K.HOOK_TOO_MUCH: ("process {about} sends more than can be kept: {count} of its messages were left out", ""),
-    K.HOOKS_WAIT: (
-        "no file descriptor is left for the hooks of more processes; they are read once others have ended",
-        "raise the limit: ulimit -n",
-    ),
-    K.HOOK_FAILED: ("a part of the hook failed in process {about}; the script goes on: {detail}", ""),
-    K.HOOK_UNREAD: (
-        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: {detail}",
-        "",
-    ),
-    K.HOOK_TOO_LONG: (
-        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: "
-        "a packet is longer than {count} bytes",
-        "",
-    ),
-    K.NO_WINDOW: ("no allocations of process {about} were recorded: {detail}", ""),
-    K.FINDINGS_WITHOUT_WINDOWS: ("no more windows of allocations are opened for findings: {detail}", ""),
-    K.READER_OF_OTHER_USER: ("another user tried to look at this session and was refused", ""),
-    K.COMMAND_UNREAD: ("a screen sent a command that cannot be read: {detail}", ""),
-    K.READER_SLOW: ("the screen or the recording could not keep up: {count} readings left out", ""),
-    K.EVENTS_UNREAD: ("{count} messages of the engine could not be read by this screen and were left out", ""),
-    K.EVENT_LEFT_OUT: ("a reading could not be taken in: {detail}", ""),
-    K.DEVICES_LEFT_OUT: ("process {about} names more than {count} devices; the others are left out", ""),
-    K.PROCESSES_LEFT_OUT: ("there are more than {count} processes; the others are left out", ""),
-    K.NOTICES_LEFT_OUT: ("there are more than {count} notices; the newest are kept", ""),
-}
