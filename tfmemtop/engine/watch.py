@@ -135,6 +135,7 @@ class Watch:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.alerts.started()
         await self._stack.aclose()
 
     async def _close_files(self) -> None:

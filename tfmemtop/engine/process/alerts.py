@@ -6,19 +6,16 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, OutOfMemory, Run, RunEnd, Stopping
 from tfmemtop.exit_codes import SIGNALLED
-
-if TYPE_CHECKING:
-    from tfmemtop.findings.review import RunReview
-    from tfmemtop.state import State
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""
@@ -46,12 +43,18 @@ class Alerts(Source):
         self._runs = runs
         self._going: dict[int, subprocess.Popen[bytes]] = {}
         self._gone = asyncio.Event()
+        self._starting: set[asyncio.Task[None]] = set()
         self._asked = False  # whether a user has asked for the end of the run
         self._errors = 0
         self.failed: list[Failed] = []
 
+    async def started(self) -> None:
+        """Wait until the commands that are due have been started."""
+        await asyncio.gather(*self._starting)
+
     async def done(self) -> None:
-        """Wait until all started commands have ended, at most :data:`WAIT_S` seconds."""
+        """Wait until all commands have ended, at most :data:`WAIT_S` seconds."""
+        await self.started()
         try:
             await asyncio.wait_for(self._all_gone(), WAIT_S)
         except asyncio.TimeoutError:
@@ -71,47 +74,26 @@ class Alerts(Source):
             case OutOfMemory():
                 self._errors += 1
                 if self._errors == 1 and self._launch.on_oom:
-                    self._start(self._launch.on_oom, self._facts("oom", self._state()) | _of_error(event))
+                    self._tell(self._launch.on_oom, _known(EVENT="oom", OOM_COUNT=1) | _of_error(event))
             case RunEnd():
                 if self._launch.on_end and not self._asked:
-                    seen = self._review()
-                    facts = self._facts("end", seen.state) | _of_end(event) | _of_verdict(seen)
-                    self._start(self._launch.on_end, facts)
+                    self._tell(self._launch.on_end, _known(EVENT="end", OOM_COUNT=self._errors) | _of_end(event))
             case _:
                 pass
 
-    # The state and the findings are imported where they are needed: most sessions have no such command, and the script
-    # starts sooner without.
+    def _tell(self, line: str, facts: dict[str, str]) -> None:
+        task = asyncio.get_running_loop().create_task(self._start_with(line, facts, self._stream.backlog.events()))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
 
-    def _state(self) -> "State":
-        from tfmemtop.state import State, apply
-
-        state = State()
-        for event in self._stream.backlog.events():
-            apply(state, event)
-        return state
-
-    def _review(self) -> "RunReview":
-        from tfmemtop.findings.review import review
-
-        return review(self._stream.backlog.events())
-
-    def _facts(self, what: str, state: "State") -> dict[str, str]:
-        run, session = state.run, state.session
-        return _known(
-            EVENT=what,
-            SESSION=session.id if session else None,
-            HOST=session.host if session else None,
-            RUN=run.run if run else None,
-            PID=run.pid if run else None,
-            COMMAND=shlex.join(run.argv) if run else None,
-            SECONDS=round(state.now - run.started) if run else None,
-            PEAK_BYTES=run.peak_in_use if run else None,
-            POOL_BYTES=run.peak_pool if run else None,
-            OOM_COUNT=self._errors,
-            OUTPUT=session.output_path if session else None,
-            RECORDING=self._launch.record or kept_recordings().get(session.id if session else ""),
-        )
+    async def _start_with(self, line: str, facts: dict[str, str], events: list[Event]) -> None:
+        record, whole = self._launch.record, facts["TFMEMTOP_EVENT"] == "end"
+        try:
+            # In a thread: the readings must not wait.
+            facts |= await asyncio.to_thread(_of_session, events, record, whole=whole)
+        except Exception:
+            complain()  # the command gets what is known without the state
+        self._start(line, facts)
 
     def _start(self, line: str, facts: dict[str, str]) -> None:
         null = subprocess.DEVNULL
@@ -152,11 +134,34 @@ def _of_end(event: RunEnd) -> dict[str, str]:
     return _known(EXIT_CODE=event.exit_code, SIGNAL=name, OOM_KILLED=int(event.oom_killed))
 
 
-def _of_verdict(seen: "RunReview") -> dict[str, str]:
-    from tfmemtop.findings.review import verdict
+def _of_session(events: list[Event], record: str | None, *, whole: bool) -> dict[str, str]:
+    """Return the facts of the session and its run; with *whole*, the run has ended, and its verdict is one of them."""
+    # Imported here: most sessions have no such command, and the script starts sooner without.
+    from tfmemtop.findings.review import review, verdict
+    from tfmemtop.state import State, apply
 
-    found = verdict(seen)
-    return _known(VERDICT=found.text, CAUSE=found.cause.key.value) if found else {}
+    state, found = State(), None
+    if whole:
+        seen = review(events)
+        state, found = seen.state, verdict(seen)
+    else:
+        for event in events:
+            apply(state, event)
+    run, session = state.run, state.session
+    return _known(
+        SESSION=session.id if session else None,
+        HOST=session.host if session else None,
+        RUN=run.run if run else None,
+        PID=run.pid if run else None,
+        COMMAND=shlex.join(run.argv) if run else None,
+        SECONDS=round(state.now - run.started) if run else None,
+        PEAK_BYTES=run.peak_in_use if run else None,
+        POOL_BYTES=run.peak_pool if run else None,
+        OUTPUT=session.output_path if session else None,
+        RECORDING=record or kept_recordings().get(session.id if session else ""),
+        VERDICT=found.text if found else None,
+        CAUSE=found.cause.key.value if found else None,
+    )
 
 
 def _known(**facts: str | int | Path | None) -> dict[str, str]:
