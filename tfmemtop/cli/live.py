@@ -149,6 +149,7 @@ def show(
         from tfmemtop.cli.task import listen_to_step  # imported only if needed, because it takes a while to load
 
         step = listen_to_step()  # before there are threads
+    launched: Launched | None = None
     noted: list[int] = []  # signals; while modules are imported, an exception may not arrive
     with ThreadPoolExecutor(1) as other, _on_signals(lambda number, _: noted.append(number)):
         coming = other.submit(answer)  # the script starts while the screen is imported
@@ -169,7 +170,7 @@ def show(
             raise
         except BaseException as error:
             # For any error: the script may run by now, and the user must be told.
-            launched = coming.result()
+            launched = launched or coming.result()
             if launched.error is None and end is None:
                 _say_it_goes_on(launched)
             if isinstance(error, OSError):

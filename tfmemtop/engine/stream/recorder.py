@@ -70,7 +70,12 @@ class Recorder:
 
     async def _write(self) -> None:
         try:
-            self._writer = writer = await self._loop.run_in_executor(self._thread, self._opened)
+            opened = self._loop.run_in_executor(self._thread, self._opened)
+        except RuntimeError as error:  # no more threads are allowed
+            self._give_up(RecordingError(Trouble.STOPPED, "its file", str(error)))
+            return
+        try:
+            self._writer = writer = await opened
             last = False
             while not last:
                 with suppress(asyncio.TimeoutError):
@@ -81,8 +86,6 @@ class Recorder:
                 known = self._so_far() if writer.full else None
                 await self._loop.run_in_executor(self._thread, self._put, writer, lines, writer.full, known)
             await self._loop.run_in_executor(self._thread, writer.close)
-        except RuntimeError as error:  # no more threads are allowed
-            self._give_up(RecordingError(Trouble.STOPPED, "its file", str(error)))
         except RecordingError as error:
             self._give_up(error)
             if self._writer is not None:

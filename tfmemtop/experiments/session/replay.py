@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from tfmemtop.events import Allocator, Command, DeviceReading, Event, ProcessReadings, recording
-from tfmemtop.events.recording import BEGINNING, Place
+from tfmemtop.events.recording import BEGINNING, Place, RecordingError
 from tfmemtop.events.recording.outline import outlined
 from tfmemtop.experiments.session.source import Batch
 from tfmemtop.state import State, apply
@@ -111,7 +111,10 @@ class ReplaySource:
             self._stepping = True
             self._wake.set()
             return
-        self.seek(self._step_before())
+        try:
+            self.seek(self._step_before())
+        except RecordingError:  # the events before the present one are read again now, which reports it
+            self.seek(self._position - _TICK_S)
 
     def _step_before(self) -> float:
         """Return the position of the step before the present one. The recording is read once more for it."""
