@@ -1,11 +1,12 @@
 """Events that the hooks send from inside the script's processes."""
 
+import struct
 from enum import Enum
 from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
+from tfmemtop.bounds import Addresses, Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
 from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
@@ -233,6 +234,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``.
 
     With the kind ``tensors`` it is another eager tensor. Its ``name`` is the path by which Python holds it, or empty.
+    ``address`` is that of its buffer as the census was taken, 0 if it is not known.
     """
 
     name: Text
@@ -241,6 +243,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     dtype: Name
     device: Name
     bytes: Size
+    address: Size = 0
 
 
 class Alike(msgspec.Struct, frozen=True, array_like=True):
@@ -250,6 +253,7 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     (``trainer.history``, ``rows[*].loss``). It is empty for those of no such holder: they are grouped by shape.
     ``shape`` is ``None`` if they have different shapes. ``kind`` is that of :class:`Variable`. ``items`` is how many
     items of the outermost list or dict on the path hold them: 14 of ``models[*]``; 0 where the path has none.
+    ``packed`` has the addresses of buffers of tensors, 8 bytes each, the largest tensors first.
     """
 
     holder: Text
@@ -260,6 +264,12 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     bytes: Size
     kind: Name = "tensors"
     items: Size = 0
+    packed: Addresses = b""
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """The addresses of buffers of the group's tensors."""
+        return struct.unpack(f"<{len(self.packed) // 8}Q", self.packed[: len(self.packed) // 8 * 8])
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):

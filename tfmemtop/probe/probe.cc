@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 
+#include "addresses.h"
 #include "log_lines.h"
 #include "looking.h"
 #include "map.h"
@@ -27,7 +28,7 @@
 
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 struct Stats {
   uint64_t size;
