@@ -183,14 +183,11 @@ def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, st
     tensors = look or nothing()
     rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
-    initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
     fields = {"kinds": encoded(kinds), "largest": _list(rows), **more}
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
         fields["alike"] = _list(_alike(look, variables if look.possible else []))
-    if initial:
-        fields["initial"] = _list(_within(initial, fields))
     fields["others"] = _list(_within(others, fields))
     return fields
 

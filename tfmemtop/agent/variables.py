@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 OTHERS_FROM = 1024
 """Bytes. Variables beyond the largest are sent if they have at least this size, so that each chunk of memory gets its
 name."""
-FOLDED = 10 << 20
-"""Bytes. TensorFlow computes initial values up to this size, such as zeros, when it prepares a session's graph, and
-keeps them as constants until the session ends."""
 NAME = 200  # characters
 
 _LOCATED = 2000
@@ -53,8 +50,8 @@ class Entry:
     """A weak reference to a variable, and what is found out about the variable once.
 
     ``item`` is the variable's identity, ``handle`` that of its handle. ``shape`` is a text such as ``[2, 3]``. ``size``
-    is bytes, ``None`` where the shape is not known. With ``folded``, a session may keep the initial value beside the
-    variable. ``address`` is that of its buffer when it was last located, 0 where that is not known.
+    is bytes, ``None`` where the shape is not known. ``address`` is that of its buffer when it was last located, 0 where
+    that is not known.
     """
 
     __slots__ = (
@@ -62,7 +59,6 @@ class Entry:
             "address",
             "device",
             "dtype",
-            "folded",
             "graph",
             "handle",
             "item",
@@ -86,7 +82,6 @@ class Entry:
         self.name = self.shape = self.dtype = self.device = ""
         self.size: Optional[int] = None
         self.address = 0
-        self.folded = False
 
 
 class Variables:
@@ -234,23 +229,12 @@ class Variables:
         entry.dtype = dtype.name
         entry.device = handle.device.rpartition("device:")[2] or self._default
         entry.size = None if count is None else count * dtype.size
-        folded = entry.graph is not None and entry.size is not None and OTHERS_FROM <= entry.size <= FOLDED
-        entry.folded = folded and _is_constant(variable)
         entry.handle = identity(handle)
         owner = self._owners.get(entry.handle)
         if owner is None or owner.reference() is None:  # else it is another view of the same variable
             self._owners[entry.handle] = entry
         else:
             self._views[entry.handle] = entry
-
-
-def _is_constant(variable: Any) -> bool:
-    """Return whether the initial value of a graph's *variable* is the same each time."""
-    initializer = getattr(variable, "_initializer_op", None)
-    if initializer is None:
-        return False
-    inputs = initializer.inputs
-    return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
 def _keras_path(frame: Any) -> Optional[str]:

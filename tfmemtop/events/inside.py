@@ -326,8 +326,7 @@ class Unseen(DescribedEnum):
 class Census(Event, tag="census", frozen=True):
     """The memory of a process's variables: bytes by device and kind, and the 20 largest variables.
 
-    ``others`` are further variables of at least 1 KiB each, up to 2 000. ``initial`` are variables of which a TF1
-    session may keep the initial value, such as zeros, beside the variable itself.
+    ``others`` are further variables of at least 1 KiB each, up to 2 000.
 
     The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
@@ -348,7 +347,6 @@ class Census(Event, tag="census", frozen=True):
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]
     largest: Annotated[list[Variable], Few]
     others: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
-    initial: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
     cost_us: Size | None = None
     tensors: Size | None = None
     hidden: Unseen | None = None

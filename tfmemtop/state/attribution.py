@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tfmemtop import events
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
-from tfmemtop.state.located import Listed, earlier_values, listed_tensors, listed_variables, located
+from tfmemtop.state.located import Listed, listed_tensors, listed_variables, located, other_values
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
 from tfmemtop.state.step_course import WindowCourse, unpacked
@@ -84,7 +84,7 @@ class Attribution:
         self._before(course)
         found = [*located(window, course, [*variables, *listed_tensors(window, hooked)])]
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
-        for place, one in (*of_variables, *earlier_values(course, of_variables)):
+        for place, one in (*of_variables, *other_values(course, of_variables)):
             self.of[place] = self._of_variable(self.of[place], one)
         for place, one in found:
             if one.kind == TENSORS and not self.of[place].python_name:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfmemtop import events
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
@@ -82,24 +83,29 @@ def located(window: events.Holders, course: WindowCourse, listed: list[Listed]) 
                 yield place, one
 
 
-def earlier_values(course: WindowCourse, variables: list[tuple[int, Listed]]) -> Iterator[tuple[int, Listed]]:
-    """Yield the spans with the values that *variables*, pairs as of :func:`located`, had before, each with its variable.
+def other_values(course: WindowCourse, variables: list[tuple[int, Listed]]) -> Iterator[tuple[int, Listed]]:
+    """Yield the spans with the values that *variables* have before or after, in pairs as of :func:`located`.
 
     A step that assigns a new value to a variable makes it with the same operation as the step before. The old value is
     freed once there is the new one.
     """
-    made_by: dict[tuple[str, int], list[int]] = {}
+    alike: dict[tuple[str, int], list[int]] = {}
     for place, number in enumerate(course.holdings):
         holding = course.kinds[number]
-        made_by.setdefault((course.name(holding), holding.requested), []).append(place)
+        alike.setdefault((course.name(holding), holding.requested), []).append(place)
+
+    def follows(new: int, old: int) -> bool:
+        end = course.ends[old]
+        return course.begins[old] < course.begins[new] and end != FOREVER and course.begins[new] <= end
+
     for place, variable in variables:
         holding = course.kinds[course.holdings[place]]
-        name, begin = course.name(holding), course.begins[place]
-        if not name or name[0].isupper():
+        name = course.name(holding)
+        if not name or (name.isalpha() and name[0].isupper() and not name.startswith("Assign")):
             continue  # run eagerly, an operation has no name but that of its class
-        old = [one for one in made_by[name, holding.requested] if course.begins[one] < begin <= course.ends[one]]
-        if len(old) == 1:
-            yield old[0], variable
+        found = [one for one in alike[name, holding.requested] if follows(place, one) or follows(one, place)]
+        if len(found) == 1:
+            yield found[0], variable
 
 
 def _event_at(window: events.Holders, course: WindowCourse, t: float) -> int:
