@@ -10,7 +10,8 @@ import re
 import resource
 import select
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tfmemtop.engine.process.kept_output import KeptOutput
 
 HEAD, TAIL = 8192, 16384
 LINE = 13
-MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here\]\n")
+MARKER = re.compile(rb"\n\[tfmemtop: (\d{15}) bytes left out here; the output goes on after byte (\d{15})\]\n")
 
 
 def text(start: int, end: int) -> bytes:
@@ -30,16 +31,21 @@ def text(start: int, end: int) -> bytes:
     return lines[start - first * LINE : end - first * LINE]
 
 
-def parts(path: Path) -> tuple[bytes, int, bytes]:
-    """Return the head, the number of bytes left out, and the end."""
+def parts(path: Path) -> tuple[bytes, int, bytes, bool]:
+    """Return the head, the bytes left out, the end, and whether the writer was killed while it moved the end."""
     content = path.read_bytes()
     found = MARKER.match(content, HEAD)
-    return (content[:HEAD], int(found[1]), content[found.end() :]) if found else (content, 0, b"")
+    if not found:
+        return content, 0, b"", False
+    start = int(found[2])
+    if start > len(content):
+        start = found.end()  # the part before the end has been cut off already
+    return content[:HEAD], int(found[1]), content[start:], start > found.end()
 
 
 def written(path: Path) -> int:
     """Return how many bytes of :func:`text` were written, computed from the file; check that its bytes are right."""
-    head, left_out, end = parts(path)
+    head, left_out, end, _ = parts(path)
     total = len(head) + left_out + len(end)
     assert head == text(0, len(head))
     assert end == text(total - len(end), total)
@@ -65,13 +71,16 @@ def test_what_has_room_is_kept_whole(tmp_path: Path) -> None:
 def test_a_flood_leaves_its_beginning_its_end_and_the_number_of_bytes_between(tmp_path: Path, piece: int) -> None:
     path, total = tmp_path / "output", 60_000 if piece == 1 else 1_000_000
     output = small(path)
+    path.touch()
+    first = path.stat()
     for at in range(0, total, piece):
         output.write(text(at, min(at + piece, total)))
         if at % 50_000 < piece:
             assert written(path) == min(at + piece, total)
-    head, left_out, end = parts(path)
+    head, left_out, end, _ = parts(path)
     assert written(path) == total and left_out > 0
     assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_ino == first.st_ino, "who follows the file sees it go on"
     assert len(head) == HEAD and len(end) >= TAIL // 2
     assert (total - len(end)) % LINE == 0, "what is kept of the end begins with a whole line"
 
@@ -81,7 +90,7 @@ def test_a_line_without_an_end_is_cut_where_it_must(tmp_path: Path) -> None:
     output = small(path)
     for _ in range(100):
         output.write(b"x" * 5000)
-    head, left_out, end = parts(path)
+    head, left_out, end, _ = parts(path)
     assert len(head) + left_out + len(end) == 500_000
 
 
@@ -117,7 +126,7 @@ def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
 ) -> None:
     monkeypatch.setattr(
         kept_output, "_PIECE", 256
-    )  # as slow as with ends of many megabytes, so that kills happen while a shorter file is written
+    )  # as slow as with ends of many megabytes, so that kills happen while the end is moved
     chance = random.Random(26)
     halves = longest = 0
     for number in range(150):
@@ -128,8 +137,27 @@ def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
         if path.exists():
             longest = max(longest, written(path))
-        halves += (tmp_path / f"{number}.part.log").exists()
+            halves += parts(path)[3]
     assert halves > 0 and longest > 4 * TAIL, "the test met what it is about"
+
+
+@pytest.mark.programs
+def test_shortening_needs_no_more_room_on_the_disk(small_disk: Path) -> None:
+    path, output = small_disk / "output", small(small_disk / "output")
+    for at in range(0, 400_000, 4001):
+        output.write(text(at, at + 4001))
+        assert output.trouble == ""
+    assert written(path) == 400_100
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 64 KiB."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    yield tmp_path
+    subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
 def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(

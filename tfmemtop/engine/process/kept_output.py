@@ -1,9 +1,10 @@
 """Writes the script's output to a file of bounded size, which keeps the beginning and the end of the output.
 
 The keeper uses this, so it imports little. The first ``HEAD`` bytes of the file stay. Once ``2 * TAIL`` more bytes have
-been written, a shorter file takes its place, with the last ``TAIL`` bytes from the start of a line. A line between the
-two parts contains the number of bytes that are left out there. The file is replaced as a whole, so a writer that is
-killed leaves it as it was.
+been written, the last ``TAIL`` bytes, from the start of a line, are moved to directly behind the head, in the same file
+and without further space on the disk. A line between the two parts contains the number of bytes that are left out
+there, and the byte after which the output goes on. The old and the new place of the end do not overlap, so that a file
+whose writer was killed contains the whole end.
 """
 
 import os
@@ -19,8 +20,6 @@ TAIL = 16 * MIB
 _PIECE = MIB
 _LONGEST_LINE = 64 * 1024
 _RETRY_S = 1.0
-_DRAFT = b".part.log"
-"""The ending of the name of the shorter file while it is written."""
 
 
 class KeptOutput:
@@ -32,12 +31,13 @@ class KeptOutput:
     """
 
     def __init__(self, path: bytes | str | os.PathLike[str], head: int = HEAD, tail: int = TAIL) -> None:
-        self._path = os.fsencode(path)
+        self._path = path
         self._head = head
+        self._behind = head + len(_line(0, 0))  # where the end begins, once something is left out
         self._tail = tail
         self._file: int | None = None
-        self._size = 0
         self._left_out = 0  # bytes between head and end
+        self._goes_on = head  # the number of bytes in the file before the end
         self._lost = 0
         self._retry_at = 0.0  # by the machine's monotonic clock
         self.trouble = ""
@@ -56,17 +56,12 @@ class KeptOutput:
         written = 0
         try:
             if self._file is None:
-                self._file = _open(self._path, os.O_CREAT)
-                self._size = os.fstat(self._file).st_size
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if self._lost:
-                self._size += os.write(self._file, _line(self._lost))
+                self._append(self._file, f"\n[tfmemtop: {self._lost:015d} bytes left out here]\n".encode())
                 self._lost = 0
             while written < len(data):
-                count = os.write(self._file, memoryview(data)[written : written + self._tail])
-                written += count
-                self._size += count
-                if self._size > self._head + 2 * self._tail:
-                    self._file = self._shortened(self._file)
+                written += self._append(self._file, memoryview(data)[written : written + self._tail // 2])
             self.trouble = ""
         except OSError as error:
             self._lost += len(data) - written
@@ -79,50 +74,33 @@ class KeptOutput:
             os.close(self._file)
             self._file = None
 
-    def _shortened(self, old: int) -> int:
-        """Put a shorter file in the place of *old*, and return it. Return *old* if another program has emptied it.
+    def _append(self, file: int, data: bytes | memoryview) -> int:
+        """Write *data* to the end of *file*, which may be shortened first. Return how many bytes were written."""
+        size = os.fstat(file).st_size  # another program may have emptied the file
+        if size > self._behind + 2 * self._tail:
+            size = self._shortened(file, size)
+        return os.pwrite(file, data, size)
 
-        Raises:
-            OSError: the shorter file cannot be written.
-        """
-        self._size = os.fstat(old).st_size
-        if self._size <= self._head + 2 * self._tail:
-            self._left_out = 0
-            return old
-        start = _line_start(old, self._size - self._tail, self._tail // 2)
-        behind_head = self._head + (len(_line(self._left_out)) if self._left_out else 0)
-        left_out = self._left_out + start - behind_head
-        draft = self._path + _DRAFT
-        new = _open(draft, os.O_CREAT | os.O_TRUNC)
-        try:
-            _copy(old, new, 0, self._head)
-            os.write(new, _line(left_out))
-            _copy(old, new, start, self._size)
-            os.replace(draft, self._path)
-        except BaseException:
-            os.close(new)
-            os.unlink(draft)
-            raise
-        os.close(old)
-        self._left_out, self._size = left_out, os.fstat(new).st_size
-        return new
-
-
-def _open(path: bytes, flags: int) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+    def _shortened(self, file: int, size: int) -> int:
+        """Move the end of *file*, which has *size* bytes, to behind the head. Return the new size."""
+        line = _line(self._left_out, self._goes_on)
+        if os.pread(file, len(line), self._head) != line:  # nothing was left out yet, or the file was emptied since
+            self._left_out, self._goes_on = 0, self._head
+        start = size - self._tail
+        start += os.pread(file, min(_LONGEST_LINE, self._tail // 2), start).find(b"\n") + 1
+        left_out = self._left_out + start - self._goes_on
+        os.pwrite(file, _line(left_out, start), self._head)
+        self._left_out, self._goes_on = left_out, start
+        size = self._behind
+        while piece := os.pread(file, _PIECE, start):
+            moved = os.pwrite(file, piece, size)
+            start += moved
+            size += moved
+        os.ftruncate(file, size)
+        os.pwrite(file, _line(left_out, self._behind), self._head)
+        self._goes_on = self._behind
+        return size
 
 
-def _line(left_out: int) -> bytes:
-    return f"\n[tfmemtop: {left_out:015d} bytes left out here]\n".encode()
-
-
-def _line_start(file: int, position: int, within: int) -> int:
-    return position + os.pread(file, min(_LONGEST_LINE, within), position).find(b"\n") + 1
-
-
-def _copy(source: int, target: int, start: int, end: int) -> None:
-    while start < end and (piece := os.pread(source, min(_PIECE, end - start), start)):
-        written = 0
-        while written < len(piece):
-            written += os.write(target, piece[written:])
-        start += len(piece)
+def _line(left_out: int, goes_on: int) -> bytes:
+    return f"\n[tfmemtop: {left_out:015d} bytes left out here; the output goes on after byte {goes_on:015d}]\n".encode()
