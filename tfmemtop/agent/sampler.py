@@ -176,10 +176,7 @@ class Sampler:
         self._do("search:waiting allocations", self._look_for_waits)
         self._do("read:maps", self._pools.read_maps)
         self._do("record:allocations", self._follow_library)
-        recording = self._windows.recording
         self._do("record:allocations", self._windows.work, [device.name for device in self._devices], stopping)
-        if recording and not self._windows.recording:
-            self._census.want(tensors=False)  # whose memory it is that the window has recorded
         self._do("search:lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
@@ -250,7 +247,7 @@ class Sampler:
         self._pools.settle()
 
     def _load(self) -> None:
-        """Load the probe, if the engine has sent its path, and let it be used for windows and for addresses."""
+        """Load the probe, if the engine has sent its path, and let windows be opened with it."""
         self._pools.load()
         self._follow_library()
 
@@ -258,7 +255,6 @@ class Sampler:
         library = self._pools.library
         if library is not self._library:
             self._library = library
-            self._census.may_locate(library)
             if library is None:
                 self._windows.refuse()
             else:

@@ -111,11 +111,6 @@ class Windows:
         return (self._interval > 0 or self._traces) and self._count == 0 and not self._served and not self._joined
 
     @property
-    def recording(self) -> bool:
-        """Whether a window is open."""
-        return self._open is not None
-
-    @property
     def _opens_itself(self) -> bool:
         """Whether windows may be opened without a request."""
         return self._interval > 0 and not (self._served and self._count == 0)

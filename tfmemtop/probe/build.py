@@ -50,7 +50,6 @@ _SAME = "same"
 """The line in the file of a refused library which means that a new build gave the same library."""
 _LEFT_OUT = {
     "TFMEMTOP_NO_GPU": "GPUProcessState|GpuIdManager",
-    "TFMEMTOP_NO_ADDRESSES": r"addresses\.h:|AbstractTensorHandle|ResourceHandle",
     "TFMEMTOP_NO_LOG_LINES": r"log_lines\.h:|LogSink",
     "TFMEMTOP_NO_WINDOWS": r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock",
 }
@@ -75,8 +74,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "addresses.h", "calls.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h"),
-    *("threads.h", "window.h", "window_calls.h"),
+    *("probe.cc", "calls.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h"),
+    *("window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(

@@ -18,7 +18,6 @@
 #include <mutex>
 #include <string>
 
-#include "addresses.h"
 #include "log_lines.h"
 #include "looking.h"
 #include "map.h"
@@ -28,7 +27,7 @@
 
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 3;
 
 struct Stats {
   uint64_t size;

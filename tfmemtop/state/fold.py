@@ -338,8 +338,6 @@ def _functions(state: State, event: events.Functions) -> None:
 def _census(state: State, event: events.Census) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.census = event
-        for windows in hooked.windows.values():
-            windows.note(event)
         if event.looked:
             hooked.look = event
 

@@ -11,10 +11,9 @@ from tfmemtop.state.model import CLUSTERS_KEPT, LINES_KEPT, PoolWindows, State
 def _holders(state: State, event: events.Holders) -> None:
     if hooked := with_device(state, event.pid, event.device):
         windows = hooked.windows.setdefault(event.device, PoolWindows())
-        windows.add(event)
-        for census in (hooked.census, hooked.look):
-            if census is not None:
-                windows.note(census)
+        if windows.first is None:
+            windows.first = event
+        windows.newest.append(event)
 
 
 @folds(events.Trace)

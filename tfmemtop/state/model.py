@@ -50,38 +50,12 @@ class Pool:
 
 @dataclass(slots=True)
 class PoolWindows:
-    """The recorded allocations of one pool: its first window, its newest windows, and the trace from the start.
-
-    ``censuses`` has for each window, by its number, the census nearest to it, ``looks`` the nearest with tensors.
-    """
+    """The recorded allocations of one pool: its first window, its newest windows, and the trace from the start."""
 
     first: events.Holders | None = None
     newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
     trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
     replayed: events.Replayed | None = None  # that trace, under other settings
-    censuses: dict[int, events.Census] = field(default_factory=dict)
-    looks: dict[int, events.Census] = field(default_factory=dict)
-
-    def add(self, window: events.Holders) -> None:
-        """Keep *window* as the newest, and the first if it is that."""
-        self.first = self.first or window
-        self.newest.append(window)
-        kept = {self.first.window, *(one.window for one in self.newest)}
-        for nearest in (self.censuses, self.looks):
-            for number in nearest.keys() - kept:
-                del nearest[number]
-
-    def note(self, census: events.Census) -> None:
-        """Keep *census* for the windows to which none is nearer."""
-        for window in (self.first, *self.newest):
-            for nearest in (self.censuses, self.looks) if census.tensors is not None else (self.censuses,):
-                if window is not None:
-                    before = nearest.get(window.window, census)
-                    nearest[window.window] = min(census, before, key=lambda one: _apart_s(one, window))
-
-
-def _apart_s(census: events.Census, window: events.Holders) -> float:
-    return max(window.began - census.t, census.t - window.ended, 0.0)
 
 
 @dataclass(slots=True)
