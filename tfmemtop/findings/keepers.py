@@ -84,8 +84,8 @@ class Scene:
 
     @property
     def of_all(self) -> str:
-        """The memory in use as the whole of a part: ``of 501.9 MiB in use``."""
-        return f"of {format_bytes(self.stock.in_use)} in use"
+        """The memory in use as the whole of a part: ``of the 501.9 MiB in use``."""
+        return f"of the {format_bytes(self.stock.in_use)} in use"
 
     @property
     def each(self) -> str:
@@ -225,7 +225,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         return None
     return Cause(
         Key.RUNTIME_KEEPS,
-        f"TensorFlow still holds ~{_sized(size, scene)}, of {counted(count, 'variable')} that Python has dropped.",
+        f"TensorFlow has not freed {counted(count, 'variable')} that Python has dropped: ~{_sized(size, scene)}.",
         "TensorFlow",
         size,
         count,
@@ -247,8 +247,8 @@ def tape_open(scene: Scene) -> Cause | None:
     tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} the results of operations, {most.count:,} of "
-        f"{_operation(most)} among them: {_sized(size, scene)}.",
+        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} the outputs of recorded operations, {most.count:,} of them "
+        f"{_operation(most)}: {_sized(size, scene)}.",
         tapes,
         size,
         most.count,
@@ -269,7 +269,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         return None
     each = max(constants, key=lambda part: part.bytes)
     anew = made.anew >= _TRACED
-    what = f"was made {made.anew} times" if anew else f"was traced {made.traces} times"
+    what = f"was created {made.anew} times" if anew else f"was traced {made.traces} times"
     return Cause(
         Key.CONSTANTS_CAPTURED,
         f"tf.function {made.name} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its own copy "

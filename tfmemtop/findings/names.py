@@ -205,13 +205,29 @@ def tensor_text(shape: list[int], dtype: str | None) -> str:
     return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")
 
 
+_OF_KERAS = frozenset(
+    {
+        "multi_step_on_iterator",
+        "one_step_on_iterator",
+        "one_step_on_data",
+        "one_step_on_data_distributed",
+        "train_function",
+        "test_function",
+        "predict_function",
+    }
+)
+
+
 def operation_name(name: str | None) -> str:
     """Return the name of an operation: ``Relu`` for ``functional_1/enc2_1/Relu``, ``tf.function step`` for a graph.
+
+    Keras makes graphs for ``fit``, ``evaluate`` and ``predict``, whose names no user knows: they are ``Keras``.
 
     TensorFlow calls a graph ``__inference_step_9``. The name is empty for ``None``.
     """
     if name is None:
         return ""
     if name.startswith("__"):
-        return "tf.function " + name.strip("_").partition("_")[2].rpartition("_")[0]
+        function = name.strip("_").partition("_")[2].rpartition("_")[0]
+        return "Keras" if function in _OF_KERAS else f"tf.function {function}"
     return named(name).operation

@@ -155,7 +155,7 @@ def step_larger(request: Request) -> Cause | None:
     before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} asked for {format_bytes(a.asked)}{shape}; such requests before were at most {before}"
+        f"{request.who} asked for {format_bytes(a.asked)}{shape}; before, it asked for at most {before}"
         f"{format_bytes(past.bytes)}.",
         request.who,
         a.asked,

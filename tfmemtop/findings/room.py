@@ -81,7 +81,7 @@ def held_back(a: Anatomy) -> Cause | None:
     where = "machine" if a.on_cpu else "card"
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"{format_bytes(a.in_use)} of the limit of {format_bytes(a.limit)} {_LIMIT_OF[a.limit_by]} were in use.",
+        f"{format_bytes(a.in_use)} were in use, and the limit {_LIMIT_OF[a.limit_by]} is {format_bytes(a.limit)}.",
         bytes=a.asked,
         remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.REDUCE_BATCH), Remedy(Action.FIND_LIMIT)),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
