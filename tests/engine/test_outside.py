@@ -237,12 +237,27 @@ def test_a_version_is_read_from_the_package_that_installed_the_library(tmp_path:
     assert here._replace(deleted=True).file(os.getpid()) is None
 
 
+@pytest.mark.parametrize("record", [None, "/dev/zero", b"\xff"])
+def test_a_package_with_a_bad_list_of_files_does_no_harm(tmp_path: Path, record: str | bytes | None) -> None:
+    file = tmp_path / "tensorflow" / "libtensorflow_framework.so.2"
+    for name, version in (("tensorflow-2.21.0", "2.21.0"), ("tf_nightly-2.22.0", None)):
+        package = tmp_path / f"{name}.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Version: 2.21.0\n")
+        if isinstance(record, bytes):
+            (package / "RECORD").write_bytes(record)
+        elif record:
+            (package / "RECORD").symlink_to(record)
+        assert version_of(file) == version, "a package counts without its list only if it is alone"
+
+
 @pytest.mark.parametrize(
     ("content", "damage"),
     [
         (b"", Damage.NO_SYMBOLS),
         (b"\x7fELF\1\1" + bytes(99), Damage.NOT_A_LIBRARY),
         (b"\x7fELF\2\1" + bytes(99), Damage.NO_SYMBOLS),
+        (b"\x7fELF\2\1" + b"\xff" * 99, Damage.NO_SYMBOLS),
     ],
 )
 def test_what_is_no_library_is_refused(tmp_path: Path, content: bytes, damage: Damage) -> None:

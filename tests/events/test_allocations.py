@@ -41,6 +41,7 @@ def test_a_step_takes_few_bytes() -> None:
         (pack(WINDOW)[:-9], Damage.CUT_SHORT),
         (zlib.compress(b""), Damage.OTHER_FORM),
         (zlib.compress(b"\x91" * 100_000), Damage.OTHER_FORM),
+        (zlib.compress(b"\x98" + b"\x90" * 7 + b"\x91" * 100_000), Damage.OTHER_FORM),  # in a field of a later version
         (zlib.compress(msgspec.msgpack.encode([1])), Damage.OTHER_FORM),
         (zlib.compress(b"\x91\x91\xa1\xff"), Damage.OTHER_FORM),  # a name that is not UTF-8
         (zlib.compress(bytes(2**24)), Damage.TOO_LARGE),

@@ -98,5 +98,5 @@ def unpack(packed: bytes, kind: type[T]) -> T:
         if not unpacker.eof:
             raise Damaged(Damage.TOO_LARGE if len(content) == _LARGEST else Damage.CUT_SHORT)
         return msgspec.msgpack.decode(content, type=kind)
-    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError):
+    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise Damaged(Damage.OTHER_FORM) from None

@@ -5,9 +5,9 @@ The files are read as the process sees them: in a container these are the contai
 
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -20,7 +20,8 @@ NAME = "libtensorflow_framework.so"
 
 _WITHIN_ANOTHER = ("libtensorflow.so", "libtensorflow_cc.so", "_pywrap_tensorflow_internal.so")
 _DELETED = " (deleted)"
-_LONGEST_VERSION = 64
+_PACKAGE = re.compile(r"(tensorflow|tf_nightly)(_cpu|_gpu|_intel|_rocm|_cpu_aws)?-\d")
+_VERSION = re.compile(r"^Version: (\S{1,64})", re.MULTILINE)
 
 _HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT, _SECTION = struct.Struct("<IIQQQQQQ"), struct.Struct("<IIQQQQIIQQ")
@@ -29,6 +30,7 @@ _64_BIT_LITTLE_ENDIAN = b"\x7fELF\2\1"
 _LOAD, _DYNAMIC_SYMBOLS = 1, 11  # kinds of a segment and of a section
 _WRITABLE = 2
 _MOST_BYTES = 1 << 26  # of a table in the file
+_MOST_TEXT = 1 << 24  # bytes of a package's list of files
 
 
 class Mapped(NamedTuple):
@@ -75,13 +77,28 @@ def built_otherwise(found: Iterable[Mapping]) -> str | None:
 
 
 def version_of(file: Path) -> str | None:
-    """Return the version of the package that installed the library *file*; ``None`` if no package lists it."""
+    """Return the version of the package that installed the library *file*; ``None`` if there is no such package.
+
+    Of several packages, it is the one that lists the file.
+    """
     listed = f"{file.parent.name}/{file.name},"
-    for folder in sorted(file.parent.parent.glob("t*f*.dist-info")):  # tensorflow, tensorflow_cpu, tf_nightly
-        package = PathDistribution(folder)
-        if listed in (package.read_text("RECORD") or ""):
-            return package.version[:_LONGEST_VERSION]
+    packages = [each for each in sorted(file.parent.parent.glob("t*f*.dist-info")) if _PACKAGE.match(each.name)]
+    for package in packages:
+        if len(packages) == 1 or listed in _text(package / "RECORD"):
+            version = _VERSION.search(_text(package / "METADATA"))
+            return version[1] if version else None
     return None
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file of the package. It is empty if there is no such file, or it cannot be read."""
+    try:
+        # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(_MOST_TEXT).decode(errors="replace") if regular else ""
+    except OSError:
+        return ""
 
 
 def python_of(found: Iterable[Mapping]) -> str:
@@ -142,5 +159,7 @@ class Library:
 
 
 def _part(file: BinaryIO, at: int, size: int) -> bytes:
+    if at >= 1 << 63:
+        raise Damaged(Damage.NO_SYMBOLS)
     file.seek(at)
     return file.read(min(size, _MOST_BYTES))

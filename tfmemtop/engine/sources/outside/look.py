@@ -11,7 +11,7 @@ from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
 from tfmemtop.engine.sources.processes import HostProcess, children, find, has_tensorflow
 from tfmemtop.events import Damage, OutsideState
-from tfmemtop.events.damage import Damaged
+from tfmemtop.events.damage import Damaged, damage_of
 
 S = OutsideState
 
@@ -69,13 +69,14 @@ class Look:
         except (FileNotFoundError, ProcessLookupError):
             self._forget()
             self.about = self.about._replace(state=S.GONE, detail="")
-        except Damaged as error:
+        except (Damaged, OSError) as error:
             self._forget()
             self.about = self._damaged(S.NOT_FOUND, error)
         return self.about
 
-    def _damaged(self, state: S, error: Damaged) -> About:
-        return self.about._replace(state=state, detail=error.detail, damage=error.damage)
+    def _damaged(self, state: S, error: Damaged | OSError) -> About:
+        damage, detail = damage_of(error)
+        return self.about._replace(state=state, detail=detail, damage=damage)
 
     def read(self) -> dict[str, tuple[str, Figures]]:
         """Return the name and the figures of each pool, by device. Pools that are not sound this time are left out."""
