@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.engines import Engines, Screen, ended, eventually
 from tests.newer_python import Obeying, has_tensorflow, needs_it
+from tfmemtop.engine.sources.outside.injection import Injection as Attempt
 from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.events import (
     Allocator,
@@ -48,7 +50,7 @@ def target() -> Iterator[Obeying]:
 
 def left_of(pid: int) -> list[Path]:
     """Return the files of tfmemtop for that process that are still in /tmp."""
-    return list(Path("/tmp").glob(f"tfmemtop-inject-{pid}-*"))
+    return list(Path("/tmp").glob(f"tfmemtop-inject-*-{pid}-*"))
 
 
 async def state(screen: Screen, wanted: InjectionState) -> Injection:
@@ -72,6 +74,17 @@ def test_what_is_no_python_is_refused() -> None:
         assert other.stdout.read(1) == b"."
         assert unfit(other.pid) == Unfit(S.NOT_PYTHON, Path(f"/proc/{other.pid}/exe").readlink().name)
         other.stdin.close()
+
+
+def test_what_a_killed_engine_left_for_a_process_that_has_ended_is_deleted() -> None:
+    with subprocess.Popen(["true"]) as over:
+        pass
+    prefix = f"tfmemtop-inject-{Path('/proc/self/ns/pid').stat().st_ino}-"
+    left, kept = (Path(tempfile.mkdtemp(prefix=f"{prefix}{pid}-", dir="/tmp")) for pid in (over.pid, os.getpid()))
+    found = asyncio.run(Attempt(over.pid, {}).ask())
+    assert found is not None, "that process has ended"
+    assert (left.exists(), kept.exists()) == (False, True)
+    kept.rmdir()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")

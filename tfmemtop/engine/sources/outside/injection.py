@@ -10,6 +10,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hook_absence import is_python
 from tfmemtop.engine.sources.outside.library import python_of
 from tfmemtop.engine.sources.outside.remote import mappings
-from tfmemtop.engine.sources.processes import executable, read_command, read_environment, user_ids
+from tfmemtop.engine.sources.processes import executable, is_alive, read_command, read_environment, user_ids
 from tfmemtop.events import InjectionState
 
 ASK = """
@@ -94,6 +95,7 @@ _LONGEST = 500  # bytes of a path; Python accepts a few more
 _ASKING_S = 60.0
 _THEIRS = ("PYTHONHOME", "LD_LIBRARY_PATH")  # variables without which the target's Python may not start
 _OFF = "PYTHON_DISABLE_REMOTE_DEBUG"
+_PREFIX = "tfmemtop-inject-"
 
 
 class Unfit(NamedTuple):
@@ -186,6 +188,7 @@ class Injection:
 
     def _prepare(self) -> Unfit | None:
         """Write the file for the target. Return why that is not possible, as far as that can be seen, else ``None``."""
+        _tidy()
         found = unfit(self.pid)
         if found is not None:
             return found
@@ -223,7 +226,7 @@ class Injection:
 
     def _written(self) -> Path:
         # Not in the session's folder, which is deleted with the session: Python reports a missing file on stderr.
-        folder = Path(tempfile.mkdtemp(prefix=f"tfmemtop-inject-{self.pid}-", dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{_namespace()}-{self.pid}-", dir="/tmp"))
         script = folder / "hook.py"
         text = SCRIPT.format(pid=self.pid, hook=str(_HOOK), told=self._told, here=str(script), replaced=REPLACED)
         script.touch(0o600)
@@ -248,6 +251,21 @@ class Injection:
         )
         said = await done
         return (said or b"").decode(errors="replace").strip()
+
+
+def _namespace() -> int:
+    """Return the number of this PID namespace, in which a process number is unique. Containers may share a /tmp."""
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
+def _tidy() -> None:
+    """Delete the files that a killed engine has left behind for processes that have ended since."""
+    ours = f"{_PREFIX}{_namespace()}-"
+    for folder in Path("/tmp").glob(ours + "*"):
+        number = folder.name.removeprefix(ours).partition("-")[0]
+        with suppress(OSError):
+            if number.isdecimal() and not is_alive(int(number)) and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(said: str) -> Unfit | None:
