@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -18,8 +19,11 @@ from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tests.starting import PROGRAM
+from tfmemtop import boot
+from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
+from tfmemtop.events.unstarted import Why
 
 pytestmark = pytest.mark.programs
 
@@ -216,6 +220,21 @@ def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkey
     assert first.path.exists()
     first.close()
     second.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "r"], "the last one removes the folder of all"
+
+
+def test_a_launch_that_is_cut_short_is_answered() -> None:
+    answers, told = os.pipe()
+    launch = pickle.dumps(Launch(argv=["true"], cwd="/", environment={}))
+    command = boot.command("tfmemtop.engine.__main__", str(told))
+    done = subprocess.run(
+        command, input=launch[:-1], stderr=subprocess.PIPE, pass_fds=[told], start_new_session=True, timeout=PATIENCE_S
+    )
+    os.close(told)
+    with os.fdopen(answers, "rb") as sent:
+        error = pickle.load(sent).error
+    assert error.why is Why.ENGINE_FAILED and "truncated" in error.detail
+    assert done.stderr == b""
 
 
 def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.opening import begin_to_forget, has_terminal, output_for, serve
+from tfmemtop.engine.opening import begin_to_forget, has_terminal, output_for, serve, unstarted
 from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
@@ -58,11 +58,12 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     # Slurm may send these to every process of a task. They are meant for the script, in which they are not ignored.
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    launch: Launch = pickle.load(sys.stdin.buffer)
-    terminal.resize(launch.columns, launch.rows)
-    if launch.task and launch.first:
-        collect_orphans()
     told = PipedAnswers(answers)
+    try:
+        launch: Launch = pickle.load(sys.stdin.buffer)
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
+        told.give(Launched(error=unstarted(error)))
+        return 1
     return serve(launch, lambda folder: _session(launch, folder, terminal, keeper, inherited, told), told)
 
 
@@ -74,6 +75,9 @@ async def _session(
     inherited: list[int],
     answers: PipedAnswers,
 ) -> None:
+    terminal.resize(launch.columns, launch.rows)
+    if launch.task and launch.first:
+        collect_orphans()
     launch = _numbered(launch, folder.id)
     output_path = output_for(launch, folder)
     async with Engine(launch, folder, output_path, terminal, keeper) as engine:

@@ -31,7 +31,11 @@ def start_apart(launch: Launch) -> Launched:
     with os.fdopen(answers, "rb") as sent:
         answered = sent.read()
     os.waitpid(between, 0)
-    return pickle.loads(answered) if answered else Launched(error=Unstarted(Why.ENGINE_FAILED))
+    try:
+        launched: Launched = pickle.loads(answered)
+        return launched
+    except (EOFError, pickle.UnpicklingError):  # that process was killed
+        return Launched(error=Unstarted(Why.ENGINE_FAILED))
 
 
 def start(launch: Launch) -> Launched:
@@ -72,7 +76,7 @@ def start(launch: Launch) -> Launched:
             while not answer.started and answer.error is None:
                 answer = pickle.load(sent)
             return answer
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):
             pass  # the engine has ended
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     detail = last[0] if last else ""

@@ -87,7 +87,9 @@ class SessionFolder:
             return
         self.hooks.close()
         self.readers.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError), _locked(self.path.parent):  # the parent was removed, or contains other sessions
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.parent.rmdir()
         os.close(self._lock)
         self._lock = None
 
