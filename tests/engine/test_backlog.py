@@ -1,5 +1,6 @@
 """The events that are kept for late readers: bounded, in order, and with every peak that matters."""
 
+import sys
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events import (
     Allocator,
     Census,
+    Environment,
     Event,
     Functions,
     Hook,
@@ -147,6 +149,14 @@ def test_a_late_reader_knows_what_an_early_one_knows(path: Path) -> None:
     for event in told:
         backlog.add(event)
     assert known(backlog.events()) == known(told)
+
+
+def test_the_environment_of_a_process_is_not_kept() -> None:
+    backlog = Backlog()
+    environment = Environment(t=0.0, pid=1, variables={"TOKEN": "secret"})
+    count = sys.getrefcount(environment)
+    backlog.add(environment)
+    assert sys.getrefcount(environment) == count, "not even where no reader receives it"
 
 
 def test_curves_are_counted() -> None:

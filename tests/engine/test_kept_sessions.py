@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.engines import READS, Engines, eventually
 from tfmemtop.engine.stream.kept_sessions import forget_old, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
@@ -91,3 +93,23 @@ def test_they_go_after_a_month_or_when_they_are_too_many(engines: Engines) -> No
     writer.close()
     assert far.exists()
     assert (folder / "not-ours.txt").exists()
+
+
+def test_a_file_that_another_session_removes_meanwhile_stops_nothing(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "tfmemtop"
+    folder.mkdir(parents=True)
+    for name in ("old.log", "removed.log"):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+    status_of = Path.lstat
+
+    def lstat(path: Path) -> os.stat_result:
+        if path.parent == folder:
+            (folder / "removed.log").unlink(missing_ok=True)
+        return status_of(path)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    forget_old()
+    assert list(folder.iterdir()) == []

@@ -111,7 +111,8 @@ class _Ring:
         self.last: Event | None = None
 
     def add(self, event: Event) -> None:
-        self.last = event
+        if self._newest.maxlen:
+            self.last = event
         (self._newest if len(self._first) == self._first.maxlen else self._first).append(event)
 
     def coarsen(self) -> None:

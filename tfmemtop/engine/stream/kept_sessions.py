@@ -69,9 +69,11 @@ def forget_old(size: int = _KEPT_BYTES) -> None:
     """
     in_use = {session.output_path for session in sessions()}
     oldest, left = time.time() - _KEPT_DAYS * 86_400, size
-    found = [
-        (path.lstat(), path) for path in output_folder().iterdir() if path.name.endswith((_ENDING, *_OTHER_ENDINGS))
-    ]
+    found = []
+    for path in output_folder().iterdir():
+        if path.name.endswith((_ENDING, *_OTHER_ENDINGS)):
+            with suppress(FileNotFoundError):  # another session has just removed it
+                found.append((path.lstat(), path))
     for entry, path in sorted(found, key=_newest_first):
         old = entry.st_mtime < oldest or not path.exists()  # a link may lead to a recording that was removed
         if path.name.endswith(_ENDING):
