@@ -238,12 +238,18 @@ def situations() -> dict[str, Any]:
         (f'tfmemtop_device_utilization_ratio{{{OF},uuid="GPU-1"}}', "0.9x90"),
         ('up{instance="i",job="tfmemtop"}', "1x90"),
     ]
+    # A short spike, which the figure shows for two minutes.
+    spike = [
+        (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "50 97x2 50x80"),
+        (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x90"),
+    ]
     tests = []
     for name, (series, at, labels, summary) in firing.items():
         of_run = {} if name == "TfmemtopDown" else {"host": "h", "run": "1"}
         fired = {"instance": "i", "job": "tfmemtop", **of_run, **labels}
         told = {"exp_labels": fired, "exp_annotations": {"summary": summary}}
         tests += [case(series, at, name, [told]), case(calm, at, name, [])]
+    tests.append(case(spike, "3m", "TensorFlowPoolNearlyFull", []))
     return {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
 
 

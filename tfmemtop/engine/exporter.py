@@ -196,7 +196,8 @@ class Exporter:
             call()
         except OSError as error:
             trouble = error.strerror or str(error)
-        del self._late[kind]
+        finally:
+            del self._late[kind]
         self._in_loop(self._tell, kind, trouble)
 
 

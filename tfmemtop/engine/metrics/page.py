@@ -63,15 +63,17 @@ class Page(ThreadingWSGIServer):
         """Write nothing: a reader may close its connection at any time."""
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        status, kind, content = self._content(environ["PATH_INFO"], environ["REQUEST_METHOD"])
-        start_response(status, [("Content-Type", kind)])
-        return [content or status.encode()]
+        method = environ["REQUEST_METHOD"]
+        status, kind, content = self._content(environ["PATH_INFO"], method)
+        body = content or status.encode()
+        start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
+        return [] if method == "HEAD" else [body]
 
     def _content(self, path: str, method: str) -> tuple[str, str, bytes]:
         """Return status, type and content of the answer. An empty content stands for the text of the status."""
         if path != PATH:
             return "404 Not Found", "text/plain", b""
-        if method != "GET":
+        if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", "text/plain", b""
         try:
             return "200 OK", CONTENT_TYPE_LATEST, self._watched.text()
