@@ -36,13 +36,13 @@ CASES = {
     "our-limit": (
         ["--memory-limit", "1G", "--growth", "on"],
         BEYOND,
-        ("asked for 600.0 MiB", "Stopped by the limit of 1.0 GiB that you set"),
+        ("asked for 600.0 MiB", "the limit that you set is 1.0 GiB"),
     ),
     "its-own-limit": (
         [],
         "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1024)])\n"
         + BEYOND,
-        ("asked for 600.0 MiB", "Stopped by the limit of 1.0 GiB that the script set"),
+        ("asked for 600.0 MiB", "the limit that the script set is 1.0 GiB"),
     ),
     "fragmented": (
         ["--memory-limit", "1G", "--growth", "off"],

@@ -61,7 +61,7 @@ PROGRAMS = {
     """,
     "unet": """
         x = inputs = keras.Input((64, 64, 3))
-        kept = () if limit_option in options else options
+        kept = []
         for n in (16, 32):
             x = layers.Conv2D(n, 3, padding="same", activation="relu")(x); kept.append(x); x = layers.MaxPool2D()(x)
         for n in (32, 16):
@@ -189,7 +189,7 @@ class Trial(NamedTuple):
         error = self.record(again, [*kept, self.limit_option, str(limit["bytes"])])
         return (
             not error,
-            f"{limit['bytes'] >> 20} MiB ({limit['basis']}), peak {why['verdict']['bytes']:,} bytes {error}",
+            f"{limit['bytes'] >> 20} MiB ({limit['basis']}), peak {why['verdict']['bytes'] or 0:,} bytes {error}",
         )
 
 

@@ -163,7 +163,7 @@ async def test_the_cause_of_a_crash_comes_first(size: tuple[int, int]) -> None:
     async with app(crashed()).run_test(size=size) as pilot:
         text = " ".join(text_of(await drawn(pilot)).split())
         why = text[text.index(" Why ") :]
-        cause = "TensorFlow's pool was full, which is probably why the script crashed."
+        cause = "TensorFlow's pool was full when the script crashed."
         assert why.index(cause) < why.index("Run 1 ended by SIGSEGV") if "Run 1 ended" in why else cause in why
         assert text.count("No NVIDIA driver here") <= 1
         if "No NVIDIA driver here" in why and "Run 1 ended" in why:
