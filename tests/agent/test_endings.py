@@ -48,7 +48,7 @@ def test_no_exception_of_the_scripts(monitor: Monitor, script: Script, tmp_path:
     assert not monitor.of("script_error") and not monitor.of("hook_error")
 
 
-ERRORS = """
+ERRORS = '''
 import pickle
 import tensorflow as tf
 for kind, message in [
@@ -66,8 +66,15 @@ class Late:
     def __del__(self):
         print("late", len(kept))
 late = Late()
-raise tf.errors.UnknownError(None, None, "the end")
-"""
+raise tf.errors.UnknownError(None, None, """Graph execution error:
+
+Detected at node sequential/conv defined at (most recent call last):
+  File "/home/ada/train.py", line 3, in <module>
+
+<stack traces unavailable>
+the end
+\t [[{{node sequential/conv}}]]""")
+'''
 
 
 def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, script: Script) -> None:

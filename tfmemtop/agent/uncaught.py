@@ -6,7 +6,8 @@ from typing import Any, Optional
 from .callsite import line_in
 from .views import name_and_module
 
-_TEXT = 2000  # characters
+_TEXT, _LONG = 2000, 50_000  # characters
+_OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
 _NO_ERRORS = SystemExit, KeyboardInterrupt
 _arguments: Any = BaseException.__dict__["args"].__get__
 
@@ -30,7 +31,11 @@ def uncaught() -> "Optional[dict[str, Any]]":
 
 
 def _message(value: BaseException) -> str:
-    """Return the first line of the message: the first argument that is a text, or TensorFlow's own message."""
+    """Return the first line of the message: the first argument that is a text, or TensorFlow's own message.
+
+    What TensorFlow writes of an error in a graph begins with lines about the place in the graph, which say nothing.
+    """
     own = dict.get(object.__getattribute__(value, "__dict__"), "_message")  # TensorFlow's errors have no arguments
     text = next((each for each in (*_arguments(value), own) if type(each) is str and each), "")
-    return text.strip().partition("\n")[0][:_TEXT]
+    lines = [line for line in text[:_LONG].splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()[:_TEXT]
