@@ -105,7 +105,7 @@ CASES = (
         "dense_gradient_adagrad", "dense_gradient.py all adagrad", "--cpu-pool 250M", "dense_gradient",
         "dense_gradient.py rows adagrad", remedy="IndexedSlices|rows|sparse",
     ),
-    Case("mirrored", "mirrored.py 2", "--cpu-pool 1G", "replicas|none", fails=False),
+    Case("mirrored", "mirrored.py 2", "--cpu-pool 1G", "none", fails=False),
     Case("not_mirrored", "mirrored.py 1", "--cpu-pool 1G", "none", fails=False),
     Case("mixed_precision", "mixed_precision.py mixed_bfloat16", "--cpu-pool 2G", "none", fails=False),
     Case("single_precision", "mixed_precision.py float32", "--cpu-pool 2G", "none", fails=False),
@@ -250,7 +250,7 @@ CASES = (
         "every_other_dropped.py apart", in_ci=True,
     ),
     Case(
-        "compiled_step", "compiled_step.py", "--cpu-pool 200M", "xla_buffer|limit_too_small",
+        "compiled_step", "compiled_step.py", "--cpu-pool 200M", "limit_too_small",
         "BATCH=1000 compiled_step.py", compiled=True,
     ),
     Case(

@@ -19,7 +19,7 @@ _XLA = re.compile(r"[^.:;]*\bXLA\b[^.:;]*")
 _DENIED = re.compile(r"\b(no|not|nothing|never|without)\b", re.IGNORECASE)
 _PROPOSED = re.compile(rf"--(?:memory-limit|cpu-pool) {_SIZE}")
 
-_WELL = frozenset({"none", "not_memory", "replicas", "setting_without_effect"})
+_WELL = frozenset({"none", "not_memory", "setting_without_effect"})
 _RAN_OUT = r"Out of memory:|pool ran out|(?<!no)(?<!not a) leak\b"
 _FRAGMENTED = r"(is|was|were) fragmented"
 _TO_NUMPY = frozenset({"tensors_kept", "notebook_history", "grown_by_copying"})
