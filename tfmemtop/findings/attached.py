@@ -13,9 +13,6 @@ from tfmemtop.state.lookup import of_run
 FROM_OUTSIDE = "from outside"
 """The mark beside figures that were read from outside."""
 
-HOOK_INSIDE = "hook put in"
-"""The mark beside figures that a hook read that was put into the running process."""
-
 WENT_ON = "it went on when tfmemtop left"
 """The end of a run that tfmemtop had not started, and that went on when tfmemtop left it."""
 

@@ -1,4 +1,4 @@
-"""The value by which findings name a line of the script."""
+"""How findings name things: lines of the script, devices, calls, settings, tensors, operations."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence

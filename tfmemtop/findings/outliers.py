@@ -161,8 +161,12 @@ def step_larger(request: Request) -> Cause | None:
         a.asked,
         1,
         (Remedy(Action.BOUND_REQUEST),),
-        evidence=tuple(filter(None, (f"That is {a.asked / past.bytes:.2g} times as much.", _changed(request)))),
+        evidence=tuple(filter(None, (f"That is {_times(a.asked / past.bytes)} times as much.", _changed(request)))),
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def _changed(request: Request) -> str:

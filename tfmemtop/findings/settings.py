@@ -146,7 +146,7 @@ class CallRefused(Finding):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        of_growth = self.request.call is events.Call.SET_MEMORY_GROWTH
+        of_growth = self.request.call is events.Call.SET_MEMORY_GROWTH and self.request.growth is not False
         return (Remedy(Action.GROWTH_ON if of_growth else Action.SHOW_PROCESS),)
 
     @property

@@ -256,8 +256,9 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
         """Show the map or the holders of a pool, in place of an open screen about a pool: one key then leads back."""
         from tfmemtop.ui.panels.holders_panel import HoldersPanel
         from tfmemtop.ui.panels.map_panel import MapPanel
+        from tfmemtop.ui.screens.full_screen import FullScreen
 
-        if self.screen is not self.main:
+        if isinstance(self.screen, FullScreen):
             self.pop_screen()
         if message.holders:
             self._cover(HoldersPanel(self.session, message.key, glyphs=self.glyphs, color=self.color))
