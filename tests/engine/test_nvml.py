@@ -56,6 +56,13 @@ def test_a_healthy_card() -> None:
     assert not any(trouble.kind for trouble in first.troubles)
 
 
+def test_the_fan_of_a_card_that_has_one() -> None:
+    cooled = Nvml(library(nvmlDeviceGetFanSpeed=lambda _: 37)).read().readings[0]
+    (bare,) = Nvml(library(nvmlDeviceGetFanSpeed=failing(pynvml.NVML_ERROR_NOT_SUPPORTED))).read().readings
+    assert (cooled.fan, bare.fan) == (37, None)
+    assert bare.lacking == cooled.lacking
+
+
 def test_an_old_driver_without_the_newer_calls() -> None:
     missing = failing(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
     ordinary = library()

@@ -251,6 +251,7 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     outside: Size | None = None  # bytes of `used` that processes outside this container have, where that is much
     lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures that are missing
     of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
+    fan: Number | None = None  # percent of the fan's highest speed; a card without a fan has none
 
     def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
         """Return the reading without processes that belong to no run: of those only the newest reading matters."""

@@ -46,6 +46,7 @@ def _gpu_activity(reading: events.DeviceReading) -> tuple[str, ...]:
         None if reading.bandwidth is None else f"mem {reading.bandwidth}%",
         None if reading.power_w is None else f"{reading.power_w:.0f} W",
         None if reading.temperature_c is None else f"{reading.temperature_c} °C",
+        None if reading.fan is None else f"fan {reading.fan}%",
     )
     return tuple(figure for figure in figures if figure)
 

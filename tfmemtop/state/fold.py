@@ -158,8 +158,10 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
     for reading in event.processes:
         if process := state.processes.get(reading.pid):
             process.cpu, process.rss = reading.cpu, reading.rss
-            if process.hooked and not process.hooked.ended and reading.rss is not None:
-                process.hooked.host.add(event.t, reading.rss, reading.rss)
+            if reading.rss is not None:
+                process.rss_peak = max(reading.rss, process.rss_peak or 0)
+                if process.hooked and not process.hooked.ended:
+                    process.hooked.host.add(event.t, reading.rss, reading.rss)
     alive = {reading.pid for reading in event.processes}
     run = state.run
     if run and run.going:

@@ -169,6 +169,7 @@ class ProcessState:
     seen: events.Process
     cpu: float | None = None
     rss: int | None = None
+    rss_peak: int | None = None  # the highest of the readings
     gone: bool = False
     hooked: Hooked | None = None
     outside: events.Outside | None = None  # set if it is, or was, read from outside

@@ -48,6 +48,8 @@ HELP = {
     "device_memory_bandwidth_ratio": "Share of the time in which the GPU's memory was read or written.",
     "device_power_watts": "Power that the GPU draws.",
     "device_temperature_celsius": "Temperature of the GPU.",
+    "device_fan_ratio": "Speed of the GPU's fan, relative to its nominal highest speed.",
+    "host_memory_peak_bytes": "The highest resident host memory of a process of the run, by readings once a second.",
     "running": "1 while the run goes on, 0 once it has ended.",
     "run_start_time_seconds": "When the run began, in seconds since 1970.",
     "steps_total": "Steps of the run: calls of its busiest tf.function, times the steps of one call where known.",
@@ -208,6 +210,7 @@ def _read(reading: DeviceReading) -> Iterator[tuple[str, float | None]]:
     yield "device_memory_bandwidth_ratio", _ratio(reading.bandwidth)
     yield "device_power_watts", reading.power_w
     yield "device_temperature_celsius", reading.temperature_c
+    yield "device_fan_ratio", _ratio(reading.fan)
 
 
 def _ratio(percent: int | None) -> float | None:
@@ -221,6 +224,8 @@ def _run(made: _Families, state: State, run: RunState) -> None:
     steps = pace(run.steps, state.now) if run.steps else None
     made.add("steps_total", steps.count if steps else 0)
     made.add("out_of_memory_total", run.out_of_memory)
+    peaks = [p.rss_peak for pid, p in state.processes.items() if p.rss_peak is not None and of_run(state, pid)]
+    made.add("host_memory_peak_bytes", max(peaks, default=None))
     settings = effective_settings(run)
     hellos = [p.hooked.hello.tensorflow for pid, p in state.processes.items() if p.hooked and of_run(state, pid)]
     made.add(

@@ -193,6 +193,9 @@ class Nvml:
         power = ask("power", "nvmlDeviceGetPowerUsage", card.handle)
         sensor = self._library.NVML_TEMPERATURE_GPU
         temperature = ask("temperature", "nvmlDeviceGetTemperature", card.whole or card.handle, sensor)
+        # Many cards have no fan, which is no failure: it is not listed among the figures that are missing.
+        speed = _Questions(self._library).ask("", "nvmlDeviceGetFanSpeed", card.whole or card.handle)
+        fan = figure("fan", speed, 200)  # a fan may be faster than its nominal highest speed
         power_mw = figure("power (mW)", power, driver_answers.LARGEST_POWER_MW)
         reading = DeviceReading(
             t=t,
@@ -207,6 +210,7 @@ class Nvml:
             processes_missing=missing,
             lacking=self._lacking(questions, memory, card.whole is not None),
             of_host=memory.unified,
+            fan=fan,
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:

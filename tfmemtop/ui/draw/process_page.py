@@ -229,7 +229,8 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     page.fact(labels.PARENT, f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
     if seen.run is not None:
         page.fact(labels.RUN, f"{seen.run}")
-    page.fact(labels.HOST_MEMORY, format_bytes(process.rss))
+    peak = "" if process.rss_peak is None else f", highest {format_bytes(process.rss_peak)}"
+    page.fact(labels.HOST_MEMORY, format_bytes(process.rss) + peak)
     if hello:
         page.fact(labels.PYTHON, f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
