@@ -58,6 +58,7 @@ class ReplaySource:
         self.damaged = 0
         """Lines left out so far because they could not be read."""
         self._stepping = False
+        self._steps_back = 0  # that the user has asked for and that are not found yet
         self._jumping = False  # whether the events between here and the position may be skipped
         self.state = State()
         self._has_starts = self.recording.start_before(self.length_s) is not None
@@ -76,7 +77,8 @@ class ReplaySource:
     @property
     def seeking(self) -> bool:
         """Whether :meth:`batches` has not yet returned all events before the position."""
-        return self._behind or self._stepping or (self._next is not None and self._due(self._next))
+        ahead = self._next is not None and self._due(self._next)
+        return self._behind or self._stepping or self._steps_back > 0 or ahead
 
     @property
     def at_end(self) -> bool:
@@ -94,7 +96,8 @@ class ReplaySource:
     def seek(self, position_s: float) -> None:
         """Go to the time *position_s*, or to the nearest that is within the recording."""
         self._position = min(max(0.0, position_s), self.length_s)
-        self._behind, self._stepping, self._jumping = True, False, True
+        self._behind, self._jumping = True, True
+        self._stepping, self._steps_back = False, 0
         self._since = self._clock()
         self._wake.set()
 
@@ -107,23 +110,28 @@ class ReplaySource:
         """Pause, and go to the next reading (+1) or the one before (-1)."""
         self._advance()
         self.paused = True
-        if direction > 0:
-            self._stepping = True
-            self._wake.set()
-            return
-        try:
-            self.seek(self._step_before())
-        except RecordingError:  # the events before the present one are read again now, which reports it
-            self.seek(self._position - _TICK_S)
+        self._stepping = direction > 0
+        self._steps_back = 0 if direction > 0 else self._steps_back + 1
+        self._wake.set()
 
-    def _step_before(self) -> float:
-        """Return the position of the step before the present one. The recording is read once more for it."""
+    async def _step_back(self) -> None:
+        """Go to the step before the position. It is searched in a thread: in plain text the search takes long."""
+        try:
+            found = await asyncio.to_thread(self._step_before, self._position)
+        except RecordingError:  # the events before the present one are read again now, which reports it
+            found = self._position - _TICK_S
+        if further := self._steps_back:  # else the user has gone elsewhere meanwhile
+            self.seek(found)
+            self._steps_back = further - 1
+
+    def _step_before(self, position_s: float) -> float:
+        """Return the position of the step before *position_s*. The recording is read once more for it."""
         earlier = recording.read(self.recording.path)
-        start = earlier.start_before(self._position - _WHOLE_S)
+        start = earlier.start_before(position_s - _WHOLE_S)
         step = 0.0
         last = -1.0  # the first of the readings that make the newest step
         for event in earlier.events(start.place if start else BEGINNING):
-            if event.t >= self._position - _TICK_S - 1e-6:
+            if event.t >= position_s - _TICK_S - 1e-6:
                 break
             if isinstance(event, _READINGS) and event.t > last + _TICK_S:
                 last = event.t
@@ -144,6 +152,8 @@ class ReplaySource:
         """
         while not self._closed:
             self._wake.clear()
+            if self._steps_back:
+                await self._step_back()
             if not self.seeking:
                 self._advance()
             if self._folded > self._position:
