@@ -72,8 +72,8 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
 
 
 def fits(program: Path, events: list[tuple[int, int]], limit: int, runs: Runs) -> bool:
-    """Return whether *events* fit into *limit* MiB in the order in which they stand, where allocations may wait."""
-    (answer,) = run(program, events, [], [Question(False, False, limit * MIB, alone=True)], runs=runs)
+    """Return whether *events* fit into *limit* MiB where allocations may wait."""
+    (answer,) = run(program, events, [], [Question(False, False, limit * MIB)], runs=runs)
     assert isinstance(answer, ReplayAnswer)
     return answer.waiting.fits
 

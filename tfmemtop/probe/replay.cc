@@ -86,9 +86,6 @@ class Setting {
     return Ask(limit, others_[0], Manner::kWaiting);
   }
 
-  // The outcome in the recorded order, without waiting.
-  const Outcome& AsRecorded(int64_t limit) { return Ask(limit, kRecorded, Manner::kInOrder); }
-
   // The best outcome in the recorded order.
   const Outcome& AtBest(int64_t limit) {
     const Outcome& sparing = Ask(limit, kRecorded, Manner::kSparing);
@@ -260,10 +257,9 @@ void Answer(const Question& question, Setting* setting) {
     return;
   }
   const int64_t limit = question.limit > 0 ? question.limit : kUnlimited;
-  const bool alone = question.kind == kRecordedRow;
-  const Outcome found = alone ? setting->AsRecorded(limit) : setting->Surely(limit);
+  const Outcome found = setting->Surely(limit);
   Tell("order", found);
-  Tell("waiting", found.fits ? found : alone ? setting->AtBest(limit) : setting->AtBestOfAll(limit));
+  Tell("waiting", found.fits ? found : setting->AtBestOfAll(limit));
 }
 
 // Answers questions until there are no more. Returns 0, or 2 if a question is not valid.

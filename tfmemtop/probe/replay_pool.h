@@ -50,10 +50,10 @@ class Nowhere : public tsl::SubAllocator {
 };
 
 struct Question {
-  int64_t kind;  // kRow, kSmallest, kRecordedRow
+  int64_t kind;  // kRow, kSmallest
   int64_t growth, collects, limit;
 };
-constexpr int64_t kRow = 0, kSmallest = 1, kRecordedRow = 2;  // the last is of the recorded order alone
+constexpr int64_t kRow = 0, kSmallest = 1;
 
 struct Ends {
   int64_t surely = 0, at_least = 0;

@@ -46,14 +46,13 @@ class Question(NamedTuple):
     """A question: what happens with growth on or off, under a limit of *limit* bytes (``None``: without a limit)?
 
     ``collects`` is BFC's garbage collection. With ``smallest``, the question is for the smallest limits that work
-    instead. With ``alone``, only the recorded order counts, and none of the orders near it.
+    instead.
     """
 
     growth: bool
     collects: bool
     limit: int | None = None
     smallest: bool = False
-    alone: bool = False
 
 
 class ReplayOutcome(NamedTuple):
@@ -173,7 +172,7 @@ class Replayer:
         """
         self._send(
             b"".join(
-                _QUESTION.pack(_kind(question), question.growth, question.collects, question.limit or 0)
+                _QUESTION.pack(int(question.smallest), question.growth, question.collects, question.limit or 0)
                 for question in questions
             )
         )
@@ -263,10 +262,6 @@ def parse(lines: Iterable[str]) -> Iterator[ReplayAnswer | Ends | None]:
                 in_order = None
     except (TypeError, ValueError) as error:
         raise NotReplayed("not_understood", str(error)) from error
-
-
-def _kind(question: Question) -> int:
-    return 1 if question.smallest else 2 if question.alone else 0
 
 
 def _outcome(figures: list[str]) -> ReplayOutcome:
