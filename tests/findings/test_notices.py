@@ -41,11 +41,11 @@ from tfmemtop.findings.remedy import on_screen
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.help import topic
 from tfmemtop.limits import HostOwner, TooMuch, Whole
-from tfmemtop.reports.process_text import unseen_tensors
 from tfmemtop.reports.whatif import unreplayed_text
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.map_text import refusal_text
+from tfmemtop.ui.draw.process_page import unseen_tensors
 from tfmemtop.units import GIB
 
 

@@ -2,20 +2,19 @@
 
 from tfmemtop import events
 from tfmemtop.limits import HostOwner
-from tfmemtop.reports import labels
 from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
 from tfmemtop.units import format_bytes
 
 _SHARES = {
-    Share.IN_USE: labels.IN_USE,
-    Share.CACHED: labels.CACHED,
-    Share.CONTEXT_AND_OUTSIDE: labels.CONTEXT_AND_OUTSIDE,
+    Share.IN_USE: "in use",
+    Share.CACHED: "cached",
+    Share.CONTEXT_AND_OUTSIDE: "context+outside",
     Share.REST_OF_PROCESS: "rest of process",
     Share.SCRIPT: "script",
-    Share.OTHERS: labels.OTHERS,
+    Share.OTHERS: "others",
     Share.REST_AND_OTHERS: "rest+others",
     Share.PROCESSES: "processes",
-    Share.FREE: labels.FREE,
+    Share.FREE: "free",
 }
 
 

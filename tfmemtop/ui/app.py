@@ -21,7 +21,6 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings.ending import ending
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.reports.labels import redrawn
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
@@ -317,7 +316,7 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
     def action_pace(self, step: int) -> None:
         self.pace.change(step)
         self.pace.look()
-        self.notify(redrawn(self.pace.every_s), timeout=2)
+        self.notify(f"redrawn every {self.pace.every_s:g} s", timeout=2)
 
 
 _BY_ACTION = {key.action.partition("(")[0]: key for key in KEYS}

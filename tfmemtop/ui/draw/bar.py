@@ -6,7 +6,6 @@ from itertools import accumulate
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.reports import labels
 from tfmemtop.reports.devices import layer_name, note
 from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
@@ -151,15 +150,15 @@ def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
 def shared_legend(glyphs: Glyphs, width: int) -> Line:
     """Return a legend for several bars: the layers' names without sizes."""
     names = {
-        LayerKind.IN_USE: labels.IN_USE,
-        LayerKind.CACHED: labels.CACHED,
-        LayerKind.REST: labels.CONTEXT_AND_OUTSIDE,
-        LayerKind.OTHERS: labels.OTHERS,
-        LayerKind.FREE: labels.FREE,
+        LayerKind.IN_USE: "in use",
+        LayerKind.CACHED: "cached",
+        LayerKind.REST: "context+outside",
+        LayerKind.OTHERS: "others",
+        LayerKind.FREE: "free",
     }
     looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in names.items()]
     line: Line = [Segment(" ")]
-    for name, glyph, style in [*looks, (labels.LIMIT, glyphs.limit, LIMIT)]:
+    for name, glyph, style in [*looks, ("limit", glyphs.limit, LIMIT)]:
         item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]
         if width_of(line) + width_of(item) > width:
             break

@@ -12,7 +12,6 @@ from rich.style import Style
 
 from tfmemtop.state.history import History
 from tfmemtop.state.views import DevicePanel
-from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
 from tfmemtop.ui.draw.lines import Line, styled
@@ -22,7 +21,8 @@ from tfmemtop.ui.draw.window import Window
 from tfmemtop.units import format_short
 
 _NO_GUTTER_BELOW = 32
-_LIMIT_CELLS = len(words.LIMIT) + 2
+_LIMIT = "limit"
+_LIMIT_CELLS = len(_LIMIT) + 2
 _AFTER_A_RUN = 9  # cells that the name of a run takes
 _ASIDE = 7  # cells by which a label moves aside for a more important one
 
@@ -166,7 +166,7 @@ class Graph:
             text += blank[row] * (cells - len(text))
             codes += plain[row] * (cells - len(codes))
             if row == limit_row and codes.startswith("l" * _LIMIT_CELLS):
-                text = f" {words.LIMIT} {text[_LIMIT_CELLS:]}"
+                text = f" {_LIMIT} {text[_LIMIT_CELLS:]}"
             elif row == 0:
                 text, codes = note.written(text, codes)
             figure, style = self._figure(row, painter, limit_row) if gutter else ("", PLAIN)
@@ -205,7 +205,7 @@ class Graph:
             return History.newest_column(window.column_s(cells), t) - first
 
         name = "" if scale in (Scale.AUTO, Scale.WHOLE) else scale.value
-        said = words.scale(top.whole, top.halvings, name)
+        said = top.text(name)
         right = cells - len(window.right) - 2
         labels: list[Places] = [
             ((right, f" {window.right} "),),
@@ -214,7 +214,7 @@ class Graph:
         runs = [label_places(cell(mark.t), glyphs.tick, mark.name, left=True) for mark in began]
         left: list[Places] = [((1, f" {window.left} "), (_AFTER_A_RUN, f" {window.left} "))] if window.left else []
         labels += [*left, *runs] if window.start is None else [*runs, *left]
-        failures = [label_places(cell(t), glyphs.failed, words.OUT_OF_MEMORY, left=True) for t in panel.ran_out]
+        failures = [label_places(cell(t), glyphs.failed, "out of memory", left=True) for t in panel.ran_out]
         return axis(cells, labels, failures, glyphs, gutter=gutter)
 
 
@@ -242,12 +242,13 @@ class _Note:
 
 def _note(panel: DevicePanel, top: Top, highest: int, glyphs: Glyphs) -> _Note:
     if highest > top.size:
-        return _Note(((f"{glyphs.up} {words.reaches(highest)}", "n"),), over=True)
+        return _Note(((f"{glyphs.up} up to {format_short(highest)}", "n"),), over=True)
     parts = []
     if top.whole is not None and top.halvings:
         if panel.last_limit is not None and top.size < panel.last_limit != top.whole:
-            parts.append((f"{glyphs.up} {words.above(words.LIMIT, panel.last_limit)}  ", "l"))
-        parts.append((f"{glyphs.up} {words.above(words.whole(panel), top.whole)}", "n"))
+            parts.append((f"{glyphs.up} limit {format_short(panel.last_limit)}  ", "l"))
+        whole = "card" if panel.gpu else _LIMIT if panel.capacity == panel.last_limit else "host"
+        parts.append((f"{glyphs.up} {whole} {format_short(top.whole)}", "n"))
     return _Note(tuple(parts), over=False)
 
 

@@ -6,9 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
-from tfmemtop.reports import labels
 from tfmemtop.state.pool_views import GrowthView, PoolMap, RegionView, percent
-from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
@@ -24,34 +22,37 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
     """Return the pool's figures, in at most *rows* lines of at most *width* cells. The last are left out first."""
     cut = round(100 * view.fragmentation)
     items: list[Line] = [
-        _item(labels.POOL, format_bytes(view.pool), BOLD),
-        _item(labels.IN_USE, format_bytes(view.in_use), LAYER["in_use"]),
-        _item(labels.CACHED, format_bytes(view.cached), LAYER["cached"]),
-        _item(labels.LARGEST_FREE, format_bytes(view.largest_free)),
-        _item(labels.FRAGMENTATION, f"{cut}%", _how_cut(view)),
-        _item(labels.CHUNKS, words.chunks(view.chunks, view.chunks_in_use)),
+        _item("pool", format_bytes(view.pool), BOLD),
+        _item("in use", format_bytes(view.in_use), LAYER["in_use"]),
+        _item("cached", format_bytes(view.cached), LAYER["cached"]),
+        _item("largest free", format_bytes(view.largest_free)),
+        _item("fragmentation", f"{cut}%", _how_cut(view)),
+        _item("chunks", f"{format_count(view.chunks)} ({format_count(view.chunks_in_use)} in use)"),
     ]
-    style = WARNING if view.regions_found > len(view.regions) else PLAIN
-    items.append(_item(labels.REGIONS, words.regions(view.regions_found, len(view.regions)), style))
+    shown = len(view.regions)
+    if view.regions_found > shown:
+        items.append(_item("regions", f"{view.regions_found}, the first {shown} shown", WARNING))
+    else:
+        items.append(_item("regions", str(view.regions_found)))
     if reading is not None:
-        items.append(_item(labels.LIMIT, format_bytes(reading.limit)))
-        items.append(_item(labels.PEAK_IN_USE, format_bytes(reading.peak)))
+        items.append(_item("limit", format_bytes(reading.limit)))
+        items.append(_item("peak in use", format_bytes(reading.peak)))
         if reading.peak_pool is not None:
-            items.append(_item(labels.PEAK_POOL, format_bytes(reading.peak_pool)))
+            items.append(_item("peak pool", format_bytes(reading.peak_pool)))
         if reading.allocations is not None:
-            items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
+            items.append(_item("allocations", format_count(reading.allocations)))
     return flow(items, width)[:rows]
 
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return one line of figures that the table of allocators does not show."""
-    cut = _item(labels.FRAGMENTED, f"{round(100 * view.fragmentation)}%", _how_cut(view))
-    items = [_item(labels.LARGEST_FREE, format_short(view.largest_free)), cut]
+    cut = _item("fragmented", f"{round(100 * view.fragmentation)}%", _how_cut(view))
+    items = [_item("largest free", format_short(view.largest_free)), cut]
     if reading is not None and reading.peak_pool is not None:
-        items.append(_item(labels.PEAK_POOL, format_short(reading.peak_pool)))
+        items.append(_item("peak pool", format_short(reading.peak_pool)))
     if reading is not None and reading.allocations is not None:
-        items.append(_item(labels.ALLOCATIONS, format_count(reading.allocations)))
-    items.append(_item(labels.CHUNKS, format_count(view.chunks)))
+        items.append(_item("allocations", format_count(reading.allocations)))
+    items.append(_item("chunks", format_count(view.chunks)))
     return flow(items, width, "  ")[:1]
 
 
@@ -61,13 +62,13 @@ def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
     return segments(
         [
             (f" {full}", LAYER["in_use"]),
-            (f" {labels.IN_USE} ", DIM),
+            (" in use ", DIM),
             (dense, LAYER["in_use"]),
             (medium + light, LAYER["cached"]),
-            (f" {labels.PARTLY} ", DIM),
+            (" partly ", DIM),
             (none, DIM),
-            (f" {labels.FREE}", DIM),
-            (f"   {words.cell(cell_bytes)}", DIM),
+            (" free", DIM),
+            (f"   a cell is {format_short(cell_bytes)}", DIM),
         ]
     )
 
@@ -77,7 +78,9 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
     line = shades_legend(arranged.cell_bytes, glyphs)
     more = ""
     if view.cost_us is not None:
-        more = f"   {words.read_in(duration(view.cost_us), view.pace_s)}"
+        more = f"   read in {duration(view.cost_us)}"
+    if more and view.pace_s is not None:
+        more += f", every {view.pace_s:.1f} s" + " (slower, as reading takes long)" * (view.pace_s > 1.5)
     if more and width_of(line) + len(more) <= width:
         line.append(Segment(more, DIM))
     return line
@@ -92,18 +95,20 @@ def duration(microseconds: int) -> str:
 
 def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:
     """One region in a sentence."""
-    taken = "" if region.taken_s is None else taken_at(region, glyphs)
-    text = " " + words.region(region.number, region.offset, region.size, region.full, taken)
-    more = words.region_more(region.chunks, region.chunks_in_use, region.address)
+    taken = "when it was taken is not known" if region.taken_s is None else f"taken at {taken_at(region, glyphs)}"
+    text = f" region {region.number} at {format_short(region.offset)}, {taken}, {format_short(region.size)}"
+    text += f", {region.full}% full"
+    chunks = f"{region.chunks} chunk{'' if region.chunks == 1 else 's'}"
+    more = f", {chunks}, {region.chunks_in_use} in use, at address {region.address:#x}"
     return [Segment(text[:width], BOLD), Segment(fit(more, width - len(text), glyphs), DIM)]
 
 
 def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
     """Return the tables beside the map, each line at most *width* cells."""
     return [
-        (words.SIZES, _sizes(view, width, glyphs)),
-        (words.BIGGEST, _biggest(view, width, glyphs)),
-        (words.GROWTH, _growths(view.growths, width, glyphs)),
+        ("Number of chunks by size", _sizes(view, width, glyphs)),
+        ("Biggest chunks in use", _biggest(view, width, glyphs)),
+        ("How the pool grew", _growths(view.growths, width, glyphs)),
     ]
 
 
@@ -146,8 +151,8 @@ def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     free_bytes = any(row.free for row in rows)
     room = max(3, width - 9 - 8 - (18 if free_bytes else 0))
     full = shades(glyphs)[4]
-    head = f" {labels.FROM:>6}  {labels.IN_USE:<{room + 7}}"
-    head += f" {labels.FREE:>6} {labels.FREE_BYTES:>10}" if free_bytes else ""
+    head = f"   from  {'in use':<{room + 7}}"
+    head += "   free free bytes" if free_bytes else ""
     lines: list[Line] = [[Segment(head[:width], DIM)]]
     # The largest chunks first: where room lacks, the smallest are left out, which hold the least.
     for row in reversed(rows):
@@ -172,8 +177,8 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     places = [f"#{one.region} +{format_short(one.offset)}" if one.region is not None else "" for one in view.biggest]
     # Without room for the places, the requested size is left out: it is the size less the waste.
     asked = width >= 31 + max(map(len, places))
-    heads = f" {labels.SIZE:>7} " + (f"{labels.ASKED:>7} " if asked else "")
-    lines: list[Line] = [[Segment(f"{heads}{labels.WASTE:>12}  {labels.REGION}"[:width], DIM)]]
+    heads = "    size " + ("  asked " if asked else "")
+    lines: list[Line] = [[Segment(f"{heads}       waste  region"[:width], DIM)]]
     for chunk, where in zip(view.biggest, places, strict=True):
         share = percent(chunk.waste, chunk.size)
         waste = f"{format_short(chunk.waste)} {share:>2}%" if chunk.waste else glyphs.dash
@@ -187,14 +192,14 @@ def _growths(growths: Sequence[GrowthView], width: int, glyphs: Glyphs) -> list[
     """Return the table of *growths*, the newest first."""
     if not growths:
         return []
-    full = f" {labels.FULL}" if width >= 29 + len("#100, 100% full") else ""
-    heads = f" {labels.AT:>9} {labels.TOOK:>8} {labels.POOL:>7}  "
-    lines: list[Line] = [[Segment(f"{heads}{labels.NOW if full else f'{labels.NOW} {labels.FULL}'}"[:width], DIM)]]
+    full = " full" if width >= 29 + len("#100, 100% full") else ""
+    heads = "        at     took    pool  "
+    lines: list[Line] = [[Segment(f"{heads}{'now' if full else 'now full'}"[:width], DIM)]]
     for growth in reversed(growths):
         sign = "+" if growth.change >= 0 else "-"
         tenth = f"{growth.at_s % 1:.1f}"[1:] if growth.at_s % 1 < 0.95 else ".9"
         now = f"#{growth.region}, {growth.full}%{full}" if growth.region is not None else ""
-        now = labels.GIVEN_BACK if growth.change < 0 else now
+        now = "given back" if growth.change < 0 else now
         text = f" {clock(growth.at_s) + tenth:>9} {sign + format_short(abs(growth.change)):>8}"
         text += f" {format_short(growth.after):>7}  "
         lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text)), glyphs), DIM)])

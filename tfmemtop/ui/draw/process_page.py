@@ -11,8 +11,6 @@ from tfmemtop.findings.attached import injection_sentence, offer
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.notices import reason_text, remedy_text
 from tfmemtop.reports import account as words
-from tfmemtop.reports import labels
-from tfmemtop.reports import process_text as process_words
 from tfmemtop.reports.account import heading, kind_name, others_say, why_they_differ
 from tfmemtop.safe import safe
 from tfmemtop.settings import masked
@@ -26,7 +24,7 @@ from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, cut, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, exactly, wrap
-from tfmemtop.units import UNKNOWN, format_bytes, format_duration
+from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration
 
 _NAME, _FIGURE = 14, 11  # cells
 _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))
@@ -85,6 +83,16 @@ _FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PAT
 _LABEL = 14
 """Cells of the labels on the left."""
 
+_ALLOCATOR_UNKNOWN = "allocator unknown"
+_NOT_OURS = (
+    "Not inside: tfmemtop did not start this process, and sees it from outside only.",
+    "[a] in the table of tfmemtop without a command, or tfmemtop attach PID, reads its allocators. Start it as "
+    "tfmemtop -- COMMAND to see its settings and its code too.",
+)
+_FIRST_LOOK = (
+    "[T] also looks for live tensors, among all of Python's objects. This pauses the script, usually for 50 to 200 ms."
+)
+
 
 def describe(
     state: State, pid: int, width: int, can_look: bool = False, replay: bool = False, *, glyphs: Glyphs = UNICODE
@@ -96,7 +104,7 @@ def describe(
     """
     process = state.processes.get(pid)
     if process is None:
-        return _told(process_words.has_ended(pid), width)
+        return _told(f"Process {pid} has ended.", width)
     page = _Page(width)
     rows = [row for row in processes(state) if row.pid == pid]
     shown = _breakdowns(page, state, pid, glyphs)
@@ -113,8 +121,8 @@ def describe(
     _hook(page, process)
     environment = state.environments.get(pid)
     if environment is None and replay:
-        page.heading(labels.ENVIRONMENT)
-        page.text(process_words.ENVIRONMENT_NOT_RECORDED, DIM)
+        page.heading("Environment")
+        page.text("It is not in this recording.", DIM)
     else:
         _environment(page, environment, process.gone)
     return page.lines
@@ -171,7 +179,7 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
     for held in holdings(state, pid):
         if held.device in told:
             continue
-        page.heading(process_words.in_use_on(held.device))
+        page.heading(f"What is in use on {held.device}")
         for kind, size in held.kinds:
             page.fact(kind_name(kind), f"{format_bytes(size):>11}")
         if held.rest is not None:
@@ -180,16 +188,23 @@ def _holdings(page: _Page, state: State, pid: int, told: set[str]) -> None:
 
 def _look(page: _Page, hooked: Hooked, can_look: bool) -> None:
     look = hooked.look
-    if look is not None and (unseen := process_words.unseen_tensors(look)):
-        page.text(process_words.live_tensors(unseen), WARNING)
+    if look is not None and (unseen := unseen_tensors(look)):
+        page.text(f"Live tensors: {unseen}", WARNING)
     if look is not None and look.tensors and not _shows_locals(hooked.hello.python):
-        page.text(process_words.WITHOUT_LOCALS, DIM)
+        page.text("Local variables of running functions were not looked at. That takes Python 3.13 in the script.", DIM)
     if not can_look or not hooked.allocators:
         return
     if look is None or look.cost_us is None:
-        page.text(process_words.FIRST_LOOK, DIM)
+        page.text(_FIRST_LOOK, DIM)
     else:
-        page.text(process_words.look_again(look.cost_us / 1000), DIM)
+        page.text(f"[T] looks for live tensors again. The last look took {look.cost_us / 1000:.0f} ms.", DIM)
+
+
+def unseen_tensors(census: events.Census) -> str:
+    """Return why, or where, live tensors were not looked for; empty if they were looked for everywhere."""
+    if census.hidden is None:
+        return ""
+    return census.hidden.text.format(frozen=format_count(census.frozen or 0))
 
 
 def _shows_locals(python: str) -> bool:
@@ -204,37 +219,37 @@ def _largest(page: _Page, hooked: Hooked) -> None:
     if not found:
         return
     with_tensors = any(one.kind == TENSORS for one in found)
-    page.heading(process_words.largest(tensors=with_tensors))
+    page.heading("The largest variables" + " and live tensors" * with_tensors)
     for one in found:
         shape = ", ".join(str(extent) for extent in one.shape)
         size = exactly(f"{format_bytes(one.bytes):>11}", _LABEL)
-        name = process_words.tensor(one.name) if one.kind == TENSORS else one.name
+        name = (f"tensor {one.name}" if one.name else "unnamed tensor") if one.kind == TENSORS else one.name
         page.verbatim(f"{size}{name}  [{shape}] {one.dtype} on {one.device}")
 
 
 def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow]) -> None:
     seen = process.seen
     hello = process.hooked.hello if process.hooked else None
-    page.heading(labels.PROCESS)
-    page.fact(labels.COMMAND, " ".join(seen.command) or None, BOLD)
-    page.fact(labels.USER, seen.user or None)
+    page.heading("Process")
+    page.fact("command", " ".join(seen.command) or None, BOLD)
+    page.fact("user", seen.user or None)
     if seen.started:
         started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
         elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.gone), None)
         ago = None if elapsed is None else format_duration(elapsed)
-        page.fact(labels.STARTED, process_words.since(started, ago))
+        page.fact("started", started if ago is None else f"{started}, {ago} ago")
     if process.gone:
-        page.fact(labels.STATE, process_words.LAST_FIGURES, WARNING)
+        page.fact("state", "ended; the figures are the last ones read", WARNING)
     parent = state.processes.get(seen.ppid)
-    page.fact(labels.PARENT, f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
+    page.fact("parent", f"{seen.ppid}" + (f"  {' '.join(parent.seen.command)}" if parent else ""))
     if seen.run is not None:
-        page.fact(labels.RUN, f"{seen.run}")
+        page.fact("run", f"{seen.run}")
     peak = "" if process.rss_peak is None else f", highest {format_bytes(process.rss_peak)}"
-    page.fact(labels.HOST_MEMORY, format_bytes(process.rss) + peak)
+    page.fact("host memory", format_bytes(process.rss) + peak)
     if hello:
-        page.fact(labels.PYTHON, f"{hello.python}  {hello.executable}")
+        page.fact("Python", f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
-        page.fact(labels.TENSORFLOW, (hello.tensorflow or process_words.UNFINISHED_IMPORT) + where)
+        page.fact("TensorFlow", (hello.tensorflow or "still being imported") + where)
 
 
 def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
@@ -246,67 +261,75 @@ def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
     }
     if not held and not missing:
         return
-    page.heading(process_words.ON_GPUS)
+    page.heading("On the GPUs")
     for row in held:
-        page.fact(f"GPU {row.gpu}", process_words.shares(format_bytes(row.gpu_memory), row.sm, row.bandwidth))
+        time = [f"SM {row.sm} %"] if row.sm is not None else []
+        time += [f"memory bandwidth {row.bandwidth} %"] if row.bandwidth is not None else []
+        page.fact(f"GPU {row.gpu}", ", ".join([f"{format_bytes(row.gpu_memory)} held", *time]))
     for name, reason in missing.items():
-        page.fact(name, process_words.no_shares(reason), WARNING)
+        page.fact(name, f"no figures for single processes: {reason}", WARNING)
 
 
 def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
     if not rows:
         return
-    page.heading(labels.ALLOCATORS)
+    page.heading("TensorFlow's allocators")
     for row in rows:
-        page.fact(row.device, process_words.allocator(row.allocator, row.gpu, ended=row.ended))
+        place = f" on GPU {row.gpu}" if row.gpu is not None else ""
+        page.fact(row.device, (row.allocator or _ALLOCATOR_UNKNOWN) + place + ", ended" * row.ended)
         figures = [
-            (labels.IN_USE, row.in_use),
-            (labels.CACHED, row.cached),
-            (labels.POOL, row.pool),
-            (labels.PEAK, row.peak),
-            (labels.LIMIT, row.limit),
+            ("in use", row.in_use),
+            ("cached", row.cached),
+            ("pool", row.pool),
+            ("peak", row.peak),
+            ("limit", row.limit),
         ]
         page.fact("", ", ".join(f"{name} {format_bytes(value)}" for name, value in figures))
 
 
 def _settings(page: _Page, hooked: Hooked) -> None:
-    page.heading(process_words.ASKED_FOR)
+    page.heading("What the script asked for")
     if hooked.outside:
         page.text(outside_words.NO_REQUESTS, DIM)
     elif not hooked.requested:
-        page.text(process_words.NO_REQUESTS, DIM)
+        page.text("Nothing so far: no call that sets growth, logical devices or visible devices.", DIM)
     for asked in hooked.requested:
         page.text(call_text(asked), BOLD, "  ")
         page.text(f"  {spot(asked.file, asked.line, whole=True)}", DIM, "  ")
         if asked.error:
-            page.text(f"  {process_words.raised(asked.error)}", ERROR, "  ")
-    page.heading(process_words.IN_EFFECT)
+            page.text(f"  raised {asked.error}", ERROR, "  ")
+    page.heading("What took effect")
     made = hooked.initialised
     if made:
         at = spot(made.file, made.line, whole=True) if made.file else None
-        page.fact(labels.REFUSED_AT if made.error else labels.MADE_BY, at)
+        page.fact("refused at" if made.error else "made by", at)
         if made.code:
             page.fact("", made.code, DIM)
         if made.error:
             page.fact("", made.error, ERROR)
         for index, (name, value) in enumerate(sorted(made.variables.items())):
-            page.fact("" if index else labels.UNDER, f"{name}={masked(name, value)}")
+            page.fact("" if index else "under", f"{name}={masked(name, value)}")
     elif hooked.effective:
-        page.fact(labels.MADE_BY, labels.NOT_KNOWN, DIM)
+        page.fact("made by", "not known", DIM)
     if not hooked.effective and not (made and made.error):
-        page.text(process_words.NOT_SETTLED, DIM)
+        page.text("Not settled yet: TensorFlow initialises its devices at the first operation.", DIM)
     for device, effect in sorted(hooked.effective.items()):
-        page.fact(device, process_words.in_effect(effect.growth, format_bytes(effect.limit), effect.allocator))
+        grows = UNKNOWN if effect.growth is None else "on" if effect.growth else "off"
+        limit = format_bytes(effect.limit)
+        page.fact(device, f"growth {grows}, limit {limit}, {effect.allocator or _ALLOCATOR_UNKNOWN}")
         for settled in effect.settled:
-            page.fact("", process_words.settled(settled_text(settled)), WARNING)
+            page.fact("", f"set by tfmemtop: {settled_text(settled)}", WARNING)
 
 
 def _out_of_memory(page: _Page, hooked: Hooked) -> None:
     if not hooked.out_of_memory:
         return
-    page.heading(process_words.OUT_OF_MEMORY)
+    page.heading("Out of memory")
     for failure in hooked.out_of_memory:
-        page.text(process_words.failed_allocation(failure), ERROR)
+        asked = [f"asked for {format_bytes(failure.requested)}"] if failure.requested is not None else []
+        asked += [f"by {failure.operation}"] if failure.operation else []
+        asked += [f"on {failure.device}"] if failure.device else []
+        page.text(", ".join(asked) or "an allocation failed for good", ERROR)
         page.text("  " + failure.message, PLAIN, "  ")
 
 
@@ -326,32 +349,32 @@ def _hook(page: _Page, process: ProcessState) -> None:
         return
     if hooked and not hooked.ended and not hooked.dropped:
         return
-    page.heading(labels.THE_HOOK)
+    page.heading("The hook")
     if hooked and hooked.ended:
-        page.text(process_words.HOOK_ENDED if process.gone else process_words.HOOK_LOST)
+        page.text("It has ended with the process." if process.gone else "It is gone; no more allocator readings come.")
     if hooked and hooked.dropped:
-        page.text(process_words.readings_left_out(hooked.dropped))
+        page.text(f"{hooked.dropped} readings were left out, so that the script did not have to wait.")
     if hooked:
         return
     if seen.hook_absence:
-        page.text(process_words.not_inside(reason_text(seen.hook_absence)), WARNING)
+        page.text(f"Not inside this process: {reason_text(seen.hook_absence)}.", WARNING)
         page.text(remedy_text(seen.hook_absence))
     elif seen.run is None:
-        for sentence in process_words.NOT_OURS:
+        for sentence in _NOT_OURS:
             page.text(sentence, DIM)
     else:
-        page.text(process_words.NOT_IMPORTED, DIM)
+        page.text("Nothing was received from it: this process has not imported TensorFlow so far.", DIM)
 
 
 def _environment(page: _Page, environment: events.Environment | None, gone: bool) -> None:
-    page.heading(labels.ENVIRONMENT)
+    page.heading("Environment")
     if environment is None:
-        page.text(process_words.ENVIRONMENT_GONE if gone else process_words.ENVIRONMENT_AWAITED, DIM)
+        page.text("The process has ended; its environment can no longer be read." if gone else "being read …", DIM)
         return
     if environment.error:
-        page.text(process_words.environment_unread(environment.error), WARNING)
+        page.text(f"It could not be read: {environment.error.rstrip('.')}.", WARNING)
     elif not environment.variables:
-        page.text(process_words.ENVIRONMENT_EMPTY, DIM)
+        page.text("It is empty.", DIM)
     names = sorted(environment.variables)
     steering = [name for name in names if name.startswith(_FIRST)]
     for name in steering:

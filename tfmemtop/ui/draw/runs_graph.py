@@ -7,15 +7,16 @@ where one covers the other. In ASCII a line is made of its mark.
 from itertools import pairwise
 
 from tfmemtop.state.overlay import Overlay, Trace
-from tfmemtop.ui.draw import graph_labels as words
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
 from tfmemtop.ui.draw.scale import Top, fitting
+from tfmemtop.ui.draw.window import span_text
 from tfmemtop.units import format_short
 
 _STYLES = {"0": RUNS[0], "1": RUNS[1], "2": PLAIN}  # by the run that a cell belongs to; 2: none
+_SINCE = "since each run's start"
 _MARK_EVERY = 14  # cells
 _BOTH = "@"  # where two lines meet, if they are made of marks
 
@@ -108,18 +109,18 @@ def _figures(row: int, rows: int, top: int, glyphs: Glyphs) -> Line:
 
 
 def _axis(overlay: Overlay, top: Top, cells: int, glyphs: Glyphs) -> Line:
-    span, scale = words.span(overlay.span_s), words.scale(top.whole, top.halvings)
+    span, scale = span_text(overlay.span_s), top.text()
     right = cells - len(span) - 2
     ends: list[Places] = [
         label_places(
             min(cells - 1, int(trace.ended_s / overlay.span_s * cells)),
             glyphs.tick,
-            words.run_ended(trace.run),
+            f"run {trace.run} ended",
             left=True,
         )
         for trace in overlay.traces
         if trace.ended_s is not None
     ]
-    since: Places = ((1, f" {words.SINCE_START} "),)
-    scales: Places = ((right - len(scale) - 3, f" {scale} "), (len(words.SINCE_START) + 4, f" {scale} "))
+    since: Places = ((1, f" {_SINCE} "),)
+    scales: Places = ((right - len(scale) - 3, f" {scale} "), (len(_SINCE) + 4, f" {scale} "))
     return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], glyphs)

@@ -6,6 +6,8 @@ The automatic scale never lets a part of the card be filled: a graph that is ful
 from dataclasses import dataclass
 from enum import Enum
 
+from tfmemtop.units import format_short
+
 HALVINGS_MOST = 10
 """The most halvings. A graph shows at least a thousandth of a card, since less is not worth showing."""
 _WITHOUT_WHOLE = 62
@@ -37,6 +39,14 @@ class Top:
     def size(self) -> int:
         """Bytes; at least 1."""
         return max(1, (self.whole or 1 << _WITHOUT_WHOLE) >> self.halvings)
+
+    def text(self, follows: str = "") -> str:
+        """Return ``scale: 1/64 of 140.4G``, ``scale: all 140.4G``; *follows* is a word for what sets the scale."""
+        name = f"scale ({follows}):" if follows else "scale:"
+        if self.whole is None:
+            return f"{name} what is used"
+        part = f"1/{1 << self.halvings} of" if self.halvings else "all"
+        return f"{name} {part} {format_short(self.whole)}"
 
 
 def fitting(highest: int, whole: int | None, before: Top | None = None) -> Top:

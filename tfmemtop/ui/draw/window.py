@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tfmemtop.state.history import History
 from tfmemtop.state.overlay import span as round_span
 from tfmemtop.state.views import Whole
-from tfmemtop.ui.draw import graph_labels as words
+from tfmemtop.units import format_duration
 
 SPANS = (
     (60.0, "1 min"),
@@ -19,6 +19,13 @@ SPANS = (
 """The times that a graph can span: seconds, and the text for them."""
 FIRST = 1
 """The index of the time that a graph spans until the user chooses another."""
+
+
+def span_text(seconds: float) -> str:
+    """Return the length of time that a graph shows: ``45 s``, ``20 min``, ``01:30:00``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds % 60 == 0 and seconds < 3600 else format_duration(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Window:
 def newest(span: int, now: float) -> Window:
     """Return the window of the newest time, as long as the index *span* of :data:`SPANS` means."""
     span_s, said = SPANS[span]
-    return Window(span_s, now, f"-{said}", words.NOW)
+    return Window(span_s, now, f"-{said}", "now")
 
 
 def young(now: float) -> Window:
@@ -63,14 +70,16 @@ def young(now: float) -> Window:
     A young session's graph fills from the left and stretches. Otherwise it would be almost empty for long.
     """
     span_s = round_span(now)
-    return Window(span_s, now, "", words.span(span_s), 0.0)
+    return Window(span_s, now, "", span_text(span_s), 0.0)
 
 
 def whole(run: Whole, now: float) -> Window:
     """Return the window of *run* from its start to its end; while it goes on, to a round number of seconds."""
     if run.ended is None:
         span_s = round_span(now - run.started)
-        left = words.WHOLE_RUN if run.run is not None else words.WHOLE_SESSION
-        return Window(span_s, now, left, words.span(span_s), run.started)
+        left = "whole run" if run.run is not None else "since the start"
+        return Window(span_s, now, left, span_text(span_s), run.started)
     lasted_s = run.ended - run.started
-    return Window(max(1.0, lasted_s), run.ended, "", words.ended_after(lasted_s), run.started, closed=True)
+    return Window(
+        max(1.0, lasted_s), run.ended, "", f"ended after {format_duration(lasted_s)}", run.started, closed=True
+    )

@@ -8,7 +8,6 @@ from rich.segment import Segment
 from tfmemtop.findings import holders as holder_texts
 from tfmemtop.findings.attached import FROM_OUTSIDE
 from tfmemtop.findings.names import call_text, settled_on, settled_text, spot
-from tfmemtop.reports.labels import SCRIPT_ASKED_FOR, more_allocators
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Listed, age_s
@@ -18,7 +17,6 @@ from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_librar
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, map_figures
-from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.holder_table import bar, kinds_label
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
@@ -61,7 +59,7 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
     lines: list[Line] = [[Segment(exactly(f" {names(columns)} " + ("ALLOCATOR" if room >= 12 else ""), width), DIM)]]
     lines += [_row(row, columns, room, glyphs) for row in shown]
     if len(shown) < len(rows):
-        lines.append([Segment(f" {glyphs.ellipsis} {more_allocators(len(rows) - len(shown))}", DIM)])
+        lines.append([Segment(f" {glyphs.ellipsis} {len(rows) - len(shown)} more", DIM)])
     return (lines + settled)[:height]
 
 
@@ -127,7 +125,7 @@ class AllocatorPanel(Panel):
         lines += self._inside(width, room - kept)
         room = height - len(lines)
         if requests and room >= 2:
-            lines.append([Segment(f" {SCRIPT_ASKED_FOR}", DIM)])
+            lines.append([Segment(" the script asked for", DIM)])
             lines += requests[-(room - 1) :]
         return lines
 
@@ -150,7 +148,7 @@ class AllocatorPanel(Panel):
         if view is None:
             pool = process.hooked.pools.get(key[1])
             missing = refusal_text(pool.map) if pool and pool.map else ""
-            return [[Segment(" " + fit(words.no_map(missing), width - 1, self.glyphs), DIM)]] if missing else []
+            return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
         lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
         room -= len(lines)
         if width < _BESIDE_FROM:
@@ -184,7 +182,7 @@ class AllocatorPanel(Panel):
     def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
         cell = chunk_map.strip_cell(view.regions, width, height)
         return cut(
-            [Segment(f" {words.of(device)} "), *map_figures.shades_legend(cell, self.glyphs)],
+            [Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)],
             width,
             self.glyphs,
         )

@@ -19,7 +19,6 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.graph import Graph, Mark
-from tfmemtop.ui.draw.graph_labels import run_began
 from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
@@ -200,7 +199,7 @@ class DevicesPanel(Panel):
         graph = self._graphs.get(panel.key)
         if graph is None:
             graph = self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
-        began = [Mark(run.started, run_began(run.run)) for run in self.state.runs]
+        began = [Mark(run.started, f"run {run.run}") for run in self.state.runs]
         now = self.state.now
         window = newest(self.span, now)
         if self.whole and panel.whole:

@@ -10,7 +10,6 @@ from rich.style import Style
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.filenames import rank_in_short, where
 from tfmemtop.placement import Placement
-from tfmemtop.reports.labels import WAITS
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.lookup import hook_put_in
@@ -86,7 +85,7 @@ class Header(Panel):
         if session.frozen:
             yield "FROZEN: Z resumes"
         if session.may_change and run and run.going and run.reads_terminal is not None:
-            yield WAITS
+            yield "WAITS FOR INPUT"
         if session.engine_gone:
             yield "ENGINE GONE"
 

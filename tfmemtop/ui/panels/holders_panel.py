@@ -12,7 +12,6 @@ from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import spot
-from tfmemtop.reports import labels
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
@@ -320,7 +319,7 @@ class HoldersPanel(CoveringPanel):
                 hints += [("p", "peak")] if choice.at is not None else []
                 hints += [("Enter", "parts"), (self.sideways, "moment")]
             if len(known) > 1:
-                hints += [("c", "compare" if choice.pair is None else labels.NEXT_OR_NONE), ("v", "window")]
+                hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
         if self.session.may_change and choice.key is not None and can_be_read(self.session.state, choice.key):
             hints.append(("n", "now"))
         return [*hints, *next_pool(pools_with_holders(self.state), choice.key), ("M", "map")]

@@ -11,8 +11,6 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.holders import NO_FACES
-from tfmemtop.reports import labels
-from tfmemtop.reports.labels import EMPTY_POOL, NO_POOL
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import (
     PoolKey,
@@ -25,9 +23,8 @@ from tfmemtop.state.pool_views import (
     why_no_map,
 )
 from tfmemtop.ui.draw import chunk_map, map_figures
-from tfmemtop.ui.draw import map_text as words
 from tfmemtop.ui.draw.lines import Line, paragraph
-from tfmemtop.ui.draw.map_text import remedy_text, why_text
+from tfmemtop.ui.draw.map_text import place, remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
 from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
@@ -157,7 +154,7 @@ class MapPanel(CoveringPanel):
         label = label if self.zoom is None else chunk_map.offset_label
         drawn = chunk_map.draw(arranged, width, seen, self.glyphs, label, self._paint)
         if count > rows:
-            head = [*head, Segment(f"  {words.rows_shown(seen.start + 1, seen.stop, count)}", DIM)]
+            head = [*head, Segment(f"  rows {seen.start + 1} to {seen.stop} of {count}", DIM)]
         head = Segment.adjust_line_length(head, width)
         return [head, *drawn, *[[Segment(" " * width)]] * (rows - len(drawn))]
 
@@ -181,30 +178,32 @@ class MapPanel(CoveringPanel):
 
     def _title(self) -> str:
         if self.key is None:
-            return words.INSIDE
+            return "Inside the pool"
         process = self.state.processes.get(self.key[0])
         reading = process.hooked.allocators.get(self.key[1]) if process and process.hooked else None
-        allocator = reading.allocator or "" if reading else ""
-        alone = self.at + 1 if self.view and self.zoom is not None else None
-        return words.title(words.place(self.state, self.key), allocator, self.key[0], alone)
+        allocator = f", {reading.allocator}" if reading and reading.allocator else ""
+        alone = f", region {self.at + 1} alone" if self.view and self.zoom is not None else ""
+        return f"Pool of {place(self.state, self.key)}{allocator}, process {self.key[0]}{alone}"
 
     def _right(self) -> str:
         if self.view is None:
             return ""
         at = chunk_map.clock(self.view.at_s)
+        if self.view.exhausted:
+            return f"when an allocation failed, {at}"
         alive = self.key is not None and can_be_read(self.state, self.key)
-        return words.moment(at, exhausted=bool(self.view.exhausted), living=alive)
+        return f"as of {at}" if alive else f"as it was last, at {at}"
 
     def _without(self, width: int, view: PoolMap | None) -> list[Line]:
         """Return why there is no map, and what helps."""
         if self.key is None:
-            text, remedy = NO_POOL, ""
+            text, remedy = "no pool is known: TensorFlow has not made one in a process that tfmemtop started", ""
         elif view is not None:
-            text, remedy = EMPTY_POOL, ""
+            text, remedy = "the pool is empty: TensorFlow has taken no memory for it yet", ""
         else:
             reason = why_no_map(self.state, self.key)
             text, remedy = why_text(reason), remedy_text(reason)
-        told = paragraph(sentence(words.no_map(text)), width, BOLD, "  ")
+        told = paragraph(sentence(f"no map: {text}"), width, BOLD, "  ")
         return [[], *told, *paragraph(remedy, width, KEY, "  ")]
 
     # What keys and the mouse do.
@@ -306,10 +305,10 @@ class MapPanel(CoveringPanel):
         hints = [(self.arrows, "region"), ("Enter", "zoom")] if self.zoom is None else [(self.arrows, "scroll")]
         if self.holders.faces is not None:
             hints += [(self.sideways, "cell")] * self.holders.shown
-            hints += [("b", labels.IN_USE if self.holders.shown else labels.BY_HOLDER), ("B", "holders")]
+            hints += [("b", "in use" if self.holders.shown else "by holder"), ("B", "holders")]
         hints += next_pool(pools(self.state), self.key)
         if self.key is not None and exhausted(self.state, self.key):
-            hints.append(("o", "now" if self.moment else words.AS_IT_RAN_OUT))
+            hints.append(("o", "now" if self.moment else "as memory ran out"))
         if self.session.may_change:
             hints += [("L", "limit"), ("A", "allocator"), ("R", "relaunch")]
         return hints

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 
-from tfmemtop.reports import labels as panels
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui import keys, refusals
@@ -149,8 +148,11 @@ class OutputPanel(Panel, can_focus=True):
         last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.lines(0, 1)[0])
         lines = self.terminal.lines(last, rows)
         if not self.state.output_count and not self.typing:
-            over = self.state.run is not None and self.state.run.ended is not None
-            return [self._title(width), [Segment(f" {panels.no_output(over, self.can_type)}"[:width], DIM)]]
+            # Where nothing may be typed, there may have been output that was not recorded.
+            text = "no output" if self.can_type else "no output is recorded"
+            if self.state.run is None or self.state.run.ended is None:
+                text += " yet" if self.can_type else " so far"
+            return [self._title(width), [Segment(f" {text}"[:width], DIM)]]
         self._search.look(self.terminal)
         first = self.terminal.number(last, rows)
         lines = [self._search.mark(line, number) for number, line in enumerate(lines, first)]
@@ -235,7 +237,8 @@ class OutputPanel(Panel, can_focus=True):
     def _say_what_is_left_out(self) -> None:
         if self._left_out or self._unseen:
             size = "earlier output" if self._unseen else format_bytes(self._left_out)
-            self.terminal.note(f"{self.glyphs.ellipsis} {panels.left_out(size, self._path())}")
+            see = f", see {path}" if (path := self._path()) else ""
+            self.terminal.note(f"{self.glyphs.ellipsis} {size} left out{see}")
         self._left_out, self._unseen = 0, False
 
     def _rule(self, text: str) -> Line:
@@ -252,19 +255,21 @@ class OutputPanel(Panel, can_focus=True):
         room = width - 16
         waits = self._accepts() and self.state.run is not None and self.state.run.reads_terminal is not None
         if self.typing:
-            right = _first_fit(room, *panels.TYPING)
+            right = _first_fit(room, "typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
         elif self._prompt.typing:
             right = "/" + self._prompt.shown(room - 1, self.glyphs)
         elif self._search.wanted:
-            wanted = fit(self._search.wanted, 20, self.glyphs)
-            right = _first_fit(room, *panels.searched(wanted, *self._search.place()))
+            place, found = self._search.place()
+            where = f"{place} of {found}" if found else "no match"
+            text = f"/{fit(self._search.wanted, 20, self.glyphs)}  {where}"
+            right = _first_fit(room, f"{text}  n next  N before  Esc ends", text)
         elif waits:
-            right = _first_fit(room, *panels.WAITS_FOR_INPUT)
+            right = _first_fit(room, "the script waits for input: i types", "waits for input: i types", "i types")
         elif self.scrolled:
             lines = f"{self.scrolled} line{'s' * (self.scrolled != 1)}"
             right = _first_fit(room, f"scrolled {lines} {self.glyphs.more}", f"{lines} {self.glyphs.more}")
         else:
-            asks = panels.OUTPUT_KEYS[self._accepts()] if self.has_focus else ""
+            asks = ("i types  / searches" if self._accepts() else "/ searches") if self.has_focus else ""
             path = self._path()
             if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
                 # Paths differ in their ends, so the end is kept.

@@ -9,7 +9,6 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 from textual.message import Message
 
-from tfmemtop.reports import labels as panels
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.process_rows import ProcessRow, processes
@@ -202,7 +201,7 @@ class ProcessTable(RowTable["TreeRow | UserRow"]):
 
     def title(self, shown: int) -> tuple[str, list[str]]:
         if self.by_user:
-            return f"Users {shown}", [panels.BY_USER]
+            return f"Users {shown}", ["Enter shows the processes of one, u all of them"]
         self.tagged &= {row.pid for row in self.rows}
         parts = [f"{len(self.tagged)} tagged"] * bool(self.tagged) + ["tree"] * self.as_tree + [self.sort_title()]
         count = str(len(self.rows)) if shown == len(self.rows) else f"{shown} of {len(self.rows)}"
@@ -210,14 +209,14 @@ class ProcessTable(RowTable["TreeRow | UserRow"]):
 
     def why_empty(self) -> str:
         if self.rows:
-            return panels.no_match(safe(self.filter.text))
+            return f"no process matches {safe(self.filter.text)!r}; Esc clears the filter"
         readings = [device.reading for device in self.state.devices.values() if device.reading]
         for reading in readings:
             if reading.processes_missing:
                 return safe(reading.processes_missing.text)
         if any(reading.outside for reading in readings):
-            return panels.NO_GPU_PROCESS_HERE
-        return panels.NO_GPU_PROCESS if self.state.devices else panels.NO_PROCESS
+            return "no process of this container holds GPU memory"
+        return "no process holds GPU memory" if self.state.devices else "no process"
 
     def column_at(self, x: int) -> str | None:
         return None if self.by_user else super().column_at(x)

@@ -3,11 +3,10 @@
 from textual import events
 
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.reports.labels import AT_END, damaged
 from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.keys import on_the_key, play_word
-from tfmemtop.units import format_duration
+from tfmemtop.units import counted, format_duration
 
 _SHORTEST_TRACK = 10
 _KEYS = (
@@ -43,9 +42,9 @@ class ReplayBar(Panel):
         if source.seeking and source.position_s > 0:
             right += segments([(f"  seeking {100 * source.folded_s / source.position_s:.0f}%", WARNING)])
         elif source.at_end:
-            right += segments([(f"  {AT_END}", DIM)])
+            right += segments([("  at the end", DIM)])
         if source.damaged:
-            right += segments([(f"  {damaged(source.damaged)}", WARNING)])
+            right += segments([(f"  {counted(source.damaged, 'damaged line')} left out", WARNING)])
         spots: list[tuple[int, int, str]] = []  # first and last cell, counted from where `right` begins
         for key, word, action in (("Space", play_word(paused=source.paused, at_end=source.at_end), "play"), *_KEYS):
             more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])

@@ -8,7 +8,6 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.reports import labels as panels
 from tfmemtop.reports.comparison_text import name, sentences
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
@@ -17,10 +16,11 @@ from tfmemtop.ui.draw import runs_graph, runs_list
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, Glyphs
 from tfmemtop.ui.screens.full_screen import CoveringPanel
-from tfmemtop.units import UNKNOWN, format_bytes
+from tfmemtop.units import UNKNOWN, counted, format_bytes
 
 _LIST_LEAST = 2
 _ONE_LINE_FROM = 160
+_ONE_RUN = "There is one run so far. The next one is drawn over it here, whatever its settings are."
 
 
 class RunsPanel(CoveringPanel):
@@ -78,11 +78,11 @@ class RunsPanel(CoveringPanel):
 
     def build(self, width: int, height: int) -> list[Line]:
         runs = self.runs
-        title = panels.runs_title(kernel=any(run.kernel for run in runs))
-        lines = [self.title_line(width, title, f"{len(runs)} run{'s' * (len(runs) != 1)}")]
+        title = f"Runs of this {'kernel' if any(run.kernel for run in runs) else 'session'}"
+        lines = [self.title_line(width, title, counted(len(runs), "run"))]
         self._spots = range(0)
         if not runs:
-            return [*lines, [], [Segment(f"  {panels.NO_RUN}", DIM)]]
+            return [*lines, [], [Segment("  No script has been started: tfmemtop only watches.", DIM)]]
         found = [figures(run, self.state.now) for run in runs]
         laid_over = self.pair
         pair = [found[runs.index(run)] for run in laid_over]
@@ -110,7 +110,8 @@ class RunsPanel(CoveringPanel):
     def _graph(self, pair: list[RunState], width: int, height: int) -> list[Line]:
         measure = self.measure
         if measure is None:
-            return ([[Segment(f"  {panels.no_curve(len(pair))}", DIM)]] + [[]] * height)[:height]
+            whose = "these runs" if len(pair) > 1 else "this run"
+            return ([[Segment(f"  no memory of {whose} is known yet", DIM)]] + [[]] * height)[:height]
         laid = overlay(pair, measure, self.state.now, runs_graph.samples(width))
         return runs_graph.draw(laid, self._capacity(), width, height, self.glyphs)
 
@@ -125,10 +126,10 @@ class RunsPanel(CoveringPanel):
 
     def _words(self, pair: list[RunFigures], width: int) -> list[Line]:
         if len(pair) < 2:
-            return paragraph(panels.ONE_RUN, width, DIM)
+            return paragraph(_ONE_RUN, width, DIM)
         lines: list[Line] = []
         empty = [name(run) for run in pair if not (run.peak_in_use or run.peak_process_total)]
-        told = [panels.nothing_seen(" and ".join(empty))] if empty else sentences(*pair)
+        told = [f"No memory has been seen of {' and '.join(empty)} yet."] if empty else sentences(*pair)
         for index, sentence in enumerate(told):
             lines += paragraph(sentence, width, PLAIN if index else BOLD)
         return lines

@@ -11,7 +11,6 @@ from textual import events
 from tfmemtop.findings.finding import Group, Severity, grouped, say_group
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.rules import findings
-from tfmemtop.reports import labels as panels
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, Panel, width_of
@@ -61,7 +60,7 @@ class WhyPanel(Panel):
             lines = lines or self._rows(group, width)
             hidden -= 1
             rows += lines
-        more = panels.why_keys(hidden, self.glyphs.more) if rows else ""
+        more = (f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains") if rows else ""
         return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import conclusion, table
 from tfmemtop.findings.fitting import IN_THE_SCRIPT
-from tfmemtop.reports import labels
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING, Glyphs
@@ -65,7 +64,7 @@ class FitDialog(PageDialog[AfterSearch]):
             hints += [("R", f"relaunch with {found.words}"), *([("y", COPY_LINES)] if found.code else [])]
         if self._fit.can_go_on:
             hints.append(("F", words.GO_ON))
-        return [*hints, ("N", labels.NEW_SEARCH), ("Esc", "close")]
+        return [*hints, ("N", "new search"), ("Esc", "close")]
 
     def body(self, width: int) -> list[Line]:
         search = self._fit

@@ -11,7 +11,6 @@ from tfmemtop.exit_codes import EFFECTS
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.notebooks.origin import is_recognised_again
 from tfmemtop.notebooks.server import Server
-from tfmemtop.reports.labels import SEND_NOTHING
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -104,7 +103,7 @@ class SignalScreen(OptionsDialog[int]):
     def hints(self) -> list[Hint]:
         whom = "it" if self._count == 1 else f"all {self._count}"
         sends = f"send {self.options[self.content.at or 0].label} to {whom}"
-        return [("Enter", sends), ("Esc", SEND_NOTHING), (f"{self.glyphs.up}{self.glyphs.down} 0-9", "choose")]
+        return [("Enter", sends), ("Esc", "send nothing"), (f"{self.glyphs.up}{self.glyphs.down} 0-9", "choose")]
 
     def on_option_list_option_highlighted(self) -> None:
         self.redraw()
