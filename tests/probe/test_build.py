@@ -119,7 +119,7 @@ def test_headers_that_do_not_fit(tensorflow_folder: Path, tmp_path: Path, monkey
     header.parent.mkdir(parents=True)
     header.touch()
     built = build(tmp_path, "2.99.0")
-    assert built.state == "failed" and "bfc_memory_map.pb.h: No such file" in said(built)[0]
+    assert built.state == "failed" and "bfc_allocator.h: No such file" in said(built)[0]
     assert [path.name for path in (tmp_path / "tfmemtop").iterdir()] == ["lock"]
 
 

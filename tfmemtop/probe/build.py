@@ -54,6 +54,7 @@ _LEFT_OUT = {
     "TFMEMTOP_NO_WINDOWS": r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock",
 }
 """What can be left out of the probe, by the macro that does so: an expression for the compiler's messages about it."""
+_FEW_HEADERS = "TFMEMTOP_FEW_HEADERS"
 _LOCK = re.compile(r"mutable\s+[\w:]+\s+(\w+);\s+RegionManager\s+region_manager_")
 
 
@@ -74,8 +75,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "calls.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h", "threads.h"),
-    *("window.h", "window_calls.h"),
+    *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h"),
+    *("threads.h", "window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
@@ -206,12 +207,16 @@ def _key(product: Product, version: str, framework: Path, compiler_version: str)
 def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Path) -> Path:
     """Build the library in the folder *draft*, and return its path. Parts that this TensorFlow lacks are left out.
 
+    With few of its headers, the compiler takes a third of the time. Not every release can be compiled so.
+
     Raises:
         _CannotBuild: the compiler fails, or the disk is full.
     """
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
+    if product is PROBE:
+        defines[_FEW_HEADERS] = "1"
     made = draft / f"{product.name}.{product.suffix}"
     while True:
         complaint = _run([*compiler, *_arguments(product, defines, tensorflow, made)], draft)
@@ -220,6 +225,8 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
             return made
         if re.search("No space left on device|[Qq]uota exceeded", complaint):
             raise _no_room(draft.parent)
+        if defines.pop(_FEW_HEADERS, None):
+            continue
         left_out = [macro for macro, about in _LEFT_OUT.items() if macro not in defines and re.search(about, complaint)]
         if left_out:
             defines |= dict.fromkeys(left_out, "1")

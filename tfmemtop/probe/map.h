@@ -1,4 +1,4 @@
-// A pool's chunk map, condensed from TensorFlow's own record of it into a structure of fixed size.
+// A pool's chunk map, condensed from TensorFlow's own list of its chunks into a structure of fixed size.
 
 #ifndef TFMEMTOP_PROBE_MAP_H_
 #define TFMEMTOP_PROBE_MAP_H_
@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/bfc_allocator.h"
-#include "tensorflow/core/protobuf/bfc_memory_map.pb.h"
+#include "headers.h"
+#include "looking.h"
 
 namespace {
 
-using tensorflow::BFCAllocator;
+using tsl::BFCAllocator;
 
 constexpr int kCells = 2048;
 constexpr int kRegions = 512;
@@ -50,9 +50,22 @@ struct Map {
   Biggest biggest[kBiggest];
 };
 
+struct Chunk {
+  uint64_t address;
+  int64_t size, requested;
+  bool in_use, first;  // first of its region
+};
+
+// The chunks of a pool at one time. `held_ns` is the time for which the pool's lock was held, -1 if they cannot be read.
+struct ChunkCopy {
+  std::vector<Chunk> chunks;
+  int64_t at_ns = 0, held_ns = -1;
+};
+
 #ifdef TFMEMTOP_POOL_LOCK
-// No public structure shows where regions begin: in a chunk map, neighbouring regions look like one. These members are
-// private, but an explicit instantiation may name them. Their places come from the headers of this TensorFlow.
+// TensorFlow's own record of the chunks (RecordMemoryMap) needs protobuf's headers, which take a compiler seconds, and
+// does not show where regions begin. These members are private, but an explicit instantiation may name them. Their
+// places come from the headers of this TensorFlow.
 constexpr auto RegionsMember();
 constexpr auto LockMember();
 constexpr auto NameMember();
@@ -94,17 +107,35 @@ bool MembersFit(BFCAllocator* pool) {
   return inside == (told.size() < 16) && std::memcmp(here.data(), told.data(), told.size()) == 0;
 }
 
-std::vector<uint64_t> RegionStarts(BFCAllocator* pool) {
-  std::vector<uint64_t> starts;
-  if (!MembersFit(pool)) return starts;
-  auto lock = Acquire(pool->*LockMember(), 0);
-  for (const auto& region : (pool->*RegionsMember()).regions()) {
-    starts.push_back(reinterpret_cast<uint64_t>(region.ptr()));
+// Copies the chunks in the order of their addresses, region after region, while the pool's lock is held. Nothing is
+// allocated meanwhile, since room was made before.
+ChunkCopy CopyChunks(BFCAllocator* pool) {
+  ChunkCopy copy;
+  if (!MembersFit(pool)) return copy;
+  for (size_t room = 1024;; room *= 2) {
+    copy.chunks.reserve(room);
+    auto lock = Acquire(pool->*LockMember(), 0);
+    const int64_t began = Clock(CLOCK_MONOTONIC);
+    const auto& all = pool->*ChunksMember();
+    if (all.size() > room) {
+      room = all.size();
+      continue;
+    }
+    copy.at_ns = Clock(CLOCK_REALTIME);
+    for (const auto& region : (pool->*RegionsMember()).regions()) {
+      bool first = true;
+      for (size_t at = region.get_handle(region.ptr()); at < all.size() && copy.chunks.size() < room; at = all[at].next) {
+        copy.chunks.push_back({reinterpret_cast<uint64_t>(all[at].ptr), static_cast<int64_t>(all[at].size),
+                               static_cast<int64_t>(all[at].requested_size), all[at].allocation_id != -1, first});
+        first = false;
+      }
+    }
+    copy.held_ns = Clock(CLOCK_MONOTONIC) - began;
+    return copy;
   }
-  return starts;
 }
 #else
-std::vector<uint64_t> RegionStarts(BFCAllocator*) { return {}; }
+ChunkCopy CopyChunks(BFCAllocator*) { return {}; }
 #endif
 
 int Log2(uint64_t value) { return value == 0 ? 0 : 63 - __builtin_clzll(value); }
@@ -117,17 +148,15 @@ uint8_t Share(int64_t used, int64_t size) {
 }
 
 // Makes regions of the chunks, which come in the order of their addresses, region after region.
-std::vector<Region> Regions(const tensorflow::MemoryDump& dump, const std::vector<uint64_t>& starts) {
+std::vector<Region> Regions(const std::vector<Chunk>& chunks) {
   std::vector<Region> regions;
-  for (const auto& chunk : dump.chunk()) {
-    const bool fresh = regions.empty() || regions.back().address + regions.back().size != chunk.address() ||
-                       std::binary_search(starts.begin(), starts.end(), chunk.address());
-    if (fresh) regions.push_back({chunk.address(), 0, 0, 0, 0, 0});
+  for (const Chunk& chunk : chunks) {
+    if (chunk.first) regions.push_back({chunk.address, 0, 0, 0, 0, 0});
     Region& region = regions.back();
-    region.size += chunk.size();
+    region.size += chunk.size;
     region.chunks++;
-    if (chunk.in_use()) {
-      region.in_use += chunk.size();
+    if (chunk.in_use) {
+      region.in_use += chunk.size;
       region.chunks_in_use++;
     }
   }
@@ -152,7 +181,7 @@ void DealCells(std::vector<Region>& regions, Map* map) {
   }
 }
 
-void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& regions, Map* map) {
+void FillCells(const std::vector<Chunk>& chunks, const std::vector<Region>& regions, Map* map) {
   std::vector<int64_t> used(map->cells);
   auto border = [](const Region& region, int64_t cell) {
     return static_cast<int64_t>(static_cast<__int128>(region.size) * cell / region.cells);
@@ -161,7 +190,7 @@ void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& re
   // lies outside its region, whatever the record contains.
   size_t at = 0;
   int64_t first = 0, passed = 0;
-  for (const auto& chunk : dump.chunk()) {
+  for (const Chunk& chunk : chunks) {
     if (passed == regions[at].chunks) {
       first += regions[at].cells;
       passed = 0;
@@ -169,9 +198,9 @@ void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& re
     }
     passed++;
     const Region& region = regions[at];
-    if (!chunk.in_use() || chunk.size() <= 0 || region.cells == 0) continue;
-    int64_t begin = chunk.address() - region.address;
-    const int64_t end = begin + chunk.size();
+    if (!chunk.in_use || chunk.size <= 0 || region.cells == 0) continue;
+    int64_t begin = chunk.address - region.address;
+    const int64_t end = begin + chunk.size;
     int64_t cell = static_cast<int64_t>(static_cast<__int128>(begin) * region.cells / region.size);
     for (; begin < end && cell < region.cells; cell++) {
       const int64_t stop = std::min(end, border(region, cell + 1));
@@ -190,12 +219,12 @@ void FillCells(const tensorflow::MemoryDump& dump, const std::vector<Region>& re
   }
 }
 
-void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
+void CountChunks(const std::vector<Chunk>& chunks, Map* map) {
   std::vector<Biggest> biggest;
   auto smaller = [](const Biggest& a, const Biggest& b) { return a.size > b.size; };  // the heap's top is the smallest
   map->bins = 0;
-  for (const auto& chunk : dump.chunk()) {
-    const int64_t size = chunk.size();
+  for (const Chunk& chunk : chunks) {
+    const int64_t size = chunk.size;
     const int number = std::min(Log2(std::max<int64_t>(size, 256) >> 8), 20);
     Bin& bin = map->bin[number];
     map->bins = std::max<int64_t>(map->bins, number + 1);
@@ -203,7 +232,7 @@ void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
     bin.bytes += size;
     map->chunks++;
     map->pool += size;
-    if (!chunk.in_use()) {
+    if (!chunk.in_use) {
       map->largest_free = std::max(map->largest_free, size);
       continue;
     }
@@ -217,7 +246,7 @@ void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
         std::pop_heap(biggest.begin(), biggest.end(), smaller);
         biggest.pop_back();
       }
-      biggest.push_back({chunk.address(), size, chunk.requested_size()});
+      biggest.push_back({chunk.address, size, chunk.requested});
       std::push_heap(biggest.begin(), biggest.end(), smaller);
     }
   }
@@ -227,24 +256,25 @@ void CountChunks(const tensorflow::MemoryDump& dump, Map* map) {
   std::copy(biggest.begin(), biggest.end(), map->biggest);
 }
 
-// Fills *map*, in which the caller has set what is wanted. TensorFlow holds the pool's lock while it writes its record.
-void Condense(BFCAllocator* pool, Map* map) {
-  const std::vector<uint64_t> starts = RegionStarts(pool);
-  const tensorflow::MemoryDump dump = pool->RecordMemoryMap();
+// Fills *map*, in which the caller has set what is wanted; returns false if the chunks cannot be read.
+bool Condense(BFCAllocator* pool, Map* map) {
+  const ChunkCopy copy = CopyChunks(pool);
+  if (copy.held_ns < 0) return false;
   const uint64_t size = map->size, only = map->only_region;
   const int64_t wanted = map->cells_wanted;
   std::memset(map, 0, sizeof *map);
   map->size = size;
   map->only_region = only;
   map->cells_wanted = wanted;
-  CountChunks(dump, map);
-  std::vector<Region> regions = Regions(dump, starts);
+  CountChunks(copy.chunks, map);
+  std::vector<Region> regions = Regions(copy.chunks);
   map->regions_found = regions.size();
   if (regions.size() > kRegions) regions.resize(kRegions);
   DealCells(regions, map);
-  FillCells(dump, regions, map);
+  FillCells(copy.chunks, regions, map);
   map->regions = regions.size();
   std::copy(regions.begin(), regions.end(), map->region);
+  return true;
 }
 
 }  // namespace

@@ -9,15 +9,11 @@
 #include <mutex>
 #include <type_traits>
 
-#include "tensorflow/core/common_runtime/process_state.h"
-#ifndef TFMEMTOP_NO_GPU  // defined where TensorFlow was built without GPUs
-#include "tensorflow/core/common_runtime/gpu/gpu_id_manager.h"
-#include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
-#endif
+#include "headers.h"
 
 namespace {
 
-using tensorflow::Allocator;
+using tsl::Allocator;
 using tensorflow::ProcessState;
 
 constexpr int kGpu = 0, kPinned = 1, kCpu = 2;

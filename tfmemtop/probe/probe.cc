@@ -5,8 +5,6 @@
 // In a forked child every function refuses: there, locks may be held by threads that do not exist any more.
 // Every structure begins with its own size, which the caller fills in; sizes that differ are refused.
 
-#define GOOGLE_CUDA 1  // for the GPU's half of TensorFlow's headers, which needs no CUDA
-
 #include <pthread.h>
 #include <time.h>
 
@@ -18,6 +16,7 @@
 #include <mutex>
 #include <string>
 
+#include "headers.h"
 #include "log_lines.h"
 #include "looking.h"
 #include "map.h"
@@ -195,7 +194,7 @@ TFMEMTOP_API int tfmemtop_map(int kind, int index, Map* map) {
     struct Done {
       ~Done() { mapping.store(false); }
     } done;
-    Condense(pool, map);
+    if (!Condense(pool, map)) return kNoMap;
     map->cost_ns = Now() - began;
     return kDone;
   });

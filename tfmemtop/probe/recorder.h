@@ -6,17 +6,22 @@
 #ifndef TFMEMTOP_PROBE_RECORDER_H_
 #define TFMEMTOP_PROBE_RECORDER_H_
 
-#if __has_include("xla/tsl/profiler/backends/cpu/traceme_recorder.h")
-#include "xla/tsl/profiler/backends/cpu/traceme_recorder.h"
-#else
-#include "tsl/profiler/backends/cpu/traceme_recorder.h"
-#endif
 #include <new>
 
-#include "tsl/profiler/lib/profiler_lock.h"
+#include "headers.h"
 #include "tsl/profiler/lib/traceme.h"
 #include "tsl/profiler/lib/traceme_encode.h"
 #include "window.h"
+
+namespace tsl::profiler {
+
+// Its own header includes much.
+class ProfilerLock {
+ public:
+  static bool HasActiveSession();
+};
+
+}  // namespace tsl::profiler
 
 namespace {
 

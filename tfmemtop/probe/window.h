@@ -214,31 +214,19 @@ class Strings {
 };
 
 #ifdef TFMEMTOP_POOL_LOCK
-// Copies a pool's chunks in use from TensorFlow's own list, and notes the time. The pool's lock is held during the
-// copy. The copy allocates no memory, since room was made before. Returns the ns for which the lock was held, or -1 if
-// members are not where they should be.
+// Reads the chunks in use of a pool, and the time. Returns the ns for which the pool's lock was held, or -1 if they
+// cannot be read.
 int64_t ReadChunks(BFCAllocator* pool, uint16_t number, PoolRow* row, std::vector<ChunkRow>& chunks) {
-  if (!MembersFit(pool)) return -1;
-  const size_t before = chunks.size();
-  for (size_t room = 1024;; room *= 2) {
-    chunks.reserve(before + room);
-    auto lock = Acquire(pool->*LockMember(), 0);
-    const int64_t began = Clock(CLOCK_MONOTONIC);
-    const auto& all = pool->*ChunksMember();
-    if (all.size() > room) {
-      room = all.size();
-      continue;
-    }
-    row->at_ns = Clock(CLOCK_REALTIME);
-    for (const auto& chunk : all) {
-      if (chunk.allocation_id == -1) continue;
-      chunks.push_back({reinterpret_cast<uint64_t>(chunk.ptr), static_cast<int64_t>(chunk.size),
-                        static_cast<int64_t>(chunk.requested_size), number, {}});
-      row->in_use += chunk.size;
-    }
-    for (const auto& region : (pool->*RegionsMember()).regions()) row->pool += region.memory_size();
-    return Clock(CLOCK_MONOTONIC) - began;
+  const ChunkCopy copy = CopyChunks(pool);
+  if (copy.held_ns < 0) return -1;
+  row->at_ns = copy.at_ns;
+  for (const Chunk& chunk : copy.chunks) {
+    row->pool += chunk.size;
+    if (!chunk.in_use) continue;
+    row->in_use += chunk.size;
+    chunks.push_back({chunk.address, chunk.size, chunk.requested, number, {}});
   }
+  return copy.held_ns;
 }
 #endif
 
