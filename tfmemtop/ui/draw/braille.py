@@ -6,6 +6,7 @@ glyph that the bar uses.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from tfmemtop.state.history import Sample
@@ -54,7 +55,7 @@ class Painter:
     began: frozenset[int]
     ran_out: frozenset[int]
 
-    @property
+    @cached_property
     def limit_row(self) -> int | None:
         """The row, counted from the top, in which the limit lies; ``None`` if it is off the scale or not known."""
         unit = self._limit_unit(1)

@@ -1,10 +1,9 @@
 """The history graph of a device: a stacked area whose columns show every peak.
 
-A column of cells begins at a multiple of its width in time. Once it is complete it never changes: it is
-computed once, and from then on only moves left. So a frame costs the same however long the session is.
+A column of cells begins at a multiple of its width in time. Once it is complete it never changes: it is read and
+painted once, and from then on only moves left. So a frame costs the same however long the session is.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from tfmemtop.state.views import DevicePanel
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
 from tfmemtop.ui.draw.braille import STYLES, Moments, Painter
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import DIM, LIMIT, Glyphs
 from tfmemtop.ui.draw.scale import Scale, Top, fitting
 from tfmemtop.ui.draw.window import Window
 from tfmemtop.units import format_short
@@ -41,18 +40,13 @@ class Graph:
     def __init__(self, glyphs: Glyphs, braille: bool) -> None:
         self._glyphs = glyphs
         self._braille = braille and not glyphs.ascii
-        self._history: History | None = None
-        self._window: tuple[float, int, int | None] = (0.0, 0, None)  # seconds of a column, cells, a fixed first column
-        self._complete: deque[Moments] = deque()
-        self._highest: deque[tuple[int, int]] = deque()  # the highest in use, and in all, of each complete column
+        self._window: tuple[object, ...] = ()  # the history, seconds of a column, cells, a fixed first column
+        self._complete: dict[int, Moments] = {}  # columns of the window that will not change, by number
         self._next = 0  # number of the first column that is not yet complete
         self._top: Top | None = None
         self._follows: Scale | None = None
         self._painter: Painter | None = None
-        self._painted = 0  # number of the first column not yet painted
-        self._texts: list[str] = []  # the complete columns' rows, top first
-        self._codes: list[str] = []  # the styles of their cells
-        self._rows: dict[int, tuple[tuple[str, str, str], Line]] = {}  # a cached line for each row, with what it shows
+        self._painted: dict[tuple[int, Moments], tuple[str, str]] = {}  # by the painter
         self._closed: tuple[object, ...] = ()  # what the lines were drawn from, for a graph to which nothing is added
         self._lines: list[Line] = []
 
@@ -69,11 +63,12 @@ class Graph:
             return []
         history = panel.whole.history if window.closed and panel.whole else panel.history
         facts = panel.capacity, panel.last_limit, panel.ran_out
-        drawn_from = (window, tuple(began), scale, width, height, facts)
-        if window.closed and self._history is history and self._closed == drawn_from:
+        drawn_from = (history, window, tuple(began), scale, width, height, facts)
+        if window.closed and self._closed == drawn_from:
             return self._lines
-        first, open_columns = self._follow(history, window, cells)
-        top = self._fit(panel, scale, open_columns)
+        first = window.first(cells)
+        columns = self._read(history, window, cells, first)
+        top = self._fit(panel, scale, columns)
         places = {
             name: frozenset(History.newest_column(window.column_s(cells), min(t, window.until)) for t in times)
             for name, times in (("began", [mark.t for mark in began]), ("ran_out", panel.ran_out))
@@ -81,50 +76,36 @@ class Graph:
         painter = Painter(
             self._glyphs, self._braille, panel.kinds, rows, top.size, panel.last_limit, panel.nearly_full, **places
         )
-        self._paint(painter)
-        note = _note(panel, top, self._peak(open_columns, -1), self._glyphs)
-        lines = self._area(painter, open_columns, cells, note, bool(gutter))
+        known = self._painted if painter == self._painter else {}
+        self._painter = painter
+        self._painted = {key: known.get(key) or painter.column(*key) for key in enumerate(columns, first)}
+        note = _note(panel, top, _peak(columns, -1), self._glyphs)
+        lines = self._area(painter, cells, note, bool(gutter))
         lines.append(self._axis(panel, window, began, scale, top, first, cells, bool(gutter)))
         self._closed, self._lines = drawn_from, lines
         return lines
 
-    def _follow(self, history: History, window: Window, cells: int) -> tuple[int, list[Moments]]:
-        """Read the columns completed since the last frame.
-
-        Return the number of the window's first column, and the columns that are not complete.
-        """
-        column_s, first = window.column_s(cells), window.first(cells)
+    def _read(self, history: History, window: Window, cells: int, first: int) -> list[Moments]:
+        """Return the columns of *window*, from column *first* on. Those that were complete are not read again."""
+        column_s = window.column_s(cells)
         width_s, span_s = column_s / 2, column_s * cells
         moment = history.newest_column(width_s, window.until)
         stop = min(moment // 2 + 1, first + cells)
         complete = min(stop, history.complete_before(span_s, width_s, window.until) // 2)
-        key = column_s, cells, None if window.start is None else first
-        if self._history is not history or self._window != key or complete < self._next:
-            self._history, self._window, self._painter, self._follows = history, key, None, None
-            self._complete.clear()
-            self._highest.clear()
-            self._next = first
+        key = history, column_s, cells, None if window.start is None else first
+        if self._window != key or complete < self._next:
+            self._window, self._complete, self._next, self._follows = key, {}, first, None
         begin = max(self._next, first)
         moments = history.read(span_s, width_s, begin * 2, stop * 2, window.start or 0.0)
         if moment % 2 == 0 and moment // 2 + 1 == stop:
             moments[-1] = None  # the second half of the newest column has not begun
-        columns = list(zip(moments[::2], moments[1::2], strict=True))
-        count = max(0, complete - begin)
-        self._complete.extend(columns[:count])
-        self._highest.extend(map(_highest, columns[:count]))
-        self._next = begin + count
-        open_columns = columns[count:]
-        while len(self._complete) + len(open_columns) > cells:
-            self._complete.popleft()
-            self._highest.popleft()
-        return first, open_columns
+        columns = {number: column for number, column in self._complete.items() if number >= first}
+        columns |= enumerate(zip(moments[::2], moments[1::2], strict=True), begin)
+        self._next = max(begin, complete)
+        self._complete = {number: column for number, column in columns.items() if number < self._next}
+        return list(columns.values())
 
-    def _peak(self, open_columns: Sequence[Moments], layer: int) -> int:
-        """Return the highest end of *layer* (0 in use, -1 all) that is drawn, in bytes."""
-        newest = max((_highest(column)[layer] for column in open_columns), default=0)
-        return max(newest, max((highest[layer] for highest in self._highest), default=0))
-
-    def _fit(self, panel: DevicePanel, scale: Scale, open_columns: Sequence[Moments]) -> Top:
+    def _fit(self, panel: DevicePanel, scale: Scale, columns: Sequence[Moments]) -> Top:
         capacity = max(0, panel.capacity or 0) or None
         known = self._top if self._top and self._top.whole == capacity else None
         follows = Scale.AUTO if scale is Scale.PINNED else scale
@@ -132,57 +113,30 @@ class Graph:
             self._top = Top(capacity)
         elif scale is not Scale.PINNED or known is None:
             before = known if follows is self._follows else None
-            self._top = fitting(self._peak(open_columns, 0 if scale is Scale.IN_USE else -1), capacity, before)
+            self._top = fitting(_peak(columns, 0 if scale is Scale.IN_USE else -1), capacity, before)
         self._follows = follows
         assert self._top is not None
         return self._top
 
-    def _paint(self, painter: Painter) -> None:
-        """Paint the complete columns that are new; all of them, if *painter* differs from the last one."""
-        if painter != self._painter:
-            self._painter, self._painted = painter, self._next - len(self._complete)
-            self._texts, self._codes = [""] * painter.rows, [""] * painter.rows
-        count = min(self._next - self._painted, len(self._complete))
-        fresh = [self._complete[index] for index in range(len(self._complete) - count, len(self._complete))]
-        columns = [painter.column(self._next - count + index, moments) for index, moments in enumerate(fresh)]
-        self._painted = self._next
-        if not columns:
-            return
-        keep = len(self._complete)
-        texts, codes = zip(*columns, strict=True)
-        for row, (text, code) in enumerate(zip(zip(*texts, strict=True), zip(*codes, strict=True), strict=True)):
-            self._texts[row] = (self._texts[row] + "".join(text))[-keep:]
-            self._codes[row] = (self._codes[row] + "".join(code))[-keep:]
-
-    def _area(
-        self, painter: Painter, open_columns: Sequence[Moments], cells: int, note: "_Note", gutter: bool
-    ) -> list[Line]:
-        newest = [painter.column(self._next + index, moments) for index, moments in enumerate(open_columns)]
-        blank, plain = painter.column(-1, (None, None))  # a column in the future
-        limit_row, lines = painter.limit_row, []
-        for row in range(painter.rows):
-            text = (self._texts[row] + "".join(column[row] for column, _ in newest))[-cells:]
-            codes = (self._codes[row] + "".join(column[row] for _, column in newest))[-cells:]
-            text += blank[row] * (cells - len(text))
-            codes += plain[row] * (cells - len(codes))
-            if row == limit_row and codes.startswith("l" * _LIMIT_CELLS):
+    def _area(self, painter: Painter, cells: int, note: "_Note", gutter: bool) -> list[Line]:
+        columns = list(self._painted.values())
+        columns += [painter.column(-1, (None, None))] * (cells - len(columns))  # columns in the future
+        lines = []
+        texts, styles = (list(map("".join, zip(*each, strict=True))) for each in zip(*columns, strict=True))
+        for row, (text, codes) in enumerate(zip(texts, styles, strict=True)):
+            if row == painter.limit_row and codes.startswith("l" * _LIMIT_CELLS):
                 text = f" {_LIMIT} {text[_LIMIT_CELLS:]}"
             elif row == 0:
                 text, codes = note.written(text, codes)
-            figure, style = self._figure(row, painter, limit_row) if gutter else ("", PLAIN)
-            shows = figure, text, codes
-            known = self._rows.get(row)
-            if known is None or known[0] != shows:
-                left = figures(figure, style, self._glyphs) if gutter else []
-                known = self._rows[row] = shows, left + styled(text, codes, STYLES)
-            lines.append(known[1])
+            left = figures(*self._figure(row, painter), self._glyphs) if gutter else []
+            lines.append(left + styled(text, codes, STYLES))
         return lines
 
-    def _figure(self, row: int, painter: Painter, limit_row: int | None) -> tuple[str, Style]:
+    def _figure(self, row: int, painter: Painter) -> tuple[str, Style]:
         """Return the figure left of *row*, and its style: the top of the scale, its middle, the limit, or nothing."""
         if row == 0:
             return format_short(painter.top), DIM
-        if row == limit_row:
+        if row == painter.limit_row:
             return format_short(painter.limit), LIMIT
         middle = painter.rows >= 7 and row == painter.rows // 2
         return (format_short(painter.top // 2) if middle else ""), DIM
@@ -252,9 +206,6 @@ def _note(panel: DevicePanel, top: Top, highest: int, glyphs: Glyphs) -> _Note:
     return _Note(tuple(parts), over=False)
 
 
-def _highest(column: Moments) -> tuple[int, int]:
-    left, right = column
-    if left is None or right is None:
-        sample = left or right
-        return (sample[0], sample[-1]) if sample else (0, 0)
-    return max(left[0], right[0]), max(left[-1], right[-1])
+def _peak(columns: Sequence[Moments], layer: int) -> int:
+    """Return the highest end of *layer* (0 in use, -1 all) in *columns*, in bytes."""
+    return max((sample[layer] for column in columns for sample in column if sample), default=0)
