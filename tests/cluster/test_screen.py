@@ -96,7 +96,7 @@ async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
         await pilot.press("I")
         assert [row.host for row in app.main.table.arranged] == sorted(hosts, reverse=True)
         await pilot.press("question_mark")
-        await until(app, lambda text: "look in one column" in text)
+        await until(app, lambda text: "every word must be somewhere in the row" in text)
         await pilot.press("escape", "q")
     assert app.return_value == ScreenOutcome(0)
 

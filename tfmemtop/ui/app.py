@@ -101,7 +101,7 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
 
     # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, _bound(key), key.help, show=False, priority=key.replay) for key in KEYS
+        Binding(key.keys, _bound(key), show=False, priority=key.replay) for key in KEYS
     ]
 
     def __init__(self, source: Source, options: UiOptions, choices: Choices | None = None) -> None:
@@ -136,7 +136,7 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
         footer = [key for key in KEYS if key.footer and not key.replay and self._has(key)]
         if has_run:
             return footer
-        first, *others = (key for key in footer if not key.needs_run)
+        first, *others = (key for key in footer if not key.of_run)
         return [first, *filter(self._has, WATCHING), *others]
 
     @property
@@ -224,8 +224,7 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
     def action_help(self) -> None:
         from tfmemtop.ui.screens.help import HelpDialog
 
-        in_replay = self.session.replay is not None
-        self.push_screen(HelpDialog(self.keys, replay=in_replay, signals=self.session.may_change, glyphs=self.glyphs))
+        self.push_screen(HelpDialog(glyphs=self.glyphs))
 
     def action_runs(self) -> None:
         from tfmemtop.ui.panels.runs_panel import RunsPanel

@@ -18,11 +18,7 @@ from tfmemtop.ui.screens.gpu_screen import GpuScreen
 class ClusterApp(ScreenApp):
     """Shows the GPUs of many machines. It only reads from Prometheus, and changes nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, show=False)
-        for key in KEYS
-        if key.action and not key.action.startswith("screen.")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(key.keys, key.action, show=False) for key in KEYS if key.action]
 
     def __init__(self, watch: ClusterWatch, options: UiOptions, *, job: str | None) -> None:
         super().__init__(options)
@@ -69,9 +65,9 @@ class ClusterApp(ScreenApp):
                 screen.hurry()
 
     def action_help(self) -> None:
-        from tfmemtop.ui.screens.help import ClusterHelp
+        from tfmemtop.ui.screens.help import HelpDialog
 
-        self.push_screen(ClusterHelp(glyphs=self.glyphs))
+        self.push_screen(HelpDialog("cluster", glyphs=self.glyphs))
 
     # The end of the app.
 

@@ -68,9 +68,9 @@ LETTER = {
 """The letter of each kind of holder, for places without room for a word."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Glyphs:
-    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII."""
+    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII. There are only these two."""
 
     ascii: bool
     fill: dict[str, str]  # by kind of layer

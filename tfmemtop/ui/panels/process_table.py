@@ -18,7 +18,7 @@ from tfmemtop.ui.draw.columns import Column, Layout, Order, figures, fitting_col
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import CHOSEN, LAYER, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import exactly
-from tfmemtop.ui.keys import COLUMN_KEYS, FILTERING, ORDER_KEYS
+from tfmemtop.ui.keys import FILTERING, ORDER_KEYS
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
@@ -141,7 +141,7 @@ class ProcessTable(RowTable["TreeRow | UserRow"]):
     @property
     def mode(self) -> Hints:
         """The keys of the filter while the user types it, and of the columns while the user chooses one to sort by."""
-        return FILTERING if self.filter.typing else COLUMN_KEYS if self._ordering else ()
+        return FILTERING if self.filter.typing else tuple(ORDER_KEYS.items()) if self._ordering else ()
 
     @property
     def selected(self) -> ProcessRow | None:

@@ -5,7 +5,7 @@ from textual import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.ui.draw.lines import Line, Panel, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RULE, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.keys import on_the_key, play_word
+from tfmemtop.ui.keys import on_the_key
 from tfmemtop.units import counted, format_duration
 
 _SHORTEST_TRACK = 10
@@ -46,7 +46,8 @@ class ReplayBar(Panel):
         if source.damaged:
             right += segments([(f"  {counted(source.damaged, 'damaged line')} left out", WARNING)])
         spots: list[tuple[int, int, str]] = []  # first and last cell, counted from where `right` begins
-        for key, word, action in (("Space", play_word(paused=source.paused, at_end=source.at_end), "play"), *_KEYS):
+        play = "play again" if source.at_end else "play" if source.paused else "pause"
+        for key, word, action in (("Space", play, "play"), *_KEYS):
             more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])
             if width_of(left) + _SHORTEST_TRACK + width_of(right) + width_of(more) <= width:
                 spots.append((width_of(right) + 2, width_of(right) + width_of(more), action))

@@ -1,7 +1,7 @@
 """The panel of the findings: what is true now, the most serious first, each with its remedies."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -20,17 +20,6 @@ from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.key_bar import press_bracketed
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
-_WRAPPED = 200  # texts whose wrapped lines are cached
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The texts that are drawn of a group of findings."""
-
-    severity: Severity
-    headline: str
-    figures: str
-    remedies: tuple[Remedy, ...]
 
 
 class WhyPanel(Panel):
@@ -40,7 +29,6 @@ class WhyPanel(Panel):
         """*steers*: whether keys may change anything for the script."""
         super().__init__(glyphs=glyphs, id=id)
         self._steers = steers
-        self._wrapped: dict[tuple[_Words, int], list[Line]] = {}
 
     async def on_click(self, click: events.Click) -> None:
         """Press the key in brackets that was clicked; a click anywhere else opens the explanations."""
@@ -75,30 +63,34 @@ class WhyPanel(Panel):
         yield self._rows(group, width, figures=False, remedies=False)
 
     def _rows(self, group: Group, width: int, *, figures: bool = True, remedies: bool = True) -> list[Line]:
-        """Return the lines of *group*. The wrapped lines are cached as long as the texts stay the same."""
+        """Return the lines of *group*."""
         said = say_group(group)
         helps = group.remedies if remedies else ()
-        words = _Words(group.first.severity, said.headline, said.figures if figures else "", helps)
-        known = self._wrapped.get((words, width))
-        if known is None:
-            if len(self._wrapped) > _WRAPPED:
-                self._wrapped.clear()
-            known = self._wrapped[words, width] = self._wrap(words, width)
-        return known
+        told = said.figures if figures else ""
+        return _wrapped(group.first.severity, said.headline, told, helps, width, self.glyphs, self._steers)
 
-    def _wrap(self, words: _Words, width: int) -> list[Line]:
-        mark, style = MARKS[words.severity]
-        room = max(10, width - 4)
-        rows = finding_lines(words.headline, words.figures, room, headline_style(words.severity))
-        rows = [[Segment("   "), *line] for line in rows]
-        rows[0][0] = Segment(f" {mark} ", style)
-        remedy = remedy_line(words.remedies, steers=self._steers)
-        if remedy and width_of(rows[-1]) + width_of(remedy) + 2 <= width:
-            rows[-1] = [*rows[-1], Segment("  "), *remedy]
-        else:
-            lines = remedy_lines(words.remedies, room, self.glyphs, steers=self._steers)
-            rows += [[Segment("   "), *line] for line in lines]
+
+@lru_cache(maxsize=200)
+def _wrapped(
+    severity: Severity,
+    headline: str,
+    figures: str,
+    remedies: tuple[Remedy, ...],
+    width: int,
+    glyphs: Glyphs,
+    steers: bool,
+) -> list[Line]:
+    """Return the lines of a finding. They are cached, because a finding mostly stays the same from frame to frame."""
+    mark, style = MARKS[severity]
+    room = max(10, width - 4)
+    rows = finding_lines(headline, figures, room, headline_style(severity))
+    rows = [[Segment("   "), *line] for line in rows]
+    rows[0][0] = Segment(f" {mark} ", style)
+    remedy = remedy_line(remedies, steers=steers)
+    if remedy and width_of(rows[-1]) + width_of(remedy) + 2 <= width:
+        rows[-1] = [*rows[-1], Segment("  "), *remedy]
         return rows
+    return rows + [[Segment("   "), *line] for line in remedy_lines(remedies, room, glyphs, steers=steers)]
 
 
 def headline_style(severity: Severity) -> Style:

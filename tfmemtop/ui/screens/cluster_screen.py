@@ -21,40 +21,16 @@ from tfmemtop.ui.screens.drawn import Changed, Drawn
 from tfmemtop.units import format_duration
 
 KEYS: tuple[Key, ...] = (
-    Key("f1,question_mark,h", "F1", "help", "all keys", "help"),
-    Key("enter", "Enter", "", "open the GPU: its memory, its history, what is found", "open", "cluster"),
-    Key(
-        "slash,f4",
-        "/",
-        "",
-        "filter; job:42, user:ada, host:node3, rank:7, wrong:leak look in one column",
-        "filter",
-        "cluster",
-    ),
-    Key("full_stop,comma,f6", ".", "", "sort by the next column, with a comma by the one before", "sort", "cluster"),
-    Key("I", "I", "", "the other way round", "invert", "cluster"),
-    Key("r,f5", "r", "refresh", "ask Prometheus now", "refresh"),
-    Key("left_square_bracket", "[", "screen.span(-1)", "a shorter time", group="gpu"),
-    Key("right_square_bracket", "]", "screen.span(1)", "a longer time", group="gpu"),
-    Key("w", "w", "screen.whole", "the whole run, as far as it has been read", group="gpu"),
-    Key("s", "s", "screen.scale", "scale auto, pinned, whole card, by in use", group="gpu"),
-    Key("S", "S", "picture", "write the picture of the screen into a file, as SVG or text"),
-    Key("q,f10", "q", "leave", "quit; of an opened GPU, go back", "quit"),
+    Key("f1,question_mark,h", "F1", "help", "help"),
+    Key("enter", "Enter", "", "open"),
+    Key("slash,f4", "/", "", "filter"),
+    Key("full_stop,comma,f6", ".", "", "sort"),
+    Key("I", "I", "", "invert"),
+    Key("r,f5", "r", "refresh", "refresh"),
+    Key("S", "S", "picture"),
+    Key("q,f10", "q", "leave", "quit"),
 )
-"""Every key of the cluster's screens. Those of a session's screens are in ``ui/keys.py``."""
-
-KEY_GROUPS = {"screen": "The screen", "cluster": "The table", "gpu": "An opened GPU"}
-"""The titles of the groups of keys in the help."""
-
-COLUMN_MEANINGS = (
-    ("CARD", "of the card: in use by TensorFlow, taken otherwise, free"),
-    ("USED", "memory that all processes take on the card, and what the card has"),
-    ("TF-USE", "the most that TensorFlow had in use since the previous scrape"),
-    ("LIMIT", "of TensorFlow's pool"),
-    ("UTIL", "share of the time in which the GPU computed"),
-    ("WRONG", "what is wrong, the worst first"),
-)
-"""The columns whose names need an explanation."""
+"""The keys of the cluster's screen. Those of a session's screens are in ``ui/keys.py``."""
 
 NOTHING_WRONG = "The figures show nothing wrong here."
 _CHOSEN, _CHOSEN_SHORT = 4, 2
