@@ -67,7 +67,7 @@ def test_the_whole_course_is_kept_in_a_few_counts() -> None:
     state = fold([*started(), *(counts(5.0 + i, ("step", 1 + 10 * i, 1)) for i in range(10_000))])
     assert state.run is not None and state.run.steps is not None
     course = state.run.steps.busiest
-    assert course is not None and len(course.whole) <= 130
+    assert course is not None and len(course.whole.windows) <= 130
     for t in (5.0, 77.7, 4000.0, 10_004.0):
         assert abs(course.calls_at(t) - (1 + 10 * (t - 5.0))) < 1
         assert abs(course.time_of(1 + 10 * (t - 5.0)) - t) < 0.1

@@ -94,7 +94,8 @@ def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause |
     """Return that memory rose until the pool was full, where without that rise there would have been room."""
     if trend is None or a.in_use is None:
         return None
-    histories = trend.whole.windows, trend.long, trend.short, *(merged(trend.whole.windows, times) for times in _EPOCHS)
+    histories = [series.windows for series in (trend.whole, trend.long, trend.short)]
+    histories += [merged(trend.whole.windows, times) for times in _EPOCHS]
     rise = rise_until(histories, _stood_still(hooked, t))
     if rise is None or rise.size < max(_FILLED_AT_LEAST, a.in_use * _FILLED_SHARE):
         return None

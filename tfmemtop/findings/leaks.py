@@ -171,7 +171,7 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
     First comes the last quarter of an hour, in windows of ten seconds. Such a rise has often begun with a jump, when
     the model was made, so later parts of that quarter come next. Then come longer times in longer windows.
     """
-    windows, whole = list(trend.long)[:-1], trend.whole.windows[:-1]  # the newest is not complete
+    windows, whole = trend.long.windows[:-1], trend.whole.windows[:-1]  # the newest is not complete
     recent = windows[-LEAK_LOOKED_AT:]
     for share in BEGINS:
         yield recent[ceil(len(recent) * share) :]
@@ -184,7 +184,7 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
 
 def _early(trend: Trend) -> list[UseWindow] | None:
     """Return the last twenty seconds or more, if a good part of the memory in use was added in them steadily."""
-    windows = list(trend.short)[:-1]
+    windows = trend.short.windows[:-1]
     for since in (windows, windows[-2 * EARLY_WINDOWS :], windows[-EARLY_WINDOWS:]):
         if _rise_steadily(since, EARLY_WINDOWS) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
             return since

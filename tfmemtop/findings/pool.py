@@ -144,12 +144,13 @@ def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
         reading, trend, peak = device.reading, device.trend, device.peak
         if not _grows(device) or reading is None or reading.pool is None or peak is None:
             continue
-        if trend is None or not trend.long:
+        if trend is None or not trend.long.windows:
             continue
         # A long run has long phases: memory for validation between epochs is not idle.
-        span_s = min(60.0, max(5.0, (trend.end - trend.long[0].start) / 4))
-        recent = trend.highest(span_s)
-        if recent is None:
+        begin = trend.long.windows[0].start
+        span_s = min(60.0, max(5.0, (trend.end - begin) / 4))
+        recent = trend.highest(trend.end - span_s)
+        if trend.end - begin < span_s or recent is None:
             continue
         idle = reading.pool - recent
         if idle >= max(WORTH_TELLING, reading.pool * IDLE_SHARE) and peak - recent >= idle / 2:

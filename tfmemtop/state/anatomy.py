@@ -327,10 +327,10 @@ def _line(waiting: events.Waiting | None) -> str | None:
 
 
 def _still(trend: Trend | None) -> float:
-    if trend is None or not trend.short:
+    if trend is None or not trend.short.windows:
         return 0.0
-    last, since = trend.short[-1].low, trend.end
-    for window in reversed(trend.short):
+    last, since = trend.short.windows[-1].low, trend.end
+    for window in reversed(trend.short.windows):
         if not window.low == window.high == last:
             break
         since = window.start

@@ -33,6 +33,7 @@ from tfmemtop.state.model import (
     RunState,
     State,
 )
+from tfmemtop.state.trend import UseWindow
 from tfmemtop.tensorflow_text import lines_of_exhaustion
 
 
@@ -161,7 +162,7 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
             if reading.rss is not None:
                 process.rss_peak = max(reading.rss, process.rss_peak or 0)
                 if process.hooked and not process.hooked.ended:
-                    process.hooked.host.add(event.t, reading.rss, reading.rss)
+                    process.hooked.host.add(event.t, UseWindow(event.t, reading.rss, reading.rss))
     alive = {reading.pid for reading in event.processes}
     run = state.run
     if run and run.going:

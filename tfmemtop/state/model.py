@@ -6,12 +6,13 @@ from typing import Literal
 
 from tfmemtop import events
 from tfmemtop.ending import Ending, how_ended
+from tfmemtop.series import Series
 from tfmemtop.settings import Settings
 from tfmemtop.state.curve import Curve
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.steps import Steps
 from tfmemtop.state.sums import Sums
-from tfmemtop.state.trend import Envelope, Trend
+from tfmemtop.state.trend import Trend, UseWindow, whole_use
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
@@ -27,7 +28,7 @@ LINES_KEPT = 4096
 """Operations whose line in the script is known."""
 CLUSTERS_KEPT = 64
 RUNS_KEPT = 64
-"""The newest runs: one run takes about 30 kB."""
+"""The newest runs: one run takes 160 kB at most."""
 PROCESSES_KEPT = 20_000
 GONE_KEPT = 64
 """Processes of the newest run that have ended: as many as a reader that connects late receives."""
@@ -145,7 +146,7 @@ class Hooked:
     lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
     clusters: dict[int, events.XlaCluster] = field(default_factory=dict)  # by XLA's number of the module
     trends: dict[str, Trend] = field(default_factory=dict)
-    host: Envelope = field(default_factory=Envelope)  # of the process's host memory
+    host: Series[UseWindow] = field(default_factory=whole_use)  # of the process's host memory
     contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None  # of the native library
     without_probe: events.Probe | None = None  # how the pools are read without it

@@ -2,8 +2,10 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 
 from tfmemtop import events
+from tfmemtop.series import Series
 
 RECENT_S = 30.0
 """The stretch of time over which the present pace is computed."""
@@ -13,6 +15,7 @@ _STALLED_S = 3.0
 _SHORTEST_S = 0.9
 _KEPT = 64
 _WHOLE_KEPT = 128
+_FINEST_S = 0.125
 _FUNCTIONS_KEPT = 256
 
 Key = tuple[str, str, int]
@@ -27,6 +30,10 @@ class Count:
     traces: int
 
 
+def _earlier(first: Count, _: Count) -> Count:
+    return first
+
+
 @dataclass(slots=True)
 class FunctionCounts:
     """The counts of one function over time. ``first`` is the first count, ``last`` the newest one that changed."""
@@ -35,9 +42,7 @@ class FunctionCounts:
     first: Count
     last: Count
     recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # those of a minute, and one before
-    whole: list[Count] = field(default_factory=list)  # those of the whole time, further and further apart
-    _apart: int = 1
-    _skipped: int = 0
+    whole: Series[Count] = field(default_factory=partial(Series, _earlier, _FINEST_S, _WHOLE_KEPT))
 
     def add(self, t: float, function: events.Traced) -> None:
         """Add the counts that were read at *t* seconds."""
@@ -45,23 +50,13 @@ class FunctionCounts:
         if (function.calls, function.traces) != (self.last.calls, self.last.traces):
             self.last = Count(t, function.calls, function.traces)
             self.recent.append(self.last)
-            self._remember()
+            self.whole.add(t, self.last)
         while len(self.recent) > 2 and self.recent[1].t < t - TRACES_S:
             self.recent.popleft()
 
-    def _remember(self) -> None:
-        """Store every ``_apart``-th count of the whole time; whenever there are too many, drop every second one."""
-        self._skipped += 1
-        if self._skipped >= self._apart:
-            self._skipped = 0
-            self.whole.append(self.last)
-        if len(self.whole) > _WHOLE_KEPT:
-            del self.whole[1::2]
-            self._apart *= 2
-
     def calls_at(self, t: float) -> float:
         """Return the calls made up to *t* seconds, interpolated evenly between two counts."""
-        counts = [self.first, *self.whole, self.last]
+        counts = [self.first, *self.whole.windows, self.last]
         after = next((count for count in counts if count.t >= t), self.last)
         before = next((count for count in reversed(counts) if count.t <= t), self.first)
         if after.t <= before.t:
@@ -70,7 +65,7 @@ class FunctionCounts:
 
     def time_of(self, calls: float) -> float:
         """Return the time at which *calls* calls had been made, interpolated between the first and the last count."""
-        counts = [self.first, *self.whole, self.last]
+        counts = [self.first, *self.whole.windows, self.last]
         after = next((count for count in counts if count.calls >= calls), self.last)
         before = next((count for count in reversed(counts) if count.calls <= calls), self.first)
         if after.calls <= before.calls:

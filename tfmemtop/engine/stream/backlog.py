@@ -13,11 +13,13 @@ import msgspec
 
 from tfmemtop.events import Event, Hook, OutOfMemory, Output, Outside, Process, ProcessReadings, Run, event_types
 from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Tail
+from tfmemtop.series import Series
 
 POINTS = 600
 """The number of readings that are kept of one curve."""
 
 _POINTS_OF_THE_DEAD = 60
+_FINEST_S = 2.0**-20
 _JOINED = 4 * 1024  # characters of output in one event
 
 Ours = Callable[[int], bool]
@@ -92,7 +94,7 @@ class Store:
 def _slot(keep: Keep, ours: Ours) -> Slot:
     match keep:
         case Curve():
-            return _Series(keep, ours)
+            return _Points(keep, ours)
         case Tail():
             return _Text(keep.characters)
         case Newest():
@@ -124,49 +126,30 @@ class _Ring:
         yield from self._newest
 
 
-class _Series:
-    """One curve, thinned evenly. Each point is the highest event of its stretch. The newest event is kept whole."""
+class _Points:
+    """One curve. Of a stretch of time, the highest event is kept. The newest event is kept whole."""
 
     def __init__(self, curve: Curve, ours: Ours) -> None:
         self._height = curve.height
         self._ours = ours
-        self._points: list[Event] = []
-        self._stride = 1  # events in the stretch of one point
-        self._best: Event | None = None  # of the stretch that is not full yet
-        self._count = 0
+        self._points = Series(self._higher, _FINEST_S, POINTS)
         self.last: Event | None = None
 
     def add(self, event: Event) -> None:
         self.last = event
-        point = event.past(self._ours)
-        self._best = point if self._best is None else self._higher(self._best, point)
-        self._count += 1
-        if self._count >= self._stride:
-            self._points.append(self._best)
-            self._best, self._count = None, 0
-        self._thin(POINTS)
+        self._points.add(event.t, event.past(self._ours))
 
     def coarsen(self) -> None:
-        self._thin(_POINTS_OF_THE_DEAD)
-
-    def _thin(self, points: int) -> None:
-        while len(self._points) > points:
-            pairs = zip(self._points[::2], self._points[1::2], strict=False)
-            odd = self._points[-1:] if len(self._points) % 2 else []
-            self._points = [self._higher(a, b) for a, b in pairs] + odd
-            self._stride *= 2
+        self._points.bound(_POINTS_OF_THE_DEAD)
 
     def _higher(self, a: Event, b: Event) -> Event:
         return a if self._height(a) > self._height(b) else b
 
     def __iter__(self) -> Iterator[Event]:
-        if self.last is None:
-            return
-        # The newest event may also be a point, but without the fields that are kept of the newest event only.
-        yield from (point for point in self._points if point.t != self.last.t)
-        if self._best is not None and self._best.t != self.last.t:
-            yield self._best
-        yield self.last
+        if self.last is not None:
+            # The newest event may also be a point, but without the fields that are kept of the newest event only.
+            yield from (point for point in self._points.windows if point.t != self.last.t)
+            yield self.last
 
 
 class _Text:
