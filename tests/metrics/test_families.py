@@ -4,17 +4,15 @@ from collections import Counter, deque
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from prometheus_client.metrics_core import Metric
 
-from tests.metrics.scraping import RECORDINGS, events_until, parsed, scrape, served, value, watched
+from tests.metrics.scraping import RECORDINGS, events_until, parsed, scrape, served, value
 from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake, text_of
-from tfmemtop.engine.metrics.state import RECENT_S, MetricsState, RecentHighs
-from tfmemtop.events import Allocator, HookEnd, HookEnding
+from tfmemtop.engine.metrics.state import MetricsState
+from tfmemtop.events import Allocator
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
@@ -27,7 +25,7 @@ def seen(name: str, share: float) -> tuple[State, dict[str, Metric]]:
     state = State()
     for event in events_until(name, share):
         apply(state, event)
-    return state, named(families(state, {}))
+    return state, named(families(state))
 
 
 def named(found: list[Metric]) -> dict[str, Metric]:
@@ -67,7 +65,7 @@ def test_context_pool_and_outside_add_up_to_the_process_total(name: str) -> None
         for event in events[told:]:
             apply(state, event)
         told = len(events)
-        found = named(families(state, {}))
+        found = named(families(state))
         outside, context = by(found.get("outside_bytes"), "uuid"), by(found.get("context_bytes"), "uuid")
         pool = by(found.get("pool_bytes"), "uuid")
         for gpu, total in by(found.get("process_total_bytes"), "uuid").items():
@@ -90,21 +88,17 @@ def test_two_gpus_have_a_pool_each() -> None:
     assert len(by(found["in_use_bytes"], "uuid", "device")) == 2 == len(by(found["device_info"], "uuid"))
 
 
-def test_an_ended_run_has_no_memory_in_use_but_its_peak_and_in_a_file_its_last_figures() -> None:
-    state, found = seen("cpu-demo.jsonl", 1.0)
+def test_an_ended_run_has_no_memory_in_use_but_its_peak() -> None:
+    _, found = seen("cpu-demo.jsonl", 1.0)
     assert "in_use_bytes" not in found and by(found["peak_bytes"], "device")
     assert by(found["running"], "run") == {("2",): 0}
-    last = named(families(state, {}, last=True))
-    assert by(last["in_use_bytes"], "device")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_exporter_leaves_out_changes_nothing(name: str) -> None:
     _, found = seen(name, 0.9)
     needed = [event for event in events_until(name, 0.9) if not isinstance(event, UNUSED)]
-    told = named(watched(needed).families())
-    for families_of in (told, found):
-        families_of.pop("in_use_high_bytes", None)
+    told = named(families(fold(needed)))
     assert told == found
 
 
@@ -120,21 +114,9 @@ def two_processes(first_until: float) -> State:
 
 
 def test_processes_on_one_gpu_are_added_up_while_they_are_there() -> None:
-    found = named(families(two_processes(19.0), {}))
+    found = named(families(two_processes(19.0)))
     assert by(found["in_use_bytes"], "uuid", "device", "run") == {("GPU-0", "GPU:0", "1"): 2 * GIB}
     assert by(found["peak_bytes"], "uuid") == {("GPU-0",): GIB}
-
-
-@pytest.mark.parametrize(("first_until", "together"), [(19.0, 2), (5.0, 1)])
-def test_the_last_figures_are_not_those_of_processes_that_came_one_after_the_other(
-    first_until: float, together: int
-) -> None:
-    state = two_processes(first_until)
-    for pid in (100, 101):
-        apply(state, HookEnd(t=21.0, pid=pid, reason=HookEnding.EXIT))
-    assert "in_use_bytes" not in named(families(state, {}))
-    last = named(families(state, {}, last=True))
-    assert by(last["in_use_bytes"], "uuid") == {("GPU-0",): together * GIB}
 
 
 def test_the_findings_are_those_of_the_rules() -> None:
@@ -157,25 +139,11 @@ def test_every_metric_is_explained_and_stands_in_the_manual_as_does_every_key() 
 
 
 def test_a_host_whose_name_is_no_text_is_exported() -> None:
-    text = text_of(families(fold([msgspec.structs.replace(session(), host="a\udce4"), run()]), {})).decode()
+    text = text_of(families(fold([msgspec.structs.replace(session(), host="a\udce4"), run()]))).decode()
     assert {dict(labels)["host"] for _, labels in parsed(text)} == {"a?"}
 
 
 # The highest use of late, which is the same for every reader.
-
-
-POOL = (100, "CPU:0")
-
-
-@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=60))
-def test_the_highest_is_that_of_the_last_two_minutes(steps: list[tuple[float, int]]) -> None:
-    highs, t, added = RecentHighs(), 0.0, list[tuple[float, int]]()
-    for passed, size in steps:
-        t += passed
-        added.append((t, size))
-        highs.add(POOL, t, size)
-        assert highs.at(t) == {POOL: max(size for at, size in added if at >= t - RECENT_S)}
-    assert highs.at(t + RECENT_S + 1) == {}
 
 
 def test_a_millisecond_between_two_scrapes_is_seen_by_every_prometheus_server() -> None:
@@ -200,5 +168,5 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_every_prometheus_server() 
         highest()
         events.extend([reading(1, used + 64 * MIB), reading(2, used)])
         assert highest() == highest() == used + 64 * MIB
-        events.append(reading(RECENT_S + 2, used))
+        events.append(reading(125, used))
         assert highest() == used

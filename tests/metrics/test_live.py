@@ -17,7 +17,6 @@ from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
 from tests.streams import run
 from tfmemtop.engine.exporter import Exporter, open_exporter
-from tfmemtop.engine.metrics.state import MetricsState
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import FORMAT, Input, Notice, NoticeKind, RunEnd, Session, Stop
@@ -103,7 +102,7 @@ def fails(*_: object) -> None:
 async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MetricsState, "_apply", fails)
+    monkeypatch.setattr("tfmemtop.engine.metrics.state.apply", fails)
     exporting = begun(tmp_path)
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED
@@ -143,7 +142,7 @@ async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytes
 async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    exporting = begun(tmp_path, Export(port=0, discovery=str(folder / "sd.json"), textfile=str(folder / "m.prom")))
+    exporting = begun(tmp_path, Export(discovery=str(folder / "sd.json")))
     exporting.stream.publish(run())
     loop = asyncio.get_running_loop()
     with silent(folder):
@@ -154,8 +153,6 @@ async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_
             turns += 1
             assert loop.time() - begin < PATIENCE_S
         assert turns > 10
-    # Either may be told first: the two files are waited for at the same time.
     assert {failed.kind: failed.detail for failed in exporting.exporter.failed} == {
-        NoticeKind.METRICS_FILE_FAILED: "Connection timed out",
         NoticeKind.METRICS_SD_LEFT: f"{folder / 'sd.json'}: Connection timed out",
     }

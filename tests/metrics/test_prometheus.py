@@ -1,4 +1,4 @@
-"""A real Prometheus and a real node_exporter, configured as in the manual."""
+"""A real Prometheus, configured as in the manual."""
 
 import json
 import re
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.metrics.scraping import address_in, events_until, get, parsed, served, value, watched
-from tests.metrics.test_record import TRAINING, done, ended, recorded
+from tests.metrics.scraping import address_in, events_until, get, served, watched
+from tests.metrics.test_record import TRAINING, ended, recorded
 from tests.patience import until
 from tfmemtop import help
 from tfmemtop.cli.dashboard import DASHBOARD
@@ -259,36 +259,6 @@ def case(series: list[tuple[str, str]], at: str, name: str, fired: list[dict[str
         "input_series": [{"series": one, "values": values} for one, values in series],
         "alert_rule_test": [{"eval_time": at, "alertname": name, "exp_alerts": fired}],
     }
-
-
-@pytest.mark.programs
-@needs("prometheus-node-exporter")
-def test_node_exporter_tells_the_file_of_a_job_that_is_over(tmp_path: Path) -> None:
-    folder = tmp_path / "collected"
-    folder.mkdir()
-    assert done("-o", str(tmp_path / "r"), "--metrics-file", str(folder / "job.prom"), "--", "true").returncode == 0
-    port = free_port()
-    command = [
-        "prometheus-node-exporter",
-        "--collector.disable-defaults",
-        "--collector.textfile",
-        f"--collector.textfile.directory={folder}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
-
-        def answer() -> str | None:
-            try:
-                return get(f"http://127.0.0.1:{port}/metrics")[1]
-            except OSError:
-                return None
-
-        try:
-            samples = parsed(until(answer))
-        finally:
-            running.kill()
-    assert value(samples, "running") == 0
-    assert samples["node_textfile_scrape_error", frozenset()] == 0
 
 
 KINDS, UNITS = {"stat", "table", "timeseries"}, {"none", "bytes", "percentunit", "watt", "celsius"}

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import socket
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,8 +118,6 @@ def test_a_taken_port_is_refused_before_the_command_starts(tmp_path: Path, addre
         (["--metrics", "70000"], "'70000' is not a port such as 9400"),
         (["--metrics", ":9400"], "':9400' has no address; 0.0.0.0:9400 is every address of this machine"),
         (["--metrics", "::1:9400"], "an address with colons needs brackets, as in [::1]:9400"),
-        (["--metrics-file", "m.txt"], "'m.txt' does not end in .prom; node_exporter reads no other file"),
-        (["--metrics-file", "no/such/m.prom"], "no/such/m.prom: no such file or directory"),
         (["--metrics", "0", "--metrics-sd", "/dev/null"], "no metrics in /dev/null: it is not a regular file"),
         (["--metrics", "0", "--metrics-sd", "no/such/sd.json"], "no/such/sd.json: no such file or directory"),
     ],
@@ -196,12 +193,10 @@ def test_where_the_recorder_is_killed_the_command_goes_on_and_does_not_hold_the_
 def test_a_link_where_a_file_is_to_be_is_replaced_and_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    for name in ("m.prom", "sd.json"):
-        (tmp_path / name).symlink_to(precious)
-    files = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"), "--metrics-file", str(tmp_path / "m.prom"))
+    (tmp_path / "sd.json").symlink_to(precious)
+    files = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"))
     assert done("-o", str(tmp_path / "r"), *files, "--", "true").returncode == 0
     assert precious.read_text() == "precious"
-    assert value(parsed((tmp_path / "m.prom").read_text()), "running") == 0
 
 
 def test_what_another_has_put_there_is_not_read_and_not_removed(tmp_path: Path) -> None:
@@ -211,50 +206,37 @@ def test_what_another_has_put_there_is_not_read_and_not_removed(tmp_path: Path) 
     assert sd.is_fifo()
 
 
-def test_prometheus_and_node_exporter_can_read_their_files_as_other_users(tmp_path: Path) -> None:
-    sd, file = tmp_path / "sd.json", tmp_path / "m.prom"
-    files = ("-o", str(tmp_path / "r"), "--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(file))
+def test_prometheus_can_read_its_file_as_another_user(tmp_path: Path) -> None:
+    sd = tmp_path / "sd.json"
+    files = ("-o", str(tmp_path / "r"), "--metrics", "0", "--metrics-sd", str(sd))
     old = os.umask(0o077)
     try:
         found = done(*files, "--", "stat", "-c", "%a", str(sd))
     finally:
         os.umask(old)
     assert found.stdout == "644\n"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o644
-
-
-def test_a_file_that_can_no_longer_be_written_costs_one_line(tmp_path: Path) -> None:
-    folder = tmp_path / "collected"
-    folder.mkdir()
-    options = ("-o", str(tmp_path / "r"), "--metrics-file", str(folder / "m.prom"))
-    found = done(*options, "--", "rm", "-r", str(folder))
-    assert found.returncode == 0
-    line = "tfmemtop: the metrics are not written to the file: No such file or directory; the run goes on"
-    assert found.stderr.splitlines().count(line) == 1
 
 
 def test_a_command_that_cannot_be_started_leaves_no_file(tmp_path: Path) -> None:
-    options = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"), "--metrics-file", str(tmp_path / "m.prom"))
+    options = ("--metrics", "0", "--metrics-sd", str(tmp_path / "sd.json"))
     assert done("-o", "/dev/null", *options, "--", "no-such-command").returncode == 127
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_and_the_file_hold_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_and_its_file_hold_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "hush-in-the-environment")
     folder = tmp_path / "hush-in-the-folder"
     folder.mkdir()
-    sd, file = tmp_path / "sd.json", tmp_path / "m.prom"
+    sd = tmp_path / "sd.json"
     command = ("sh", "-c", "echo up; read line; exit 3", "--token=hush-in-the-command")
     monkeypatch.chdir(folder)
-    with recorded(
-        tmp_path, "--metrics", "0", "--metrics-sd", str(sd), "--metrics-file", str(file), command=command
-    ) as running:
+    with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(sd), command=command) as running:
         url = address_in(sd)
         until(lambda: True if value(scrape(url), "running") == 1 else None)
         texts = [get(url)[1], get(f"{url}?x=1")[1], get(url.removesuffix("metrics"))[1], sd.read_text()]
         pids = {str(one.pid) for one in (psutil.Process(running.pid), *psutil.Process(running.pid).children())}
         ended(running)
-    for text in [*texts, file.read_text()]:
+    for text in texts:
         assert "hush" not in text and "token" not in text
         assert not {label for _, labels in parsed(text) for _, label in labels} & pids if "# HELP" in text else True
 

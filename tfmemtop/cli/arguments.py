@@ -75,13 +75,6 @@ def address(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
-def prom_file(text: str) -> Path:
-    """Return *text* as the name of a file for node_exporter, which reads only names that end in ``.prom``."""
-    if not text.endswith(".prom"):
-        raise ArgumentTypeError(f"{text!r} does not end in .prom; node_exporter reads no other file")
-    return file_of_a_rank(text)
-
-
 def file_of_a_rank(text: str) -> Path:
     """Return *text* as the name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
     if unknown := check(text):
@@ -146,7 +139,6 @@ class RunArguments(BaseArguments):
     on_oom: str = ""
     metrics: tuple[str, int] | None = None
     metrics_sd: Path | None = None
-    metrics_file: Path | None = None
 
     @property
     def settings(self) -> Settings:
@@ -175,12 +167,6 @@ class WatchedRunArguments(RunArguments):
         "write the address of the metrics to FILE, for Prometheus' file_sd_configs",
         metavar="FILE",
         type=file_of_a_rank,
-    )
-    metrics_file: Path | None = option(
-        _FOR_PROMETHEUS,
-        "write the metrics to FILE.prom, for node_exporter's textfile collector",
-        metavar="FILE.prom",
-        type=prom_file,
     )
 
 

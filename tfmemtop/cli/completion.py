@@ -78,7 +78,7 @@ def run(arguments: CompletionArguments) -> int:
 
     known = parsers()
     places = {
-        **dict.fromkeys(("FILE", "FILE.prom", "A", "B", "OUT", "RANK"), shtab.FILE),
+        **dict.fromkeys(("FILE", "A", "B", "OUT", "RANK"), shtab.FILE),
         "FOLDER": shtab.DIRECTORY,
         "RUN": {
             "bash": "_tfmemtop_sessions",

@@ -89,7 +89,7 @@ def _has_init_as_parent(pid: int) -> bool:
 
 
 def export_of(arguments: RunArguments, cwd: str) -> Export | None:
-    """Return where the metrics go, or ``None`` if nowhere. Relative paths are relative to *cwd*.
+    """Return where the metrics go, or ``None`` if nowhere. A relative path is relative to *cwd*.
 
     Raises:
         Refusal: the options contradict each other.
@@ -97,19 +97,12 @@ def export_of(arguments: RunArguments, cwd: str) -> Export | None:
     if arguments.metrics is None:
         if arguments.metrics_sd is not None:
             raise Refusal("--metrics-sd needs --metrics; for example: --metrics 0 --metrics-sd tfmemtop.json")
-        if arguments.metrics_file is None:
-            return None
-    elif arguments.metrics[1] == 0 and arguments.metrics_sd is None:
+        return None
+    address, port = arguments.metrics
+    if port == 0 and arguments.metrics_sd is None:
         raise Refusal("--metrics 0 takes any free port: --metrics-sd FILE has to tell Prometheus which")
-    address, port = arguments.metrics or ("127.0.0.1", None)
-
-    def path(pattern: Path | None) -> str | None:
-        file, _ = file_for(pattern)
-        return None if file is None else str(Path(cwd, file))
-
-    return Export(
-        address=address, port=port, discovery=path(arguments.metrics_sd), textfile=path(arguments.metrics_file)
-    )
+    file, _ = file_for(arguments.metrics_sd)
+    return Export(address=address, port=port, discovery=str(Path(cwd, file)) if file else None)
 
 
 def file_for(pattern: Path | None, attach: int | None = None) -> tuple[Path | None, list[str]]:

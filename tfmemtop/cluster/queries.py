@@ -92,7 +92,6 @@ class Queries:
             f"max by (instance) (time() - timestamp({self._of(name)})) > {STALE_S}"
             for name in ("in_use_bytes", "device_memory_used_bytes")
         )
-        file = f'max by (instance) (time() - node_textfile_mtime_seconds{{file=~".*tfmemtop.*"}}) > {STALE_S}'
         last = {}
         if down:
             where = quoted("|".join(map(_literally, down[:MOST_DOWN])))
@@ -104,7 +103,7 @@ class Queries:
             info=self._card("device_info", labels=",index,name"),
             run=self._of("run_info"),
             starting=f"({self._of('run_start_time_seconds')} > time() - {STARTING_S})",
-            old=f"({ages}) or ({file})",
+            old=ages,
             idle=f"({busy} < {IDLE_SHARE}) and ({full})",
             rising=f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}",
             pace=f"{self._of('steps_total', f'rate({{}}[{PACE_S}s])')} and {stepping}",

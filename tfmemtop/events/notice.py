@@ -167,11 +167,6 @@ class NoticeKind(DescribedEnum):
         "no more metrics for Prometheus: the exporter has ended ({detail})",
         "the run goes on",
     )
-    METRICS_FILE_FAILED = (  # detail: the error
-        "metrics_file_failed",
-        "the metrics are not written to the file: {detail}",
-        "the run goes on",
-    )
     METRICS_SD_LEFT = (  # detail: the file and the error
         "metrics_sd_left",
         "the file with the address of the metrics is not removed: {detail}",

@@ -1,6 +1,7 @@
 """Makes the metrics for Prometheus, each with its help text and its samples, from the state. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
@@ -22,11 +23,8 @@ from tfmemtop.state.views import AllocatorRow, allocators
 
 PREFIX = "tfmemtop_"
 
-Pool = tuple[int, str]
-"""A process, and the name of TensorFlow's logical device in it."""
-
-_TOGETHER_S = 5.0
-"""Ended processes whose last readings are at most this many seconds apart existed at the same time."""
+_RECENT_S = 120.0
+"""The highest use of a pool is that of the last so many seconds: longer than Prometheus waits between two scrapes."""
 
 HELP = {
     "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
@@ -60,19 +58,15 @@ HELP = {
 """The help texts of all metrics, by the name without the prefix that all names have."""
 
 
-def families(state: State, highs: Mapping[Pool, int], *, last: bool = False) -> list[Metric]:
-    """Return all metrics that have a sample now.
-
-    *highs* are the highest bytes in use of late. With *last*, the allocators of ended processes keep their last
-    figures; this is for the file that is written at a run's end.
-    """
+def families(state: State) -> list[Metric]:
+    """Return all metrics that have a sample now."""
     common = session_labels(state.session)
     made = _Families(common)
     for device in state.devices.values():
         _card(made, device)
     if run := state.run:
         made.common = common | {"run": str(run.run)}
-        _pools(made, state, highs, last=last)
+        _pools(made, state)
         _parts(made, state)
         _run(made, state, run)
     _findings(made, state)
@@ -112,7 +106,7 @@ class _Families:
         family.add_sample(PREFIX + name, given, value)
 
 
-def _pools(made: _Families, state: State, highs: Mapping[Pool, int], *, last: bool) -> None:
+def _pools(made: _Families, state: State) -> None:
     """Add the figures of the run's pools. Several processes may have an allocator each on the same GPU."""
     places: dict[tuple[str, str], list[AllocatorRow]] = {}
     for row in allocators(state):
@@ -120,33 +114,22 @@ def _pools(made: _Families, state: State, highs: Mapping[Pool, int], *, last: bo
             places.setdefault((_uuid(state, row.gpu), row.device), []).append(row)
     for (uuid, device), all_rows in places.items():
         living = [row for row in all_rows if not row.ended]
-        newest = living or _together(state, all_rows)
-        told = newest if last else living
         figures = {
-            "in_use_bytes": _sum(told, lambda row: row.in_use),
-            "in_use_high_bytes": _sum(told, lambda row: _high(row, highs)),
-            "pool_bytes": _sum(told, lambda row: row.pool),
+            "in_use_bytes": _sum(living, lambda row: row.in_use),
+            "in_use_high_bytes": _sum(living, partial(_high, state)),
+            "pool_bytes": _sum(living, lambda row: row.pool),
             "peak_bytes": max((row.peak for row in all_rows if row.peak is not None), default=None),
-            "limit_bytes": _sum(newest, lambda row: row.limit),
-            "largest_free_bytes": _largest_free(state, told),
+            "limit_bytes": _sum(living, lambda row: row.limit),
+            "largest_free_bytes": _largest_free(state, living),
         }
         for name, size in figures.items():
             made.add(name, size, uuid=uuid, device=device)
 
 
-def _high(row: AllocatorRow, highs: Mapping[Pool, int]) -> int | None:
-    return None if row.in_use is None else max(row.in_use, highs.get((row.pid, row.device), 0))
-
-
-def _together(state: State, rows: list[AllocatorRow]) -> list[AllocatorRow]:
-    """Return those allocators of ended processes that still existed at the end of the last process."""
-    times = [_read_at(state, row) for row in rows]
-    return [row for row, t in zip(rows, times, strict=True) if t >= max(times) - _TOGETHER_S]
-
-
-def _read_at(state: State, row: AllocatorRow) -> float:
+def _high(state: State, row: AllocatorRow) -> int | None:
     hooked = state.processes[row.pid].hooked
-    return hooked.allocators[row.device].t if hooked else 0.0
+    trend = hooked.trends.get(row.device) if hooked else None
+    return trend.highest(state.now - _RECENT_S) if trend else None
 
 
 def _sum(rows: list[AllocatorRow], figure: Callable[[AllocatorRow], int | None]) -> int | None:

@@ -1,7 +1,4 @@
-"""The files of the exporter: written so that a reader finds them complete or not at all.
-
-One is for node_exporter. In the other, Prometheus finds the address of a session's page (file_sd).
-"""
+"""The file in which Prometheus finds the address of a session's page (file_sd), and the labels of all samples."""
 
 import errno
 import json
@@ -16,11 +13,11 @@ from tfmemtop.events import Session
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 
 _EVERYWHERE = ("0.0.0.0", "::")
-_MODE = 0o644  # whatever the umask: Prometheus and node_exporter run as other users
+_MODE = 0o644  # whatever the umask: Prometheus runs as another user
 
 
 class SharedFile:
-    """A file for programs of other users. It is written to a draft first, which then replaces it."""
+    """A file for programs of other users. It is written to a draft first, so that they never find a part of it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -24,23 +24,21 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the session's metrics are exported: to a page at ``address`` and ``port`` (0: any free port), and to files.
+    """The page with the session's metrics, at ``address`` and ``port`` (0: any free port).
 
-    ``discovery`` is the path of the file in which Prometheus finds the address of the page. ``textfile`` is the path of
-    the file with the metrics themselves.
+    ``discovery`` is the path of the file in which Prometheus finds the address of the page.
     """
 
     address: str = "127.0.0.1"
-    port: int | None = None
+    port: int = 0
     discovery: str | None = None
-    textfile: str | None = None
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The message with which an engine is started.
 
     With an empty *argv* the engine only watches; with *attach*, it watches the process of that number. Texts from the
-    user's system (``argv``, ``cwd``, ``environment``, ``record``, the paths in ``export``) are as :func:`os.fsdecode`
+    user's system (``argv``, ``cwd``, ``environment``, ``record``, the path in ``export``) are as :func:`os.fsdecode`
     returns them: bytes that are not UTF-8 are surrogates. ``ignored`` and ``blocked`` are numbers of signals that are
     ignored and blocked in the script. With ``kernel``, the process of that kernel becomes the script by itself, in the
     environment that :class:`Launched` contains.
