@@ -13,7 +13,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client, NoAnswer
+from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.queries import Queries
 from tfmemtop.cluster.rows import ClusterRow, Silence
@@ -79,13 +79,6 @@ def test_every_query_is_understood(monitored: Monitored, job: str | None) -> Non
 def test_one_job_alone(monitored: Monitored) -> None:
     assert set(told(complete(Asking(client(monitored), "43")))) == {"node4:0"}
     assert told(complete(Asking(client(monitored), "none"))) == {}
-
-
-def test_a_wrong_password_and_none(monitored: Monitored) -> None:
-    for login in ("ada:wrong", ""):
-        with pytest.raises(NoAnswer) as caught:
-            complete(Asking(Client(Address.of(monitored.prometheus.url, login=login))))
-        assert "password" in str(caught.value)
 
 
 def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None:

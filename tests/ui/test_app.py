@@ -2,12 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from tests import streams as s
@@ -315,53 +313,3 @@ async def test_nothing_overlaps_and_the_keys_stay_at_any_size() -> None:
             ]
             assert sum(region.height for region in regions) == size[1], size
             assert "in use" in text_of(shown), size
-
-
-FROM_OUTSIDE = {
-    *("argv", "command", "cwd", "user", "host", "name", "allocator", "message", "operation", "executable"),
-    *("python", "tensorflow", "output_path", "largest", "functions", "variables"),
-}
-
-
-def steering(event: events.Event) -> events.Event:
-    """Return *event* with control characters at the end of every text that is not tfmemtop's own.
-
-    A terminal would obey them if they were not replaced.
-    """
-
-    def more(value: Any) -> Any:
-        if isinstance(value, str):
-            return value + "\n\x1b[31mred\x07\u202e"
-        return [more(item) for item in value] if isinstance(value, list) else value
-
-    changed = {name: more(getattr(event, name)) for name in FROM_OUTSIDE & set(event.__struct_fields__)}
-    return msgspec.structs.replace(event, **changed)
-
-
-async def test_no_text_from_outside_steers_the_terminal() -> None:
-    failed = events.OutOfMemory(t=2.5, pid=100, message="OOM", device="GPU:0", requested=2 * GIB, operation="AddV2")
-    stream = [steering(event) for event in [*training(), failed] if not isinstance(event, events.Output)]
-    async with app(stream).run_test(size=(160, 48)) as pilot:
-        screens = {"main": text_of(await drawn(pilot))}
-        for keys in (
-            ["enter"],
-            ["E"],
-            ["H"],
-            ["W"],
-            ["M"],
-            ["F"],
-            ["F", "enter"],
-            ["L"],
-            ["V"],
-            ["R"],
-            ["k"],
-            ["f1"],
-            ["q"],
-        ):
-            screens[" ".join(keys)] = await press(pilot, *keys)
-            await press(pilot, "escape")
-    for name, text in screens.items():
-        assert "red" in text, name
-        for line in text.splitlines():
-            assert line.isprintable(), (name, line)
-            assert cell_len(line) == 160, (name, line)

@@ -1,5 +1,7 @@
 """The two dialogs that the others are made of: a list to choose from, and a line of text to type."""
 
+from typing import Any
+
 import pytest
 from textual.app import App
 from textual.pilot import Pilot
@@ -21,10 +23,10 @@ class Host(App[None]):
 
     def __init__(self) -> None:
         super().__init__(ansi_color=True)
-        self.results: list[str | None] = []
+        self.results: list[object] = []
 
 
-async def opened(pilot: Pilot[None], dialog: Dialog[str]) -> list[str | None]:
+async def opened(pilot: Pilot[None], dialog: Dialog[Any]) -> list[object]:
     app = pilot.app
     assert isinstance(app, Host)
     await app.push_screen(dialog, app.results.append)

@@ -3,12 +3,9 @@
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.ui.test_output_panel import SESSION, Desk, run
 from tests.ui.test_output_terminal import shown
-from tfmemtop.ui.terminal.emulator import TerminalScreen
 
 pytestmark = pytest.mark.screens
 
@@ -102,22 +99,3 @@ async def test_what_is_left_out_of_a_run_is_not_taken_for_another() -> None:
         lines = shown(app.panel.terminal, 0, 5000)
         assert [line for line in lines if "run 2" in line] == ["── run 2 ──"]
         assert any("the end" in line for line in lines)
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            ["a", "\r\n", "é漢", "\x1b[", "31;1", "m", "\x1b]0;", "t", "\x07", "\x1b\\", "\x1b#8", "\x1b[5b"]
-        ),
-        max_size=120,
-    ),
-    st.integers(1, 40),
-)
-def test_what_is_taken_in_pieces_is_the_same(pieces: list[str], chunk: int) -> None:
-    text = "".join(pieces)
-    whole, parts = TerminalScreen(20, 5), TerminalScreen(20, 5)
-    whole.feed(text)
-    for start in range(0, len(text), chunk):
-        parts.feed(text[start : start + chunk])
-    assert shown(parts) == shown(whole)
-    assert parts.cursor(0, 5) == whole.cursor(0, 5)

@@ -61,24 +61,6 @@ def test_who_comes_back_finds_the_run_from_its_start_to_its_end(away_s: float) -
     assert area[0] in BLANK and area.strip(BLANK)[0] not in BLANK and area[len(area) // 2] not in BLANK
 
 
-def test_of_a_gpu_that_others_go_on_to_use_the_run_stays_too() -> None:
-    state = folded("h200-four-cards")
-    at_its_end = graphs(state)
-    device = state.devices[0].reading
-    assert device is not None
-    for hour in range(1, 30):
-        now = state.now + 3600.0
-        for index in state.devices:
-            apply(
-                state,
-                events.DeviceReading(
-                    t=now, index=index, used=hour << 32, free=1, utilisation=0, bandwidth=0, power_w=1.0,
-                    temperature_c=30, processes=[],
-                ),
-            )  # fmt: skip
-    assert graphs(state) == at_its_end
-
-
 def test_it_is_marked_too_where_the_crash_left_only_tensorflows_words_in_the_output() -> None:
     state = State()
     for event in events_until("cpu-oom", NEVER):

@@ -56,18 +56,6 @@ async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
         assert "Processes" in await press(pilot, "escape")
 
 
-async def test_the_largest_holders_stand_beside_the_small_map_where_there_is_room() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        told = text_of(await drawn(pilot))
-        assert "Holders of 300.8 MiB at the peak, by layer, 12 s ago; B shows all" in told and "Map of GPU:0" in told
-        assert re.search(r"head +O A V G +63\.0M █+ ", told)
-        await pilot.resize_terminal(120, 40)
-        told = text_of(await drawn(pilot))
-        assert "Holders of 300.8 MiB" in told and "Map of GPU:0" in told
-        await pilot.resize_terminal(80, 24)
-        assert "Holders of" not in text_of(await drawn(pilot))
-
-
 async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         await drawn(pilot)

@@ -63,15 +63,6 @@ async def test_the_header_and_the_cpu_pool_agree_on_whether_the_process_has_ende
     assert ("CPU pool, as it was when its process ended" in "\n".join(shown)) == ended
 
 
-async def test_until_there_are_pools_the_screen_says_what_it_waits_for() -> None:
-    shown = await lines(screen("h200-settings", 1.0), (160, 48))
-    whole = "\n".join(shown)
-    assert "importing TensorFlow" in shown[0]
-    assert "TensorFlow is being imported" in whole and "makes its devices at its first operation" in whole
-    shown = await lines(screen("h200-settings", 3.0), (160, 48))
-    assert "no operation yet" in shown[0] and "TensorFlow 2.21.0 is imported" in "\n".join(shown)
-
-
 @pytest.mark.parametrize("t", [20.0, 1000.0])
 async def test_an_empty_output_leaves_its_room_to_the_processes_of_four_cards(t: float) -> None:
     shown = await lines(screen("h200-four-cards", t), (80, 24))
@@ -91,24 +82,3 @@ def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> Non
     drawn = ["".join(part.text for part in line) for line in allocator_table(rows, 80, height, UNICODE)]
     assert len(drawn) <= height and sum("_bfc" in line for line in drawn) == seen
     assert (drawn[-1].strip() == f"… {5 - seen} more") == (seen < 5)
-
-
-@pytest.mark.parametrize("name, t, last", [("h200-settings", 44.0, "outside"), ("h200-runs", 140.5, "cached+outside")])
-async def test_the_account_begins_with_a_bar_and_fits_a_small_terminal(name: str, t: float, last: str) -> None:
-    async with screen(name, t).run_test(size=(80, 24)) as pilot:
-        await drawn(pilot)
-        await pilot.press("enter")
-        shown = text_of(await drawn(pilot)).splitlines()
-    top = next(at for at, line in enumerate(shown) if "Its memory on GPU 0" in line)
-    assert "▐1▒" in shown[top + 1] and "▌" in shown[top + 1]
-    whole = "\n".join(shown)
-    assert "1 ▒ context" in whole and f"░ {last}" in whole
-    for told in ("peak in use", "nvidia-smi", 'get_memory_info("GPU:0")', "nvidia-smi counts"):
-        assert told in whole
-
-
-async def test_without_a_pool_the_hosts_memory_is_drawn_and_columns_tell_what_is_known() -> None:
-    shown = await lines(screen("cpu-plain", 6.0), (80, 24))
-    assert "1.2 of 23.5 GiB" in shown[2] and "script 563.2M" in shown[3] and "free 22.4G" in shown[3]
-    head, row = next((shown[at], shown[at + 1]) for at, line in enumerate(shown) if " PID " in line)
-    assert "HOST-MEM" in head and "TF-POOL" not in head and "563.2M" in row

@@ -12,7 +12,7 @@ from tests import pools
 from tests import streams as s
 from tests.pools import MIB
 from tests.ui import held
-from tests.ui.recorded import Recorded, screen, source_of
+from tests.ui.recorded import Recorded, source_of
 from tests.ui.test_app import drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
@@ -184,15 +184,6 @@ async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None
         told = text_of(await drawn(pilot))
         assert "as of 00:39" in told and "in use 14.0 MiB" in told and "00:00:40" in told
         assert "in use 10.0 MiB" in await press(pilot, "left")
-
-
-async def test_on_80_columns_the_tables_are_whole_and_say_what_is_free() -> None:
-    async with screen("h200-settings", 44.0).run_test(size=(80, 30)) as pilot:
-        await drawn(pilot)
-        told = await press(pilot, "M")
-        assert "free bytes" in told and "now full" in told
-        tables = told[told.index("Number of chunks by size") :]
-        assert "…" not in tables[: tables.index("Esc")]
 
 
 async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is_named() -> None:

@@ -124,15 +124,6 @@ def test_a_curses_program(tmp_path: Path) -> None:
     assert [line for line in program.end() if line] == ["before", "after"]
 
 
-@pytest.mark.programs
-def test_wide_characters_and_colours(tmp_path: Path) -> None:
-    code = "print('漢字 \\x1b[38;5;208morange\\x1b[0m e\\u0301'); print('\\x1b[38;2;1;2;3mtrue\\x1b[m')"
-    (tmp_path / "program.py").write_text(code)
-    program = Program(f"{sys.executable} {tmp_path}/program.py")
-    assert program.end()[:2] == ["漢字 orange é", "true"]
-    assert str(program.screen.lines(0, 10)[0][1].style) == "#ff8700"
-
-
 def test_a_full_screen_program_leaves_what_was_there() -> None:
     screen = after("before\r\n\x1b[?1049h\x1b[2J\x1b[Hpage of less\x1b[5;1H:", 20, 5)
     assert shown(screen)[0] == "page of less"

@@ -3,40 +3,21 @@
 from typing import Any
 
 import pytest
-from textual.app import App
-from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tests.ui.process_data import small
 from tests.ui.recorded import Recorded
+from tests.ui.test_dialog import Host, opened
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.process_page import describe
 from tfmemtop.ui.screens.details import DetailsScreen
-from tfmemtop.ui.screens.dialog import Dialog
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
-
-
-class Host(App[None]):
-    """An empty app that stores the results of dialogs."""
-
-    def __init__(self) -> None:
-        super().__init__(ansi_color=True)
-        self.results: list[object] = []
-
-
-async def open_dialog(pilot: Pilot[None], dialog: Dialog[int] | Dialog[None]) -> None:
-    def done(result: object) -> None:
-        assert isinstance(pilot.app, Host)
-        pilot.app.results.append(result)
-
-    await pilot.app.push_screen(dialog, done)
-    await pilot.pause()
 
 
 def screen_text(screen: Screen[Any]) -> list[str]:
@@ -140,7 +121,7 @@ async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[
     state, sent = source.state, source.sent
     async with Host().run_test(size=size) as pilot:
         dialog = DetailsScreen(Session(source), 100, glyphs=glyphs)
-        await open_dialog(pilot, dialog)
+        await opened(pilot, dialog)
         assert sent == [events.ReadEnvironment(pid=100), events.CensusNow(pid=100)]
         assert any("Process 100" in line for line in screen_text(dialog))
         apply(state, events.Environment(t=5.0, pid=100, variables={f"V{i}": "x" for i in range(60)} | {"ZZ": "last"}))
@@ -174,7 +155,7 @@ def _below(size: tuple[int, int]) -> int:
 )
 async def test_only_enter_sends_and_what_is_chosen(keys: tuple[str, ...], number: int | None) -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
-        await open_dialog(pilot, SignalScreen([100], ["python train.py"]))
+        await opened(pilot, SignalScreen([100], ["python train.py"]))
         app = pilot.app
         assert isinstance(app, Host)
         for key in keys[:-1]:
@@ -189,7 +170,7 @@ async def test_whom_a_signal_goes_to_is_named_and_a_click_sends_nothing() -> Non
     async with Host().run_test(size=(60, 16)) as pilot:
         pids = list(range(1000, 1040))
         dialog = SignalScreen(pids, [f"python w{pid}.py\x1b[2J" for pid in pids])
-        await open_dialog(pilot, dialog)
+        await opened(pilot, dialog)
         named = ""
         for _ in range(20):
             named += "".join(screen_text(dialog))
@@ -249,13 +230,13 @@ async def test_live_tensors_are_looked_for_on_a_key() -> None:
     state, sent = source.state, source.sent
     async with Host().run_test(size=(120, 40)) as pilot:
         dialog = DetailsScreen(Session(source), 100)
-        await open_dialog(pilot, dialog)
+        await opened(pilot, dialog)
         assert "[T] also looks for live tensors" in page_of(dialog)
         await pilot.press("t")
         assert sent[2:] == [events.CensusNow(pid=100, tensors=True)]
         await pilot.press("escape")
         apply(state, events.Census(t=4.0, pid=100, kinds={}, largest=[], tensors=3, cost_us=24_400))
         dialog = DetailsScreen(Session(source, readonly=True), 100)
-        await open_dialog(pilot, dialog)
+        await opened(pilot, dialog)
         await pilot.press("T")
         assert len(sent) == 5 and "The last look took" not in page_of(dialog)

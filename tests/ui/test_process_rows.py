@@ -21,7 +21,6 @@ from tfmemtop.ui.panels.process_rows import (
     Cursor,
     TreeRow,
     lay_out,
-    matching,
     process_order,
     row_line,
     sort,
@@ -99,16 +98,6 @@ def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) 
     known = [key for key in keys if key is not None]
     assert keys[: len(known)] == known
     assert known == sorted(known, reverse=process_order(name, inverted).falling)
-
-
-def test_a_filter_matches_pid_user_and_command_in_any_case() -> None:
-    def pids(wanted: str) -> set[int]:
-        return {row.pid for row in matching(SMALL, wanted)}
-
-    assert pids("SERVE") == pids("grace") == {200}
-    assert pids("25") == {250}
-    assert pids("") == {100, 200, 250, 300}
-    assert pids("nothing like it") == set()
 
 
 def test_the_tree_hangs_children_under_their_parents() -> None:

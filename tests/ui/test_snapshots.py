@@ -9,7 +9,7 @@ fail with any other release of it than the one in pyproject.toml.
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -115,6 +115,24 @@ def utc() -> Iterator[None]:
     time.tzset()
 
 
+def approved(app: TfmemtopApp, keys: Sequence[str], size: tuple[int, int], snap_compare: Compare) -> bool:
+    """Return whether *app* looks after *keys* as it did when that was approved."""
+    app.main.output.frame_s = 60.0  # enough that no output is left out, on a slow machine too
+
+    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
+        await pilot.pause()
+        while app.state.session is None or (app.session.replay and app.session.replay.seeking):
+            await pilot.pause()
+        app.redraw()
+        await pilot.press(*keys)
+        await pilot.pause()
+        app.redraw()
+        while app.main.output.display and app.main.output.behind:
+            await pilot.pause()
+
+    return snap_compare(app, terminal_size=size, run_before=run_before)
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [(name, size) for name in SCREENS for size in (SIZES if name in AT_EACH_SIZE else [USUAL])],
@@ -122,66 +140,27 @@ def utc() -> Iterator[None]:
 )
 def test_screen(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
     shown = SCREENS[name]
-    app = screen(shown.recording, shown.t, shown.options)
-    app.main.output.frame_s = 60.0  # enough that no output is left out, on a slow machine too
-
-    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
-        await pilot.pause()
-        app.redraw()
-        await pilot.press(*shown.keys)
-        await pilot.pause()
-        app.redraw()
-        while app.main.output.display and app.main.output.behind:
-            await pilot.pause()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert approved(screen(shown.recording, shown.t, shown.options), shown.keys, size, snap_compare)
 
 
 @pytest.mark.parametrize("size", [USUAL], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", HELD)
 def test_holders(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
-    app = TfmemtopApp(Recorded(held.training()), UiOptions())
-    app.main.output.frame_s = 60.0
-
-    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
-        await pilot.pause()
-        app.redraw()
-        await pilot.press(*HELD[name])
-        await pilot.pause()
-        app.redraw()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert approved(TfmemtopApp(Recorded(held.training()), UiOptions()), HELD[name], size, snap_compare)
 
 
 @pytest.mark.parametrize("size", [(160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("keys", [("X",), ("X", "down")], ids=["present", "failing"])
 def test_what_if(keys: tuple[str, ...], size: tuple[int, int], snap_compare: Compare) -> None:
     app = TfmemtopApp(Recorded(test_whatif_screen.replayed()), UiOptions())
-    app.main.output.frame_s = 60.0
-
-    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
-        await pilot.pause()
-        app.redraw()
-        await pilot.press(*keys)
-        await pilot.pause()
-        app.redraw()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert approved(app, keys, size, snap_compare)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
     source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
     source.seek(44.0)
-    app = TfmemtopApp(source, UiOptions())
-    app.main.output.frame_s = 60.0
-
-    async def run_before(pilot: Pilot[ScreenOutcome]) -> None:
-        while source.seeking or app.state.session is None:
-            await pilot.pause()
-        app.redraw()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert approved(TfmemtopApp(source, UiOptions()), (), size, snap_compare)
 
 
 CLUSTER = {
