@@ -152,7 +152,11 @@ def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) ->
     allocator.free(allocator.allocate(1 << 30, "later"))
     data = window.file()
     events = made(tmp_path, data, window=told(data, opened=Opened.START))
-    found = Unpacked(next(event for event in events if isinstance(event, Holders)))
+    highest, step = (event for event in events if isinstance(event, Holders))
+    assert highest.peak == max(allocator.figures) and highest.steps is None and highest.unknown == 0
+    peak = Unpacked(highest)
+    assert ("later", 1 << 30) in {(peak.name(span), peak.holding(span).size) for span in peak.alive(highest.peak_at)}
+    found = Unpacked(step)
     assert found.course() == [allocator.figures[marks[2] - 1], *allocator.figures[marks[2] : end]]
     assert {(found.name(span), found.holding(span).window) for span in found.spans if span.begin < 0} == {
         (weight.operation, 1) for weight in weights

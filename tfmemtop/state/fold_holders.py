@@ -13,6 +13,8 @@ def _holders(state: State, event: events.Holders) -> None:
         windows = hooked.windows.setdefault(event.device, PoolWindows())
         if windows.first is None:
             windows.first = event
+        if not event.is_missing and (windows.highest is None or event.peak >= windows.highest.peak):
+            windows.highest = event
         windows.newest.append(event)
 
 

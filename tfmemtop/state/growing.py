@@ -51,7 +51,7 @@ def growing(hooked: Hooked, device: str) -> list[Grown]:
     known = [window for window in recorded(windows) if window.steps] if windows else []
     if len(known) < 2:
         return []
-    key = "growing", *(window.window for window in known)
+    key = "growing", *(window.began for window in known)
     return attribution(known[-1], hooked).once(key, lambda: _growing(known, hooked))
 
 

@@ -1,9 +1,8 @@
-"""Chooses for each pool the window that shows best what its memory was for. Pure."""
+"""Chooses for each pool the window of its highest peak. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfmemtop.events import Holders
+from tfmemtop.events import Holders, Opened
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, PoolWindows, State
 
@@ -21,34 +20,35 @@ class Chosen:
 
 
 def chosen(state: State) -> list[Chosen]:
-    """Return, for each pool of the newest run, its best window (see :func:`_fullest`), the highest peak first."""
+    """Return, for each pool of the newest run, the window of its highest peak, the highest first."""
     found = [
         Chosen(pid, device, window, process.hooked)
         for pid, process in state.processes.items()
         if process.hooked and of_run(state, pid)
         for device, windows in process.hooked.windows.items()
-        if (window := _fullest(list(recorded(windows))))
+        if (window := fullest(recorded(windows)))
     ]
     return sorted(found, key=lambda one: -one.window.peak)
 
 
-def _fullest(windows: list[Holders]) -> Holders | None:
-    """Return the newest of the windows whose peak is the highest or nearly so, windows with a whole step first.
+def fullest(windows: list[Holders]) -> Holders | None:
+    """Return the newest of the *windows* whose peak is the highest or nearly so, windows with a whole step first.
 
-    If a window was opened within a step, much of its memory is older than the window and has no name. So windows with
-    a whole step are preferred, unless their peaks are below half of the highest.
+    If a window was opened within a step, much of its memory is older than the window and has no name. So such windows
+    count only if their peaks are twice as high. From the start on, everything was recorded.
     """
     highest = max((window.peak for window in windows), default=0)
-    steps = [window for window in windows if window.steps and window.peak >= _HALF * highest]
-    highest = max((window.peak for window in steps), default=highest)
-    near = (window for window in steps or windows if window.peak >= _NEARLY * highest)
+    told = [one for one in windows if (one.steps or one.opened is Opened.START) and one.peak >= _HALF * highest]
+    highest = max((window.peak for window in told), default=highest)
+    near = (window for window in told or windows if window.peak >= _NEARLY * highest)
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
-def recorded(windows: PoolWindows) -> Iterator[Holders]:
-    """Yield the windows of a pool that have allocations and a peak, the oldest first."""
-    first = [windows.first] if windows.first and all(windows.first is not one for one in windows.newest) else []
-    yield from (window for window in (*first, *windows.newest) if not window.is_missing and window.peak)
+def recorded(windows: PoolWindows) -> list[Holders]:
+    """Return the windows of a pool that have allocations and a peak, in the order of their beginnings."""
+    known = (windows.first, windows.highest, *windows.newest)
+    every = {id(one): one for one in known if one is not None and not one.is_missing and one.peak}
+    return sorted(every.values(), key=lambda one: one.began)
 
 
 def missing(state: State) -> Holders | None:

@@ -7,6 +7,7 @@ from itertools import accumulate
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Holder, Part, course, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
@@ -96,17 +97,10 @@ def pools_with_holders(state: State) -> list[PoolKey]:
 
 
 def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
-    """Return the windows of a pool that have allocations, in their order: the first one and the newest ones.
-
-    Those in between are no longer kept.
-    """
+    """Return the windows of a pool that are kept: the first, that of the highest peak, and the newest ones."""
     hooked = hooked_at(state, key)
     known = hooked.windows.get(key[1]) if hooked and key else None
-    if known is None:
-        return []
-    every = [*([known.first] if known.first else []), *known.newest]
-    numbered = {window.window: window for window in every if not window.is_missing}
-    return [numbered[number] for number in sorted(numbered)]
+    return recorded(known) if known else []
 
 
 def missing(state: State, key: PoolKey | None) -> events.Holders | None:

@@ -51,9 +51,12 @@ class Pool:
 
 @dataclass(slots=True)
 class PoolWindows:
-    """The recorded allocations of one pool: its first window, its newest windows, and the trace from the start."""
+    """The recorded allocations of one pool: its first window, that with the highest peak, its newest windows, and the
+    trace from the start.
+    """
 
     first: events.Holders | None = None
+    highest: events.Holders | None = None
     newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
     trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
     replayed: events.Replayed | None = None  # that trace, under other settings

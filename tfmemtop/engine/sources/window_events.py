@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import itemgetter
+from typing import NamedTuple
 
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
@@ -18,6 +19,9 @@ from tfmemtop.events.damage import Damaged
 
 KNOWN = 65_536
 """The most allocations of one pool whose names are kept from one window to the next. The largest are kept."""
+
+_HIGHER = 1.02
+"""A peak is described beside the last step if it is higher by this factor."""
 
 WHOLE_STEPS = 3
 """A trace with fewer steps is not whole."""
@@ -83,19 +87,19 @@ def events_of(
         later = after_chunks(mine, there, pool.in_use, pool.at_ns)
         course = replay(pool.in_use, there, later, _Namer(file, window.window), breathe)
         known.remember(device, course)
-        first, last, steps = _part(window, file, course)
-        yield holders_of(
-            window,
-            device,
-            course,
-            (first, last),
-            steps=steps,
-            lost=file.lost,
-            began=_began(file, course, first, steps),
-            clock=lambda at_ns: since_start(file.monotonic(at_ns)),
-            breathe=breathe,
-            t=t,
-        )
+        for part in _parts(window, file, course):
+            yield holders_of(
+                window,
+                device,
+                course,
+                (part.first, part.last),
+                steps=part.steps,
+                lost=file.lost,
+                began=part.began,
+                clock=lambda at_ns: since_start(file.monotonic(at_ns)),
+                breathe=breathe,
+                t=t,
+            )
         if window.opened is Opened.START:
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
@@ -146,26 +150,55 @@ class _Namer:
         return found
 
 
-def _part(window: Window, file: WindowFile, course: PoolCourse) -> tuple[int, int, int]:
-    """Return the part of *course* that is described: its first event, the one after its last, and its whole steps.
+class _Part(NamedTuple):
+    """A part of a course: its first event, the one after its last, and its whole steps.
 
-    The part is the last whole step, if there is one. A window may open in the middle of a step. What that step
-    allocated before has no name, and may still be there in the step after it. If the part has more than ``MOST_EVENTS``
-    events, it is cut to the last of them, and has no whole step.
+    ``began`` is when it began, in ns of CLOCK_REALTIME.
     """
-    first, last, steps = 0, len(course.at_ns), len(file.steps)
-    if window.opened is not Opened.WAITING and file.steps:
-        begin, end = file.steps[-1]
-        first, last, steps = bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end), 1
-        last = max(first, last)
+
+    first: int
+    last: int
+    steps: int
+    began: int
+
+
+def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Part]:
+    """Yield the parts of *course* that are described: the last whole step if there is one, else all.
+
+    A window may open in the middle of a step. What that step allocated before has no name, and may still be there in
+    the step after it. The window of the start has no such step. If its peak is elsewhere than in the last step, the
+    part around its peak comes first.
+    """
+    if window.opened is Opened.WAITING or not file.steps:
+        yield _part(file, course, 0, len(course.at_ns), None)
+        return
+    borders = [(bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end)) for begin, end in file.steps]
+    first, last = borders[-1]
+    last = max(first, last)
+    highest = max(course.in_use, default=0)
+    if window.opened is Opened.START and highest > _HIGHER * max(course.in_use[first:last], default=0):
+        peak = course.in_use.index(highest)
+        within = next((place for place, (begin, end) in enumerate(borders) if begin <= peak < end), None)
+        if within is not None:
+            yield _part(file, course, *borders[within], within)
+        else:
+            begin = max((end for _, end in borders if end <= peak), default=0)
+            end = min((begin for begin, _ in borders if begin > peak), default=len(course.at_ns))
+            begin = max(begin, peak - MOST_EVENTS // 2)
+            yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None)
+    yield _part(file, course, first, last, len(borders) - 1)
+
+
+def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None) -> _Part:
+    """Return the part from event *first* to before *last*: the whole *step*, if it is one.
+
+    If it has more than ``MOST_EVENTS`` events, it is cut to the last of them, and is no whole step.
+    """
     if last - first > MOST_EVENTS:
-        first, steps = last - MOST_EVENTS, 0
-    return first, last, steps
-
-
-def _began(file: WindowFile, course: PoolCourse, first: int, steps: int) -> int:
-    """Return when the part from event *first* on began, in ns of CLOCK_REALTIME."""
-    before = course.at_ns[first] if first < len(course.at_ns) else file.realtime_ns
-    if steps and file.steps and first:
-        return min(before, file.steps[-1][0])
-    return min(before, file.realtime_ns) if not first else before
+        first, step = last - MOST_EVENTS, None
+    began = course.at_ns[first] if first < len(course.at_ns) else file.realtime_ns
+    if step is not None and first:
+        began = min(began, file.steps[step][0])
+    elif not first:
+        began = min(began, file.realtime_ns)
+    return _Part(first, last, int(step is not None), began)

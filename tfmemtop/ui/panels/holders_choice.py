@@ -8,6 +8,7 @@ from textual.geometry import clamp
 
 from tfmemtop import events
 from tfmemtop.state import State
+from tfmemtop.state.holder_choice import fullest
 from tfmemtop.state.holder_views import (
     Change,
     HolderRow,
@@ -39,16 +40,17 @@ class Entry:
 
 
 class HoldersChoice:
-    """The user's choices for the pool ``key``. Until the user chooses, the newest window is shown, at its peak."""
+    """The user's choices for the pool ``key``. Until the user chooses, the window of the highest peak is shown."""
 
     def __init__(self, state: State, key: PoolKey | None) -> None:
         self.state = state
         self.key = key
         self.by = By.LAYER
-        self.number: int | None = None  # number of the window that is shown; None: the newest
-        self.against: int | None = None  # number of the window that it is compared with
+        self.began: float | None = None  # when the window that is shown began; None: that of the highest peak
+        self.newest = False  # whether the newest window is shown in its place
+        self.against: float | None = None  # when the window that it is compared with began
         self.at: int | None = None  # the event under the cursor; None: the peak
-        self._held = False  # whether `number` is set only because `at` is an event of that window
+        self._held = False  # whether `began` is set only because `at` is an event of that window
         self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
         self._kept: dict[str, tuple[tuple[object, ...], object]] = {}
@@ -60,11 +62,11 @@ class HoldersChoice:
         if self.key not in known:
             key = next((key for key in known if self.key and key[1] == self.key[1]), next(iter(known), None))
             self._look_at(key)
-        elif self.number is not None and self.window is not None and self.window.window != self.number:
-            self.number, self.at, self._held = None, None, False  # the chosen window is no longer kept
+        elif self.began is not None and self.window is not None and self.window.began != self.began:
+            self.began, self.at, self._held = None, None, False  # the chosen window is no longer kept
 
     def look_at(self, state: State, key: PoolKey) -> None:
-        """Use *state* as the newest, and show the pool *key*. Another pool begins with its newest window."""
+        """Use *state* as the newest, and show the pool *key*. Another pool begins with its highest peak."""
         self.state = state
         if key != self.key:
             self._look_at(key)
@@ -75,14 +77,15 @@ class HoldersChoice:
     def window(self) -> events.Holders | None:
         """The window that is shown; ``None`` if no window is known."""
         known = windows(self.state, self.key)
-        return next((one for one in known if one.window == self.number), known[-1] if known else None)
+        first = known[-1] if known and self.newest else fullest(known)
+        return next((one for one in known if one.began == self.began), first)
 
     @property
     def before(self) -> events.Holders | None:
         """The window that the shown one is compared with; ``None`` if there is no comparison."""
         shown = self.window
         known = windows(self.state, self.key)
-        return next((one for one in known if one.window == self.against and one is not shown), None)
+        return next((one for one in known if one.began == self.against and one is not shown), None)
 
     @property
     def pair(self) -> tuple[events.Holders, events.Holders] | None:
@@ -90,7 +93,7 @@ class HoldersChoice:
         shown, before = self.window, self.before
         if shown is None or before is None:
             return None
-        return (shown, before) if shown.window < before.window else (before, shown)
+        return (shown, before) if shown.began < before.began else (before, shown)
 
     def listed(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Listed:
         """Return the holders in *window* after the event *at* (the peak if none), cached until something changes.
@@ -99,13 +102,13 @@ class HoldersChoice:
         """
         hooked, by = self._hooked(), by or self.by
         known = window, by, at, *_knowledge(hooked)
-        return self._once(f"rows {window.window} {by.name}", known, lambda: listed(window, hooked, by, at))
+        return self._once(f"rows {window.began} {by.name}", known, lambda: listed(window, hooked, by, at))
 
     def course(self, window: events.Holders, count: int) -> tuple[StepSlice, ...]:
         """Return the course of *window* in *count* slices; it is cached too."""
         hooked = self._hooked()
         known = window, count, *_knowledge(hooked)
-        return self._once(f"course {window.window}", known, lambda: course_slices(window, hooked, count))
+        return self._once(f"course {window.began}", known, lambda: course_slices(window, hooked, count))
 
     def changes(self) -> list[Change]:
         """Return what differs between the two windows that are compared; it is cached too."""
@@ -196,22 +199,21 @@ class HoldersChoice:
             self.to_peak()
             return
         self.at = event
-        if self.number is None:  # stay with this window, since a newer one has other events
-            self.number, self._held = window.window, True
+        if self.began is None:  # stay with this window, since another one has other events
+            self.began, self._held = window.began, True
 
     def to_peak(self) -> None:
         """Go back to the peak."""
-        self.at = None
+        self.at, self.newest = None, False
         if self._held:
-            self.number, self._held = None, False
+            self.began, self._held = None, False
 
     def other_window(self) -> None:
         """Show the window before this one; from the first window, go to the newest."""
         known = windows(self.state, self.key)
         shown = self.window
         if shown is not None and len(known) > 1:
-            at = known.index(shown) - 1
-            self.number = known[at].window if at >= 0 else None
+            self.began = known[known.index(shown) - 1].began
             self.at, self._held = None, False
 
     def compare(self) -> bool:
@@ -220,7 +222,7 @@ class HoldersChoice:
         Return false if there is no other window.
         """
         shown = self.window
-        others = [one.window for one in windows(self.state, self.key) if one is not shown]
+        others = [one.began for one in windows(self.state, self.key) if one is not shown]
         if not others:
             return False
         at = others.index(self.against) + 1 if self.against in others else 0
@@ -237,8 +239,8 @@ class HoldersChoice:
 
     def _look_at(self, key: PoolKey | None) -> None:
         self.key = key
-        self.number = self.against = self.at = self.line = None
-        self.open, self._held = set(), False
+        self.began = self.against = self.at = self.line = None
+        self.open, self._held, self.newest = set(), False, False
 
 
 def _knowledge(hooked: Hooked) -> tuple[object, ...]:

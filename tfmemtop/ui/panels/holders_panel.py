@@ -182,12 +182,12 @@ class HoldersPanel(CoveringPanel):
     def _right(self, window: events.Holders | None) -> str:
         if window is None:
             return ""
-        numbers = [one.window for one in windows(self.state, self.choice.key)]
-        return words.which(numbers.index(window.window), len(numbers), age_s(self.state, window))
+        known = windows(self.state, self.choice.key)
+        return words.which(known.index(window), len(known), age_s(self.state, window))
 
     def _called(self, window: events.Holders) -> str:
-        numbers = [one.window for one in windows(self.state, self.choice.key)]
-        return words.window_name(numbers.index(window.window), len(numbers))
+        known = windows(self.state, self.choice.key)
+        return words.window_name(known.index(window), len(known))
 
     def _without(self, width: int) -> list[Line]:
         """Return why there is no window to show, and what helps."""
@@ -363,6 +363,7 @@ class HoldersPanel(CoveringPanel):
         elif key is None or not can_be_read(self.session.state, key):
             self.app.notify(words.NOW_ENDED)
         else:
+            self.choice.newest = True
             self.session.send(events.HoldersNow(pid=key[0]))
             self.app.notify(words.NOW_ASKED, timeout=4)
 
