@@ -25,7 +25,7 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
     "python-option-S": {"stdout": "-S leaves the hook's folder on sys.path"},
     **{
         f"signals-{name}-ignored": {"stdout": "whether SIGPIPE and SIGXFSZ were ignored before Python cannot be known"}
-        for name in ("pipe", "several", "real-time")
+        for name in ("several", "real-time")
     },
     "site-exits": {"stderr": "a traceback through sitecustomize shows our frames"},
 }

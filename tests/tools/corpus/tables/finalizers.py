@@ -21,8 +21,6 @@ _GLOBALS = "one, two = Held('one'), Held('two')\nprint('best epoch: 3')\n"
 
 SCRIPTS: tuple[Script, ...] = (
     _ends("pipe", "global variables, to a pipe", _GLOBALS, live=True, quick=True),
-    _ends("file", "the same to a file", _GLOBALS, stdout="file"),
-    _ends("both", "stdout and stderr to one pipe", "sys.stderr.held = Held('stderr')\n" + _GLOBALS, stderr="same"),
     _ends("used", "after operations", "x = tf.Variable(tf.ones([9]))\ny = tf.function(lambda: x + 1)()\n" + _GLOBALS, live=True),
     _ends("circle", "a circle, and one through a module", """
 circle = Held("circle")
@@ -54,8 +52,6 @@ double(tf.ones([2]))
 import io
 sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=False)
 """ + _GLOBALS),
-    _ends("unclosed", "a file that is never closed", "log = open('log.txt', 'w')\nlog.write('step 7')\n" + _GLOBALS,
-          command=("sh", "-c", "{python} script.py; cat log.txt")),
     _ends("generator", "a generator and a context that are still open", """
 import contextlib
 @contextlib.contextmanager
@@ -91,5 +87,4 @@ started = threading.Event()
 threading.Thread(target=work, daemon=True).start()
 started.wait()
 """),
-    _ends("exception", "after an exception that is not caught", _GLOBALS + "raise ValueError(Held('argument'))\n"),
 )  # fmt: skip

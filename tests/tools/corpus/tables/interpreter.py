@@ -15,22 +15,6 @@ import colorsys
 sys.settrace(None)
 print(len(seen), sorted(set(seen))[:40])
 """, differs={"stdout": "tracers see the one finder more"}),
-    py("interp-settrace-no-import", "the same without an import", """
-import sys, json
-seen = []
-sys.settrace(lambda frame, event, arg: seen.append((event, frame.f_code.co_name)))
-json.dumps([1])
-sys.settrace(None)
-print(seen)
-"""),
-    py("interp-setprofile", "a profiler over threads", """
-import sys, threading
-seen = []
-threading.setprofile(lambda frame, event, arg: seen.append(event))
-thread = threading.Thread(target=len, args=("x",))
-thread.start(); thread.join()
-print(len(seen) > 0)
-"""),
     py("interp-audit", "what an audit hook hears of a plain import and a file", """
 import sys
 heard = []
@@ -82,37 +66,11 @@ sys.meta_path[:] = kept[-3:]
 import colorsys
 print(colorsys.__name__)
 """),
-    py("interp-path-hooks", "path hooks and the importer cache", """
-import sys
-print(len(sys.path_hooks), sorted(name for name in sys.path_importer_cache if "inject" in name))
-sys.path_importer_cache.clear()
-import importlib
-importlib.invalidate_caches()
-import colorsys
-print("ok")
-"""),
     py("interp-find-spec", "searching for TensorFlow is no import", """
 import importlib.util, sys
 importlib.util.find_spec("tensorflow")
 print("tensorflow" in sys.modules)
 """, quick=True),
-    py("interp-import-fails", "an import that fails, with its traceback", "import colorsys, nothing_here\n"),
-    py("interp-circular", "circular imports", "import one\n", files={"one.py": "import two\nx = 1\n", "two.py": "from one import x\n"}),
-    py("interp-reload", "reloads site and itself", """
-import importlib, site, sys
-importlib.reload(site)
-importlib.reload(importlib)
-print(sys.path[1:] == list(dict.fromkeys(sys.path[1:])))
-"""),
-    py("interp-warnings", "warnings as errors", "import warnings\nwarnings.simplefilter('error')\nimport asyncio, json, distutils\n"),
-    py("interp-warnings-shown", "warnings shown with their lines", "import warnings\nwarnings.warn('mine')\nwarnings.warn('old', DeprecationWarning)\nopen('/etc/hostname')\n",
-       environment={"PYTHONWARNINGS": "default"}),
-    py("interp-logging", "logging to stderr and to a file", """
-import logging
-logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s %(message)s", handlers=[logging.StreamHandler(), logging.FileHandler("log")])
-logging.getLogger("x").debug("one")
-print(open("log").read(), logging.root.handlers[0].__class__.__name__, sorted(logging.root.manager.loggerDict))
-"""),
     py("interp-tracemalloc", "which files tracemalloc sees allocate", """
 import tracemalloc
 tracemalloc.start(5)
@@ -120,8 +78,6 @@ import colorsys
 snapshot = tracemalloc.take_snapshot()
 print(sorted({stat.traceback[0].filename.rsplit("/", 1)[-1] for stat in snapshot.statistics("filename")}))
 """),
-    py("interp-recursion-limit", "a low recursion limit", "import sys\nsys.setrecursionlimit(60)\nimport colorsys\nprint(1)\n"),
-    py("interp-switch", "switch interval and check of settings", "import sys\nprint(sys.getswitchinterval(), sys.getrecursionlimit(), sys.getallocatedblocks() > 0, sys.getdlopenflags())\n"),
     py("interp-clears-environment", "a script that clears its environment", """
 import os, subprocess
 os.environ.clear()
@@ -135,13 +91,6 @@ with mock.patch("time.monotonic", side_effect=[1, 2, 3]), mock.patch("os.getpid"
     import colorsys
     print(time.monotonic(), os.getpid(), pid.call_count, handler.call_count, put.call_count)
 """, quick=True),
-    py("interp-frozen-time", "time.time and sleep replaced", """
-import time
-time.time = time.monotonic = time.perf_counter = lambda: 1.0
-time.sleep = lambda s: print("slept", s)
-import colorsys
-time.sleep(3)
-"""),
     py("interp-builtins-broken", "open, print and len replaced by what raises", """
 import builtins, sys
 def broken(*_, **__):
@@ -150,8 +99,6 @@ for name in ("open", "len", "isinstance", "getattr", "print", "sorted", "hasattr
     setattr(builtins, name, broken)
 sys.exit(9)
 """),
-    py("interp-random", "the state of random is the script's own", "import random\nrandom.seed(1)\nprint(random.random(), hash((1, 2)))\n"),
-    py("interp-locale", "setlocale", "import locale\nprint(locale.setlocale(locale.LC_ALL), locale.localeconv()['decimal_point'])\n"),
     py("interp-subinterpreter", "another interpreter in the process", """
 try:
     import _xxsubinterpreters as sub
@@ -161,11 +108,4 @@ id = sub.create()
 sub.run_string(id, "print('inside', flush=True)") if hasattr(sub, "run_string") else sub.exec(id, "print('inside', flush=True)")
 sub.destroy(id)
 """, filters=("numbers",)),
-    py("interp-ast", "compile, exec, eval, inspect of itself", """
-import ast, inspect
-exec(compile(ast.parse("print('executed')"), "<mine>", "exec"))
-print(inspect.currentframe().f_back, inspect.stack()[0].filename.endswith("script.py"))
-"""),
-    py("interp-main", "what __main__ holds", "print(sorted(name for name in globals()))\nimport __main__\nprint(__main__.__file__, __main__.__spec__)\n"),
-    py("interp-pickle", "pickles of its own classes", "import pickle\nclass A: pass\nprint(len(pickle.dumps(A())), pickle.loads(pickle.dumps(A)).__module__)\n"),
 )  # fmt: skip

@@ -52,29 +52,6 @@ if pid == 0:
     os._exit(3)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """, live=True, quick=True),
-    py("process-fork-exits", "a forked child that ends as Python does", """
-import atexit, os, sys
-atexit.register(print, "bye")
-if os.fork() == 0:
-    sys.exit(4)
-print(os.waitstatus_to_exitcode(os.wait()[1]))
-"""),
-    py("process-400-forks", "four hundred forks", """
-import os
-codes = set()
-for number in range(400):
-    if os.fork() == 0:
-        os._exit(number % 3)
-    codes.add(os.waitstatus_to_exitcode(os.wait()[1]))
-print(codes)
-"""),
-    py("process-nobody-else", "no child that is not its own", """
-import os
-try:
-    os.wait()
-except ChildProcessError as error:
-    print(error)
-"""),
     py("process-orphans-parent", "a daemon's parent is process 1, or what stands in its place", """
 import os, sys, time
 reading, writing = os.pipe()
@@ -107,19 +84,6 @@ print("started")
     sh("process-prints-later", "a job that prints after its parent has ended", "(sleep 0.2; echo later) & echo first", live=True, quick=True),
     py("process-spawn", "a pool of spawned processes", _POOL.replace("{method}", "spawn"), filters=("sorted",), live=True),
     py("process-fork-pool", "a pool of forked processes", _POOL.replace("{method}", "fork"), filters=("sorted",), quick=True),
-    py("process-forkserver", "a pool from a fork server", _POOL.replace("{method}", "forkserver"), filters=("sorted",)),
-    py("process-pool-exit", "a pool that is never closed", """
-import multiprocessing as mp
-def main():
-    pool = mp.get_context("spawn").Pool(2)
-    print(pool.apply(abs, (-3,)))
-""" + _TAIL),
-    py("process-daemonic", "daemonic processes are ended at exit", """
-import multiprocessing as mp, time
-def main():
-    mp.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True).start()
-    print("end")
-""" + _TAIL),
     py("process-futures", "a ProcessPoolExecutor whose worker dies", """
 import concurrent.futures, multiprocessing, os
 def main():
@@ -128,18 +92,6 @@ def main():
             pool.submit(os._exit, 1).result()
         except Exception as error:
             print(type(error).__name__)
-""" + _TAIL),
-    py("process-manager", "a manager and shared memory", """
-import multiprocessing as mp
-from multiprocessing import shared_memory
-def main():
-    with mp.get_context("spawn").Manager() as manager:
-        held = manager.dict(a=1)
-        print(dict(held))
-    memory = shared_memory.SharedMemory(create=True, size=64)
-    memory.buf[:2] = b"ok"
-    print(bytes(memory.buf[:2]))
-    memory.close(); memory.unlink()
 """ + _TAIL),
     py("process-vfork", "posix_spawn and subprocess with their own ways to start", """
 import os, subprocess, sys
@@ -180,14 +132,6 @@ import os
 os.setpgid(0, 0)
 print(os.getpgrp() == os.getpid())
 """, differs=dict.fromkeys(("stdout", "stderr", "code"), "`record` is not the group's leader")),
-    py("process-zombies", "leaves zombies and ends", """
-import os, time
-for _ in range(3):
-    if os.fork() == 0:
-        os._exit(0)
-time.sleep(0.1)
-print("zombies")
-"""),
     py("process-orphan-code", "a child ended by its parent's end", """
 import ctypes, os, signal, time
 reading, writing = os.pipe()
@@ -207,51 +151,13 @@ if os.fork() == 0:
     os._exit(0)
 print(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2)))
 """),
-    py("process-small-stacks", "threads with 32 KiB stacks", """
-import threading
-threading.stack_size(32768)
-threads = [threading.Thread(target=lambda: None) for _ in range(20)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(threading.stack_size())
-"""),
     sh("process-nofile", "few descriptors", "ulimit -n; ulimit -Hn >/dev/null; echo end", prepare=_limit(resource.RLIMIT_NOFILE, 24), quick=True),
     sh("process-nofile-tiny", "so few that little can be opened", "ulimit -n", prepare=_limit(resource.RLIMIT_NOFILE, 10),
        differs=dict.fromkeys(("stdout", "stderr", "code"), "ten descriptors are too few for us, which is said in one line")),
     sh("process-as", "an address space of 1 GiB", "ulimit -v; echo end", prepare=_limit(resource.RLIMIT_AS, 1 << 30), quick=True),
     sh("process-fsize-0", "no file may grow", "echo to a pipe; ulimit -f", prepare=_limit(resource.RLIMIT_FSIZE, 0), quick=True),
     sh("process-nproc", "few processes", "ulimit -u; sh -c 'echo one more'", prepare=_limit(resource.RLIMIT_NPROC, 200)),
-    sh("process-stack", "a small stack", "ulimit -s", prepare=_limit(resource.RLIMIT_STACK, 1 << 20)),
-    sh("process-core", "no core dumps, then a crash", "ulimit -c; kill -ABRT $$", prepare=_limit(resource.RLIMIT_CORE, 0)),
     sh("process-nice", "niceness", "nice; nice -n 3 nice", prepare=lambda: _nice(5)),
-    sh("process-affinity", "bound to one core", "nproc", prepare=lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])),
-    sh("process-oom-score", "how ready the kernel is to kill it", "cat /proc/self/oom_score_adj", prepare=lambda: _write("/proc/self/oom_score_adj", "300")),
     sh("process-cgroup", "its cgroup", "cat /proc/self/cgroup", live=True),
     sh("process-status", "what the kernel says of it", "grep -E '^(NoNewPrivs|Seccomp|CapEff|CapBnd|Umask|Uid|Gid|Groups|Cpus_allowed|THP)' /proc/self/status", live=True),
-    sh("process-personality", "personality and timer slack", "cat /proc/self/personality; cat /proc/self/timerslack_ns"),
-    py("process-all-closed", "closes every descriptor and goes on", """
-import os, sys
-os.closerange(3, 256)
-out = os.dup(1)
-print(out, flush=True)
-"""),
-    py("process-kill-parent", "asks what its parent is called", """
-import os
-print(bool(open(f"/proc/{os.getppid()}/comm").read()))
-"""),
-    py("process-setuid", "becomes somebody else", """
-import os
-if os.getuid() == 0:
-    os.setgid(65534)
-    os.setuid(65534)
-print("still here")
-"""),
-    py("process-pidfd", "waits by pidfd and by waitid", """
-import os, select
-if (pid := os.fork()) == 0:
-    os._exit(2)
-descriptor = os.pidfd_open(pid)
-select.select([descriptor], [], [])
-print(os.waitid(os.P_PIDFD, descriptor, os.WEXITED).si_status)
-"""),
 )  # fmt: skip

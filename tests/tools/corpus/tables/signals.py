@@ -16,18 +16,10 @@ def _block(*numbers: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
 
-_DEADLY = {
-    **{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10},
-    **{"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15, "XCPU": 24, "VTALRM": 26, "SYS": 31, "RT": 40},
-}
+_DEADLY = {"HUP": 1, "INT": 2, "ABRT": 6, "KILL": 9, "SEGV": 11, "PIPE": 13, "TERM": 15, "RT": 40}
 
 SCRIPTS: tuple[Script, ...] = (
     sh("signals-as-given", "masks and ignored signals of a plain start", _STATE, live=True, quick=True),
-    sh("signals-hup-ignored", "as under nohup", _STATE, prepare=lambda: _ignore(signal.SIGHUP)),
-    sh("signals-pipe-ignored", "as from a Python parent that restores nothing", _STATE,
-       prepare=lambda: _ignore(signal.SIGPIPE)),
-    sh("signals-chld-ignored", "a parent that waits for nobody", _STATE + "; true & wait; echo waited",
-       prepare=lambda: _ignore(signal.SIGCHLD)),
     sh("signals-several-ignored", "SIGHUP, SIGPIPE and SIGCHLD ignored by the parent, a child, and a pipe whose reader exits",
        _STATE + "; true & wait; yes 2>&1 | head -n 2; echo waited", prepare=lambda: _ignore(signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
        quick=True),
@@ -35,12 +27,6 @@ SCRIPTS: tuple[Script, ...] = (
        prepare=lambda: _block(signal.SIGCHLD), quick=True),
     sh("signals-all-blocked", "a parent that blocks all it can", _STATE,
        prepare=lambda: _block(*(signal.valid_signals() - {signal.SIGCHLD}))),
-    sh("signals-term-usr-ignored", "TERM, USR1, USR2 ignored", _STATE,
-       prepare=lambda: _ignore(signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)),
-    sh("signals-int-quit-ignored", "as of a job in the background", _STATE,
-       prepare=lambda: _ignore(signal.SIGINT, signal.SIGQUIT)),
-    sh("signals-stop-ignored", "TSTP, TTIN, TTOU ignored", _STATE,
-       prepare=lambda: _ignore(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)),
     sh("signals-real-time-ignored", "RTMIN and XFSZ ignored", _STATE,
        prepare=lambda: _ignore(signal.SIGRTMIN, signal.SIGXFSZ)),
     py("signals-python-sees", "Python's view of every handler", """
@@ -62,19 +48,6 @@ try:
 except TimeoutError as error:
     print(error, signal.getitimer(signal.ITIMER_REAL))
 """, live=True),
-    py("signals-itimers", "virtual and profiling timers tick", """
-import signal
-ticks = {"virtual": 0, "prof": 0}
-signal.signal(signal.SIGVTALRM, lambda *_: ticks.__setitem__("virtual", ticks["virtual"] + 1))
-signal.signal(signal.SIGPROF, lambda *_: ticks.__setitem__("prof", ticks["prof"] + 1))
-signal.setitimer(signal.ITIMER_VIRTUAL, 0.005, 0.005)
-signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
-while min(ticks.values()) < 3:
-    sum(range(1000))
-for timer in (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-    signal.setitimer(timer, 0)
-print("ticked")
-"""),
     py("signals-itimer-inherited", "an interval timer survives exec", """
 import os, signal, sys
 if len(sys.argv) == 1:
@@ -96,7 +69,6 @@ signal.signal(signal.SIGALRM, late)
 atexit.register(slow)
 print("end of the script")
 """),
-    py("signals-alarm-uncaught", "an alarm without a handler", "import signal, time\nsignal.alarm(1)\ntime.sleep(5)\n"),
     py("signals-chld-handler", "counts its children by SIGCHLD", """
 import os, signal, time
 seen = []
@@ -107,21 +79,6 @@ for code in (3, 4):
     while len(seen) < code - 2:
         time.sleep(0.01)
 print(sorted(os.waitstatus_to_exitcode(status) for status in seen))
-"""),
-    py("signals-sigwait", "blocked signals waited for", """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGRTMIN])
-os.kill(os.getpid(), signal.SIGUSR1)
-print(signal.sigpending(), signal.sigwait([signal.SIGUSR1]), signal.sigtimedwait([signal.SIGRTMIN], 0.01))
-"""),
-    py("signals-wakeup", "a wakeup descriptor", """
-import os, signal
-reading, writing = os.pipe()
-os.set_blocking(writing, False)
-signal.signal(signal.SIGUSR2, lambda *_: None)
-signal.set_wakeup_fd(writing)
-os.kill(os.getpid(), signal.SIGUSR2)
-print(os.read(reading, 10))
 """),
     py("signals-stopped-and-continued", "stops itself; a child wakes it", """
 import os, signal, time
@@ -150,15 +107,8 @@ print(len(heard))
 import signal
 signal.raise_signal(signal.SIGINT)
 """, live=True),
-    py("signals-in-a-thread", "pthread_kill of a thread", """
-import signal, threading
-signal.signal(signal.SIGUSR1, lambda *_: print(threading.current_thread() is threading.main_thread()))
-signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-"""),
     sh("signals-trap-exit", "traps of a shell, in order", "trap 'echo term' TERM; trap 'echo exit' EXIT; kill -TERM $$; exit 3",
        live=True, quick=True),
-    sh("signals-sigpipe-chain", "a writer whose reader leaves", "yes 2>&1 | head -n 2; echo ended",
-       prepare=lambda: _ignore(signal.SIGPIPE)),
     sh("signals-winch", "no change of size is told to a script as it starts",
        "trap 'echo winch' WINCH; i=0; while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; stty size 2>/dev/null; echo end",
        live=True),

@@ -31,31 +31,14 @@ def _open() -> None:
 SCRIPTS: tuple[Script, ...] = (
     py("stdio-asked", "types, flags, buffering, open descriptors", _ASKS, live=True, quick=True),
     py("stdio-asked-files", "the same on files", _ASKS, stdout="file"),
-    py("stdio-asked-socket", "a socket for stdin", _ASKS, stdin="socket"),
     py("stdio-asked-closed-in", "stdin closed", _ASKS, stdin="closed"),
     py("stdio-closed-out", "stdout closed", "import sys\nprint(sys.stdout, file=sys.stderr)\nprint('x')\n", stdout="closed"),
     py("stdio-closed-err", "stderr closed", "import sys\nprint(sys.stderr)\nsys.exit('nobody reads this')\n", stderr="closed", quick=True),
     py("stdio-closed-all", "all three closed", "import os\nopen('seen', 'w').write(str(sorted(os.listdir('/proc/self/fd'))))\n",
        stdin="closed", stdout="closed", stderr="closed"),
-    py("stdio-closed-opens-low", "a file opened where stdin was closed", """
-import os
-print(os.open("/etc/hostname", os.O_RDONLY))
-""", stdin="closed"),
-    sh("stdio-sh-closed-out", "a shell whose stdout is closed", "echo x; echo $? >&2", stdout="closed"),
     py("stdio-full", "stdout on a full disk", "print('x' * 100)\n", stdout="full"),
-    py("stdio-full-caught", "the same, noticed by the script", """
-import sys
-try:
-    print("x", flush=True)
-except OSError as error:
-    print(error.errno, file=sys.stderr)
-""", stdout="full"),
-    py("stdio-full-err", "stderr on a full disk", "import sys\nsys.stderr.write('x')\nprint('fine')\n", stderr="full"),
     py("stdio-broken", "nobody reads stdout", "print('x', flush=True)\n", stdout="broken"),
-    sh("stdio-broken-sh", "nobody reads a shell's stdout", "echo x; echo $? >&2", stdout="broken"),
     py("stdio-binary", "a mebibyte of every byte", "import sys\nsys.stdout.buffer.write(bytes(range(256)) * 4096)\n", quick=True),
-    py("stdio-huge", "twenty megabytes", "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range(200000): sys.stdout.write(line)\n"),
-    py("stdio-long-line", "one line of four megabytes", "print('y' * (4 << 20))\n"),
     py("stdio-many-lines", "20 000 lines in a burst", "for i in range(20000): print(i)\n", live=True),
     py("stdio-no-newline", "no newline at the end of either", "import sys\nprint('out', end='')\nsys.stderr.write('err')\n", live=True),
     py("stdio-interleaved", "both streams into one pipe, in order", """
@@ -71,7 +54,6 @@ print("\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07 \\x1b[2J\\x1b[10;10Hx \\x1bP1$r\\
 import sys
 sys.stdout.buffer.write("é 漢字 🎉 e\\u0301 \\u202e x\\n".encode() + b"\\xff\\xfe\\xc3\\n")
 """, live=True),
-    py("stdio-surrogate", "what cannot be encoded", "print('\\udc80')\n"),
     py("stdio-unbuffered-partial", "pieces with pauses", """
 import sys, time
 for piece in ("a", "b", "c\\n", "d"):
@@ -81,13 +63,6 @@ for piece in ("a", "b", "c\\n", "d"):
 """, live=True),
     py("stdio-pipe-in", "reads a pipe to its end", "import sys\nprint(sys.stdin.read().upper())\n", stdin=b"from a pipe\nwithout end"),
     sh("stdio-shared-in", "two readers share stdin", "read first; echo sh $first; cat", stdin=b"one\ntwo\nthree\n", quick=True),
-    py("stdio-zero-in", "a stdin without end", "import sys\nprint(len(sys.stdin.buffer.read(1000)))\n", stdin="zero"),
-    py("stdio-null-in", "input() at its end", "print(input('asks '))\n"),
-    py("stdio-input", "input() on a pipe", "print(input('asks '), input())\n", stdin=b"one\ntwo\n"),
-    py("stdio-select-in", "stdin in select", """
-import select, sys
-print(select.select([0], [], [], 1)[0], sys.stdin.buffer.raw.read(4))
-""", stdin=b"abcdef"),
     py("stdio-tty", "what a terminal is asked", """
 import os, sys
 for ask in (lambda: os.ttyname(1) and "tty", lambda: os.get_terminal_size(1), lambda: os.tcgetpgrp(0) == os.getpgrp(),
@@ -103,5 +78,4 @@ for ask in (lambda: os.ttyname(1) and "tty", lambda: os.get_terminal_size(1), la
     sh("stdio-process-substitution", "a descriptor from <(…)", "bash -c 'cat <(echo inside) - </dev/null'"),
     sh("stdio-inherited-outer", "descriptors opened before us reach it", _FDS + "; cat <&7; echo x >&8",
        prepare=_open, quick=True),
-    sh("stdio-append", "flags of a file opened to append", "cat /proc/self/fdinfo/1 | grep flags", stdout="file"),
 )  # fmt: skip

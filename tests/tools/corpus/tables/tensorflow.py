@@ -148,7 +148,6 @@ tf.zeros(1)
 print(subprocess.run("env | grep -E '^(TF_|XLA_|CUDA_)' | sort", shell=True, capture_output=True, text=True).stdout)
 print(sorted(name for name in os.environ if name.startswith(("TF_", "XLA_", "CUDA_"))))
 """, live=True),
-    _tf("environment-cleared", "a script that clears its environment after the import", "import os\nimport tensorflow as tf\nos.environ.clear()\nprint(tf.ones(2).numpy(), os.environ)\n"),
     _tf("audited", "what an audit hook hears while it computes", """
 import sys, time
 import tensorflow as tf
@@ -166,12 +165,6 @@ print(sorted(set(heard)))
     _tf("faulthandler", "faulthandler lists the script's threads", "import faulthandler, os, signal\nimport tensorflow as tf\ntf.zeros(1)\nfaulthandler.enable()\nos.kill(os.getpid(), signal.SIGABRT)\n",
         filters=("log", "addresses"), differs={"stderr": "faulthandler lists our thread"}),
     _tf("closed-stdio", "all streams closed", "import tensorflow as tf\nopen('made', 'w').write(str(tf.ones(2).numpy()))\n", stdin="closed", stdout="closed", stderr="closed"),
-    _tf("nofile", "few descriptors left, then computes", """
-import os, resource
-import tensorflow as tf
-resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-print(tf.reduce_sum(tf.ones(3)).numpy())
-"""),
     _tf("closes-all", "closes every descriptor that it did not open", """
 import os
 import tensorflow as tf
@@ -181,6 +174,4 @@ made = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
 print(tf.reduce_sum(tf.ones(3)).numpy(), flush=True)
 os._exit(0)
 """),
-    _tf("isolated", "-I keeps the hook out, and nothing else", "import tensorflow as tf\nprint(tf.ones(1).numpy())\n", command=("{python}", "-I", "script.py")),
-    _tf("development", "-X dev and ResourceWarning as errors", "import tensorflow as tf\nprint(tf.ones(1).numpy())\n", command=("{python}", "-X", "dev", "-W", "error::ResourceWarning", "script.py")),
 )  # fmt: skip

@@ -16,24 +16,6 @@ def late():
 threading.Thread(target=late).start()
 print("main ends")
 """),
-    py("thread-many", "two hundred threads", """
-import threading
-done = []
-threads = [threading.Thread(target=done.append, args=(n,)) for n in range(200)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(sorted(done) == list(range(200)), threading.enumerate()[0].name)
-"""),
-    py("thread-names", "names and idents", "import threading\nprint([(t.name, t.daemon) for t in threading.enumerate()], threading.main_thread().native_id == __import__('os').getpid())\n"),
-    py("thread-local", "thread-local values", "import threading\nheld = threading.local()\nheld.x = 1\nthreading.Thread(target=lambda: print(hasattr(held, 'x'))).start()\n"),
-    py("thread-pool", "a ThreadPoolExecutor at exit", "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(3)\nprint(list(pool.map(abs, [-1, -2])))\n"),
-    py("thread-deadlock-ended", "a deadlock that an alarm ends", """
-import signal, threading
-signal.setitimer(signal.ITIMER_REAL, 0.2)
-lock = threading.Lock()
-lock.acquire()
-lock.acquire()
-"""),
     py("thread-fork-in-thread", "forks from a thread", """
 import os, threading
 def work():
@@ -43,17 +25,6 @@ def work():
 thread = threading.Thread(target=work)
 thread.start(); thread.join()
 """, filters=("pids",)),
-    py("asyncio-run", "asyncio with tasks, a timeout, an exception", """
-import asyncio
-async def main():
-    try:
-        await asyncio.wait_for(asyncio.sleep(10), 0.05)
-    except asyncio.TimeoutError:
-        print("late")
-    print(await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)))
-    raise KeyError("out of the loop")
-asyncio.run(main())
-"""),
     py("asyncio-subprocess", "asyncio's subprocesses", """
 import asyncio
 async def main():
@@ -71,16 +42,6 @@ async def main():
     print("heard")
 asyncio.run(main())
 """),
-    py("asyncio-never-awaited", "a coroutine nobody awaits, a task nobody keeps", """
-import asyncio
-async def lost():
-    raise ValueError("lost")
-async def main():
-    asyncio.ensure_future(lost())
-    lost()
-    await asyncio.sleep(0.01)
-asyncio.run(main(), debug=False)
-""", filters=("addresses",)),
     py("asyncio-interrupted", "Ctrl-C in a loop", """
 import asyncio, os, signal
 async def main():

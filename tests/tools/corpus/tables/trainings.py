@@ -20,7 +20,6 @@ SEED
 MODEL
 print(model.fit(tf.ones((64, 8)), tf.ones((64, 1)), epochs=2, verbose=2).history)
 """, live=True, quick=True, filters=("log", "durations")),
-    _train("keras-bar", "Keras' progress bar", "SEED\nMODEL\nmodel.fit(tf.ones((64, 8)), tf.ones((64, 1)), epochs=1, verbose=1)\n", filters=("log", "durations", "numbers")),
     _train("callback-stops", "a callback that raises", """
 SEED
 MODEL
@@ -29,7 +28,6 @@ class Stop(keras.callbacks.Callback):
         raise SystemExit(5)
 model.fit(tf.ones((64, 8)), tf.ones((64, 1)), verbose=0, callbacks=[Stop()])
 """),
-    _train("nan", "check_numerics", "SEED\ntf.debugging.enable_check_numerics()\ntf.math.log(tf.constant(-1.0))\n", filters=("log", "addresses", "numbers")),
     _train("tape", "GradientTape in tf.function, retraced", """
 SEED
 traces = []
@@ -44,7 +42,6 @@ for size in (1, 2, 3, 3):
     print(step(tf.ones([size])).numpy())
 print(len(traces), step.experimental_get_tracing_count())
 """),
-    _train("retracing", "the warning that retracing brings", "SEED\n@tf.function\ndef f(x): return x\nfor n in range(8): f(n)\n", filters=("log", "addresses")),
     _train("xla", "jit_compile", "SEED\n@tf.function(jit_compile=True)\ndef f(x): return tf.reduce_sum(x * 2)\nprint(f(tf.ones([3])).numpy())\n"),
     _train("dataset", "tf.data with a generator and parallel maps", """
 SEED
@@ -103,14 +100,4 @@ with strategy.scope():
     v = tf.Variable(1.0)
 print(strategy.num_replicas_in_sync, v.numpy())
 """, filters=("log", "numbers")),
-    _train("threads", "operations from many threads", """
-SEED
-import threading
-sums = []
-threads = [threading.Thread(target=lambda: sums.append(float(tf.reduce_sum(tf.ones([1000]))))) for _ in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(sums)
-"""),
-    _train("determinism", "operations held deterministic", "SEED\ntf.config.experimental.enable_op_determinism()\nprint(tf.random.normal([3]).numpy(), tf.random.uniform([2], seed=1).numpy())\n"),
 )  # fmt: skip
