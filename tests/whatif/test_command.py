@@ -19,7 +19,7 @@ from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.experiments.whatif.cards import cards
 from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
-from tfmemtop.state.predicted import predicted, together
+from tfmemtop.state.predicted import predicted
 from tfmemtop.units import MIB
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -218,28 +218,6 @@ def test_every_card_has_a_source_and_what_was_not_measured_is_an_estimate() -> N
     for card in cards():
         assert card.source and 0.89 < card.total_mib / 1024 / int(card.nominal.split()[0]) <= 1.0
         assert 0 < card.usable < card.total_mib * MIB
-
-
-def test_logical_devices_that_share_a_gpu_fit_only_together() -> None:
-    second = msgspec.structs.replace(
-        replayed_on_a_gpu(),
-        device="GPU:1",
-        present=SettingReplayed(True, True, 16 * GIB, outcome(fits=False), outcome(fits=False)),
-    )
-    stream = [
-        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
-        *(streams.effective(0.5, 100), streams.alive(1.0, 100), replayed_on_a_gpu(), second),
-    ]
-    views = predicted(streams.fold(stream))
-    present, off = together(views)
-    assert present.devices == ("GPU:0", "GPU:1") and present.present
-    assert (present.limit, present.fits) == (32 * GIB, False), "one that does not fit is enough"
-    assert (off.growth, off.limit, off.fits, off.pool) == (False, 40 * GIB, True, 40 * GIB)
-    text = page(views, [])
-    at = next(number for number, line in enumerate(text) if line.startswith("GPU:0 and GPU:1 together, on one GPU"))
-    assert text[at + 3].split()[:3] == ["on", "32.0G", "no"]
-    assert text[at + 4].split()[:4] == ["off", "40.0G", "yes", "40.0G"]
-    assert together(views[:1]) == []
 
 
 @pytest.mark.tensorflow

@@ -1,7 +1,6 @@
 """The report on what other settings would do to a run, as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
@@ -10,7 +9,7 @@ from tfmemtop.findings.holders import operation, windowless_text
 from tfmemtop.findings.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
-from tfmemtop.state.predicted import Ends, Later, Predicted, Together, together
+from tfmemtop.state.predicted import Ends, Later, Predicted
 from tfmemtop.suggested import typed, with_margin
 from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
 
@@ -26,10 +25,6 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
     lines: list[str] = []
     for view in views:
         lines += [*([""] if lines else []), *_pool(view)]
-    for _, alike in groupby(together(views), lambda row: row.devices):
-        shared = list(alike)
-        lines += ["", together_title(shared[0]), ""]
-        lines += [line.rstrip() for line in _columns([TOGETHER, *map(together_cells, shared)])]
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
         heads = ("", card_heading(first, True), card_heading(first, False))
@@ -155,8 +150,6 @@ NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
 COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
 """The headings of the table."""
 
-TOGETHER = ("growth", "limit", "fits", "pool", "process total", "")
-"""The headings of the table of all logical devices of a GPU."""
 
 LEFT = ("growth", "fits")
 """The columns of words, which are aligned to the left. The other columns are figures, aligned to the right."""
@@ -348,32 +341,6 @@ def _known(name: str, ends: Ends) -> Iterator[str]:
     else:
         yield f"{name} the run worked with a pool of {typed(ends.worked)}, and {needed}."
         yield "Whether a limit between the two is enough is not known."
-
-
-def together_title(row: Together) -> str:
-    """Return the title of the table of all logical devices of a GPU."""
-    return f"{', '.join(row.devices[:-1])} and {row.devices[-1]} together, on one GPU (limits and pools added up)"
-
-
-def together_cells(row: Together) -> tuple[str, ...]:
-    """Return a row of that table, a text for each of :data:`TOGETHER`."""
-    fits = {True: "yes", None: "perhaps", False: "no"}[row.fits]
-    limit = "none" if row.limit is None else _limit(row.limit)
-    pool, total = ("", "") if row.fits is False else (format_short(row.pool), format_short(row.total))
-    return ("on" if row.growth else "off", limit, fits, pool, total, "the present setting" if row.present else "")
-
-
-def together_sentence(row: Together) -> str:
-    """Return the same as :func:`together_cells`, as a sentence."""
-    devices = f"{', '.join(row.devices[:-1])} and {row.devices[-1]}"
-    limit = "without a limit" if row.limit is None else f"with limits of {_limit(row.limit)} in all"
-    which = " (the present setting)" if row.present else ""
-    growth = f"growth {'on' if row.growth else 'off'}"
-    if row.fits is False:
-        return f"{devices} do not all fit {limit}, {growth}{which}."
-    total = "" if row.total is None else f", process total {format_short(row.total)}"
-    fit = "all fit" if row.fits else "perhaps all fit"
-    return f"{devices} {fit} {limit}, {growth}{which}: pools of {format_short(row.pool)}{total}."
 
 
 def asynchronous(view: Predicted) -> str | None:

@@ -1,6 +1,5 @@
 """Views of what other settings would do to a pool, together with what was measured of it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -142,70 +141,6 @@ def predicted(state: State, device: str | None = None) -> list[Predicted]:
         if windows.replayed is not None and device in (None, name) and not is_pinned(name)
     ]
     return sorted(found, key=lambda view: view.replayed.requested, reverse=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """All logical devices of a process on one GPU, each under a limit of its own; ``limit`` and ``pool`` are the sums.
-
-    ``fits`` is true only if all fit, and ``None`` where that is not known or depends on the order in which threads take
-    turns. ``limit`` is ``None`` if a device has none. ``total`` is ``None`` if the process's other memory is not known.
-    ``present`` if it is the setting that they have.
-    """
-
-    devices: tuple[str, ...]
-    growth: bool
-    limit: int | None
-    fits: bool | None
-    pool: int
-    total: int | None
-    present: bool = False
-
-
-def together(views: Sequence[Predicted]) -> list[Together]:
-    """For each GPU with several logical devices of a process, return the present setting and limits that are enough."""
-    shared: dict[tuple[int, int], list[Predicted]] = {}
-    for view in views:
-        if view.gpu is not None:
-            shared.setdefault((view.pid, view.gpu), []).append(view)
-    found = []
-    for devices in shared.values():
-        if len(devices) > 1:
-            devices.sort(key=lambda view: view.device)
-            rows = [[view.replayed.present for view in devices]]
-            rows += [[_surely(view, growth) for view in devices] for growth in (True, False)]
-            found += [
-                _sum(devices, [row for row in each if row], number == 0)
-                for number, each in enumerate(rows)
-                if all(each)
-            ]
-    return found
-
-
-def _surely(view: Predicted, growth: bool) -> SettingReplayed | None:
-    """Return the row of the limit that is surely enough, if there is one."""
-    ends = view.ends(growth)
-    if ends is None or ends.surely is None:
-        return None
-    rows = [row for row in view.rows if (row.growth, row.limit) == (growth, ends.surely)]
-    return next((row for row in rows if row.collects is view.collects), None)
-
-
-def _sum(devices: Sequence[Predicted], rows: Sequence[SettingReplayed], present: bool) -> Together:
-    limits = [row.limit for row in rows]
-    fits = [view.fits(row) for view, row in zip(devices, rows, strict=True)]
-    pool = sum(
-        (view.pool or 0) if view.outgrown else row.outcome.peak_pool for view, row in zip(devices, rows, strict=True)
-    )
-    return Together(
-        devices=tuple(view.device for view in devices),
-        growth=rows[0].growth,
-        limit=None if None in limits else sum(limit or 0 for limit in limits),
-        fits=False if False in fits else None if None in fits else True,
-        pool=pool,
-        total=devices[0].total(pool),
-        present=present,
-    )
 
 
 def _alike(one: SettingReplayed, other: SettingReplayed) -> bool:

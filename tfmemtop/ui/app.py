@@ -16,7 +16,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop.events import CaughtUp, Event, OutOfMemory, RunEnd
+from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings.ending import ending
@@ -29,7 +29,6 @@ from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.leave_actions import LeaveActions
-from tfmemtop.ui.map_requests import MapRequests
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.process_actions import ProcessActions
@@ -118,7 +117,7 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
             has_new_output=self._has_new_output,
             later=self.call_later,
         )
-        self._maps = MapRequests()
+        self._map: MapWanted | None = None  # what the engine was last asked to read
         self._output_drawn = -1
         self._successor, self._recording = options.successor, options.recording
         self._news = News() if options.notify and source.live else None
@@ -195,8 +194,15 @@ class TfmemtopApp(ProcessActions, NextRunActions, LeaveActions):
         for screen in seen:
             self._try(partial(screen.refresh_state, self.state))
         self._try(self._draw_output)
-        for command in self._maps.change(seen[0].wish):
-            self.session.send(command)
+        self._request_map(seen[0].wish)
+
+    def _request_map(self, wish: MapWanted | None) -> None:
+        """Let the engine read the map *wish*, and no other: only one that the user looks at."""
+        before, self._map = self._map, wish
+        if before is not None and (wish is None or (wish.pid, wish.device) != (before.pid, before.device)):
+            self.session.send(MapWanted(pid=before.pid, device=before.device, pace_s=None))
+        if wish is not None and wish != before:
+            self.session.send(wish)
 
     def _seen(self) -> list[Drawn]:
         """Return the visible screens: the topmost one that is not a dialog, and the dialogs above it."""

@@ -13,7 +13,6 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from tfmemtop.charset import to_ascii
-from tfmemtop.ui.base_app import BaseApp
 
 _GIVEN_BACK = (
     b"".join(b"\x1b[?%dl" % mode for mode in (1000, 1003, 1015, 1006, 1004, 2004, 2048))
@@ -60,7 +59,7 @@ class TerminalDriver(LinuxDriver):
         If the writer thread has ended, since the terminal was closed, *data* is dropped: the thread's queue would
         block once it is full.
         """
-        ascii_only = isinstance(self._app, BaseApp) and self._app.ascii_only
+        ascii_only = getattr(self._app, "ascii_only", False)
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(to_ascii(data) if ascii_only else data)
 

@@ -1,21 +1,63 @@
-"""The common base of a session's app and a cluster's app: look, terminal, and keys for every screen."""
+"""The base of a session's app and of a cluster's: look, terminal, errors, and the keys of every screen.
 
+Unlike Textual's app, it lets no text control the terminal, and shows an error in one line.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tfmemtop.options import UiOptions
-from tfmemtop.ui.base_app import BaseApp
+from rich.console import RenderableType
+from rich.segment import Segment
+from textual.app import App
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
+
+from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
+from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.safe import safe
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.text import exactly
 from tfmemtop.ui.driver import TerminalDriver, driver_class
 
 
-class ScreenApp(BaseApp):
-    """An app that draws on the user's terminal, in the terminal's colours."""
+class Gate(LineFilter):
+    """Makes text safe that is not safe yet, and keeps the width of each piece of a line.
+
+    Textual passes each line that it has drawn (of panels, dialogs, fields, borders, notifications) to its filters.
+    Besides these lines, only Textual's own sequences reach the terminal.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return *segments* with their text made safe."""
+        for segment in segments:
+            if safe(segment.text) is not segment.text and not segment.control:
+                return [self._passed(segment) for segment in segments]
+        return segments
+
+    @staticmethod
+    def _passed(segment: Segment) -> Segment:
+        text = safe(segment.text)
+        if text is segment.text or segment.control:
+            return segment
+        return Segment(exactly(text, segment.cell_length), segment.style)
+
+
+_GATE = Gate()
+
+
+class ScreenApp(App[ScreenOutcome]):
+    """An app that draws on the user's terminal, in the terminal's colours. Every character passes the gate."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     Screen { layout: vertical; background: ansi_default; color: ansi_default; }
     ModalScreen { background: transparent; }
     """
+    trouble = ""
+    """The error that ended the screen, in one line; empty if there was none."""
+    _told: frozenset[str] = frozenset()
 
     def __init__(self, options: UiOptions) -> None:
         super().__init__(driver_class(), ansi_color=True)
@@ -23,6 +65,46 @@ class ScreenApp(BaseApp):
         self.ascii_only = options.ascii
         self.color = options.color
         self.glyphs = ASCII if options.ascii else UNICODE
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the gate, followed by Textual's filters."""
+        return [_GATE, *super().get_line_filters()]
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Notify as Textual does, but never read *message* as markup: ``[L]`` is a key, a name may contain anything."""
+        super().notify(safe(message), title=safe(title), severity=severity, timeout=timeout, markup=False)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End the app after an unexpected error, also one in a thread of Textual's."""
+        self._return_code = 1
+        self._fatal_error()
+
+    def _fatal_error(self) -> None:
+        # Textual prints pages, with the values of variables unchanged. We print one line, after restoring the terminal.
+        error = sys.exc_info()[1] or self._exception
+        self.trouble = self.trouble or (describe(error) if error else UNKNOWN_ERROR)
+        self._close_messages_no_wait()
+
+    def _try(self, draw: Callable[[], object]) -> None:
+        """Draw a part of the screen. If that fails, which should never happen, notify the user once.
+
+        The other parts go on.
+        """
+        try:
+            draw()
+        except Exception as error:
+            text = part_not_drawn(error)
+            if text not in self._told:
+                self._told |= {text}
+                self.notify(text, severity="error", timeout=20)
 
     def give_terminal_back(self) -> None:
         """Restore the terminal at once: the last resort for a screen that does not end by itself."""
@@ -38,5 +120,5 @@ class ScreenApp(BaseApp):
                 self.notify(f"The picture is in {path}")
 
         # A private name of Textual's, used only here. Its public methods give pictures as SVG only.
-        strips = self.screen._compositor.render_strips()
-        self.push_screen(picture_dialog(strips, self.size.width, self.glyphs), written)
+        text = "".join(f"{strip.text.rstrip()}\n" for strip in self.screen._compositor.render_strips())
+        self.push_screen(picture_dialog(self.export_screenshot(title="tfmemtop"), text, self.glyphs), written)

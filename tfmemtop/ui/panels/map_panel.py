@@ -26,9 +26,8 @@ from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_text import place, remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
-from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.map_holders import MapHolders
-from tfmemtop.ui.screens.drawn import PoolWanted
+from tfmemtop.ui.screens.drawn import MAP_PACE_S, PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, beside, next_pool
 from tfmemtop.units import sentence
 
@@ -299,7 +298,7 @@ class MapPanel(CoveringPanel):
     def wish(self) -> events.MapWanted | None:
         if self.key is None or self.moment or not can_be_read(self.session.state, self.key):
             return None
-        return events.MapWanted(pid=self.key[0], device=self.key[1], pace_s=PACE_S, region=self.zoom)
+        return events.MapWanted(pid=self.key[0], device=self.key[1], pace_s=MAP_PACE_S, region=self.zoom)
 
     def hints(self) -> list[tuple[str, str]]:
         hints = [(self.arrows, "region"), ("Enter", "zoom")] if self.zoom is None else [(self.arrows, "scroll")]

@@ -15,7 +15,7 @@ from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports import whatif
 from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_text
 from tfmemtop.state import apply
-from tfmemtop.state.predicted import Predicted, predicted, together
+from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
@@ -107,9 +107,7 @@ class WhatIfPanel(CoveringPanel):
         rows = view.rows
         if not rows:
             return lines
-        shared = [row for row in together(predicted(self.state)) if view.device in row.devices]
-        last = [*whatif.smallest(view), *map(whatif.together_sentence, shared)]
-        last += [*filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
+        last = [*whatif.smallest(view), *filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
         at = clamp(self._at, 0, len(rows) - 1)
         below: list[Line] = []
         for sentence in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit

@@ -6,6 +6,9 @@ from tfmemtop.events import MapWanted
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey
 
+MAP_PACE_S = 1.0
+"""Seconds between two maps while the user looks at one."""
+
 
 class Changed(Message):
     """The user has changed what is to be shown, so the app must draw anew."""

@@ -8,14 +8,15 @@ from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.fit.session import SessionFit
-from tfmemtop.experiments.fit.text import conclusion, table
+from tfmemtop.experiments.fit.text import conclusion, goal_text, table, trial_words
 from tfmemtop.findings.fitting import IN_THE_SCRIPT
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import chop, wrap
-from tfmemtop.ui.screens import fit_text as words
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
+from tfmemtop.ui.screens.fit_text import FoundValue, found_by
+from tfmemtop.units import counted
 
 _POOLS_FROM = 84
 """Width in cells from which the table has room for the size of the pool."""
@@ -44,7 +45,8 @@ class FitDialog(PageDialog[AfterSearch]):
     ]
 
     def __init__(self, search: SessionFit, *, stop: Callable[[], None], glyphs: Glyphs) -> None:
-        super().__init__(words.title(search), glyphs=glyphs, width=124)
+        what = "smallest memory limit" if search.plan.wanted is None else "largest value"
+        super().__init__(f"The {what} that works", glyphs=glyphs, width=124)
         self._fit = search
         self._end_it = stop
 
@@ -52,30 +54,33 @@ class FitDialog(PageDialog[AfterSearch]):
         self.redraw()
 
     @property
-    def _found(self) -> words.FoundValue | None:
+    def _found(self) -> FoundValue | None:
         """What the search has found; ``None`` while it goes on."""
-        return None if self._fit.going else words.found_by(self._fit)
+        return None if self._fit.going else found_by(self._fit)
 
     def hints(self) -> list[Hint]:
         if self._fit.going:
-            return [("F Esc", words.STOP), ("Enter", words.HIDE)]
+            return [("F Esc", "stop, leave the run going"), ("Enter", "hide this, go on")]
         hints: list[Hint] = []
         if found := self._found:
             hints += [("R", f"relaunch with {found.words}"), *([("y", COPY_LINES)] if found.code else [])]
         if self._fit.can_go_on:
-            hints.append(("F", words.GO_ON))
+            hints.append(("F", "go on with the search"))
         return [*hints, ("N", "new search"), ("Esc", "close")]
 
     def body(self, width: int) -> list[Line]:
         search = self._fit
-        goal = f"{words.goal(search)}: {' '.join(search.plan.command)}"
+        tries, wanted = search.plan.tries, search.plan.wanted
+        goal = f"{goal_text(search.plan.goal)}, in at most {counted(tries, 'try', 'tries')}"
+        goal += f": {' '.join(search.plan.command)}"
         lines: list[Line] = [[Segment(fit(goal, width, self.glyphs), DIM)], []]
         rows = table(search.search, pools=width >= _POOLS_FROM)
         for index, row in enumerate(rows):
             style = BOLD if index == 0 else GOOD if row.passed else WARNING
             lines.append([Segment(fit(row.text, width, self.glyphs), style)])
         if search.going:
-            mark = f"{self.glyphs.running} {words.under_way(search)}  "
+            trial = trial_words(search.trial, wanted)
+            mark = f"{self.glyphs.running} try {search.number} of {tries}: {trial}  "
             lines.append([Segment(mark, KEY), Segment(fit(search.progress, width - len(mark), self.glyphs))])
             return lines
         lines += [[]] if rows else []
@@ -89,7 +94,10 @@ class FitDialog(PageDialog[AfterSearch]):
         found = self._found
         if found is None:
             return []
-        lines: list[Line] = [[], [Segment(found.margin, BOLD), Segment("[R]", KEY), Segment(words.NEXT_TIME)]]
+        lines: list[Line] = [
+            [],
+            [Segment(found.margin, BOLD), Segment("[R]", KEY), Segment(" relaunches with it. Next time:")],
+        ]
         lines += [[Segment("  " + part, GOOD)] for part in chop(found.command, width - 2, "  ")]
         if found.code:
             lines += [[Segment(part)] for part in wrap(IN_THE_SCRIPT, width)]

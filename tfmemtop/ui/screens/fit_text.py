@@ -5,14 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfmemtop.experiments.fit.session import SessionFit
-from tfmemtop.experiments.fit.text import goal_text, trial_words
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.findings.fitting import code, command_line
-from tfmemtop.units import counted, format_bytes
+from tfmemtop.units import format_bytes
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"
-RESULT = "The smallest memory limit that works"
-RESULT_LARGEST = "The largest value that works"
 OVER = "The search is over. [F] shows what it found."
 
 _WORTH_COUNTING = 10  # steps
@@ -58,21 +55,6 @@ def suggestions(
     return found
 
 
-def title(search: SessionFit) -> str:
-    """Return the title above the search."""
-    return RESULT if search.plan.wanted is None else RESULT_LARGEST
-
-
-def goal(search: SessionFit) -> str:
-    """Return how far the script must get, and in how many tries."""
-    return f"{goal_text(search.plan.goal)}, in at most {counted(search.plan.tries, 'try', 'tries')}"
-
-
-def under_way(search: SessionFit) -> str:
-    """Return which try runs, and with which limit or value."""
-    return f"try {search.number} of {search.plan.tries}: {trial_words(search.trial, search.plan.wanted)}"
-
-
 @dataclass(frozen=True)
 class FoundValue:
     """What a search has found: in ``words``, as the next run, and how to have it the next time.
@@ -99,10 +81,3 @@ def found_by(search: SessionFit) -> FoundValue | None:
         return None
     size, upcoming = format_bytes(limit.size), NextRun(tuple(plan.command), plan.settings_of(limit.size))
     return FoundValue(size, upcoming, f"With a margin: {size}. ", command_line(limit, plan.command), code(limit))
-
-
-STOP = "stop, leave the run going"
-HIDE = "hide this, go on"
-GO_ON = "go on with the search"
-NEXT_TIME = " relaunches with it. Next time:"
-"""The text after the key R."""

@@ -19,7 +19,6 @@ from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, witho
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.scale import Scale
 from tfmemtop.ui.keys import Key
-from tfmemtop.ui.map_requests import PACE_S
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.header import Header
@@ -29,7 +28,7 @@ from tfmemtop.ui.panels.process_rows import COLUMNS, process_order
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
-from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
+from tfmemtop.ui.screens.drawn import MAP_PACE_S, Changed, Drawn, PoolWanted
 
 
 class MainScreen(Drawn, Screen[None]):
@@ -121,7 +120,7 @@ class MainScreen(Drawn, Screen[None]):
     def wish(self) -> events.MapWanted | None:
         pool = self._pool()
         if pool and self.allocators.display and self.allocators.map_rows and can_be_read(self.session.state, pool):
-            return events.MapWanted(pid=pool[0], device=pool[1], pace_s=PACE_S)
+            return events.MapWanted(pid=pool[0], device=pool[1], pace_s=MAP_PACE_S)
         return None
 
     def _pool(self) -> PoolKey | None:
