@@ -103,7 +103,7 @@ def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
 
 def test_a_graph_is_called_by_its_function() -> None:
     graph = error(operation="__inference_train_step_140")
-    assert "tf.function train_step asked" in told(gpu(2 * GIB, OURS), graph).said.headline
+    assert "tf.function `train_step` asked" in told(gpu(2 * GIB, OURS), graph).said.headline
 
 
 def test_held_back_by_the_users_limit() -> None:

@@ -49,7 +49,8 @@ class Cause:
 
     ``holder`` is who holds the memory, as Python's path to it or TensorFlow's name; empty where nobody is known or the
     cause is no holder. ``bytes`` and ``count`` are how much it holds and in how many pieces, ``None`` where that is not
-    known. ``code`` are lines for the script.
+    known. ``code`` are lines for the script. ``mostly`` is a sentence on what is in use, for which the text may be too
+    long.
     """
 
     key: Key
@@ -61,6 +62,7 @@ class Cause:
     code: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     explanation: str = ""
+    mostly: str = ""
 
     @property
     def keeps_growing(self) -> bool:

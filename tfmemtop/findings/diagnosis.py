@@ -37,6 +37,9 @@ _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
 
+_MOSTLY = 0.3
+"""The least share of the memory in use of a kind that the verdict names."""
+
 _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
 
@@ -77,6 +80,9 @@ def _full(stock: Inventory, cause: Cause) -> Cause:
     kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
     evidence = f"In use: {kinds}.{tape}", *cause.evidence
+    most = [kind.value for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
+    if most:
+        cause = replace(cause, mostly=f"Mostly {' and '.join(most)}{'; a GradientTape was open' if tape else ''}.")
     of_model = sum(size for kind, size in known if kind in _OF_MODEL)
     if of_model < stock.in_use / 2:
         return replace(cause, evidence=evidence)
@@ -157,8 +163,7 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     near = min(trend.whole.windows, key=lambda window: abs(window.start - look.t))
     if rose < _SHARE * near.high:
         return None
-    cause = keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
-    return None if cause is None else replace(cause, text=f"Memory keeps rising: {cause.text}")
+    return keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
 
 
 def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:

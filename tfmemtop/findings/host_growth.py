@@ -89,6 +89,8 @@ class HostGrowth(Finding):
             headline += (
                 f" Dataset.from_generator was called {self.generators} times; each call keeps its generator's data."
             )
+        if not (retraced or self.generators):
+            headline += " What holds it is not known."
         pools = " Its pools did not grow." if self.pools else ""
         figures = f"It rose steadily for {spoken(rise.span_s)}.{pools}"
         if self.left_s is not None:

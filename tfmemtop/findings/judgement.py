@@ -72,7 +72,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         return _not_memory(state, run), None
     for cause in rising(state).values():
-        return cause, next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
+        told = next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
+        return replace(cause, text=f"Memory keeps rising: {cause.text}"), told
     for finding in found:
         if isinstance(finding, Leak):
             return finding.cause, finding
@@ -101,7 +102,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
     if hooked is not None and hooked.error is not None:
         error = hooked.error
         at = f" ({spot(error.file, error.line)})" if error.file else ""
-        message = _FUNCTION_NODE.sub("", error.message).strip()
+        message = _FUNCTION_NODE.sub("", error.message).strip().removesuffix(" name:")
         what = f"{error.kind}: {message}" if message else error.kind
         return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
     crashed = run.ending is not None and run.ending.signal is not None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import tensor_text
+from tfmemtop.findings.names import quoted, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
@@ -111,11 +111,11 @@ def notebook_history(scene: Scene) -> Cause | None:
     if not kept or not scene.matters(min(size, scene.stock.in_use)):
         return None
     count = sum(one.count for one in kept)
-    names = ", ".join(one.holder for one in kept[:4])
+    names = ", ".join(quoted(one.holder) for one in kept[:4])
     return Cause(
         Key.NOTEBOOK_HISTORY,
         f"The notebook keeps the results of its cells: {names} hold {_sized(size, scene)}.",
-        names,
+        names.replace("`", ""),
         size,
         count,
         (Remedy(Action.CLEAR_RESULTS),),
@@ -193,13 +193,18 @@ def variables_kept(scene: Scene) -> Cause | None:
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
             return _variables_kept(
-                scene, f"{one.holder} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
+                scene, f"{quoted(one.holder)} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
             )
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
         return _variables_kept(
-            scene, f"{number} variables named {name} are alive, with others made as often", "", size, number, False
+            scene,
+            f"There are {number} variables named {quoted(name)}, and as many others",
+            "",
+            size,
+            number,
+            False,
         )
     return None
 
@@ -225,7 +230,8 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         return None
     return Cause(
         Key.RUNTIME_KEEPS,
-        f"TensorFlow has not freed {counted(count, 'variable')} that Python has dropped: ~{_sized(size, scene)}.",
+        f"TensorFlow still keeps {counted(count, 'variable')} that Python no longer references: "
+        f"~{_sized(size, scene)}.",
         "TensorFlow",
         size,
         count,
@@ -247,8 +253,8 @@ def tape_open(scene: Scene) -> Cause | None:
     tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} the outputs of recorded operations, {most.count:,} of them "
-        f"{_operation(most)}: {_sized(size, scene)}.",
+        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
+        f"{most.count:,} of them of {_operation(most)}.",
         tapes,
         size,
         most.count,
@@ -272,8 +278,8 @@ def constants_captured(scene: Scene) -> Cause | None:
     what = f"was created {made.anew} times" if anew else f"was traced {made.traces} times"
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        f"tf.function {made.name} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its own copy "
-        f"of a constant: {_sized(size, scene)}.",
+        f"tf.function {quoted(made.name)} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its "
+        f"own copy of a constant: {_sized(size, scene)}.",
         made.name,
         size,
         sum(part.count for part in constants),
@@ -354,7 +360,7 @@ def _sized(size: int, scene: Scene) -> str:
 def _keeps(holder: str) -> str:
     """Return the *holder* and its verb. Functions hold what they capture under a name that nobody knows."""
     captured = _CAPTURED.fullmatch(holder)
-    return f"The functions in {captured[1]} capture" if captured else f"{holder} keeps"
+    return f"The functions in {quoted(captured[1])} capture" if captured else f"{quoted(holder)} keeps"
 
 
 def _root(holder: str) -> str:

@@ -110,8 +110,8 @@ class Leak(DeviceFinding):
         headline = f"{place_name(self.place)}: {self._rising[0].lower()}{self._rising[1:]}"
         code: tuple[str, ...] = ()
         if self.by is not None:
-            text = self.by.text.partition(": ")[2]  # that memory rises is said
-            headline, figures, code = joined(headline, text), joined(figures, *self.by.evidence), self.by.code
+            headline, figures = joined(headline, self.by.text), joined(figures, *self.by.evidence)
+            code = self.by.code
         return Said(
             headline,
             f"In {self.windows} equal stretches of time the lowest use rose from {format_bytes(self.lows[0])} to "

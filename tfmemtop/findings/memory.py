@@ -98,7 +98,9 @@ class AllocationFailed(Finding):
     @property
     def whole_cause(self) -> Cause:
         """The cause. Where its text names no request, what failed comes first."""
-        text = joined(self.failed, self.cause.text)
+        text = joined(self.failed, self.cause.text, self.cause.mostly)
+        if len(text) > LONGEST:
+            text = joined(self.failed, self.cause.text)
         if self.cause.key is Key.UNKNOWN and len(text) > LONGEST:
             return replace(self.cause, text=self.failed, evidence=(self.cause.text, *self.cause.evidence))
         if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:

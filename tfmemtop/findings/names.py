@@ -88,6 +88,11 @@ def _device(place: Place) -> str:
     return f"{place.device} on GPU {place.gpu}" if place.shared else f"GPU {place.gpu}"
 
 
+def quoted(name: str) -> str:
+    """Return a *name* of the script's so that it cannot be read as a word: in backticks."""
+    return f"`{name}`"
+
+
 def gpus(numbers: Iterable[int]) -> str:
     """Return the GPUs as text: ``GPU 0 to 7``, ``GPU 0, 2, 5``."""
     ordered = sorted(numbers)
@@ -219,7 +224,7 @@ _OF_KERAS = frozenset(
 
 
 def operation_name(name: str | None) -> str:
-    """Return the name of an operation: ``Relu`` for ``functional_1/enc2_1/Relu``, ``tf.function step`` for a graph.
+    """Return the name of an operation: ``Relu`` for ``functional_1/enc2_1/Relu``, a function's for a graph.
 
     Keras makes graphs for ``fit``, ``evaluate`` and ``predict``, whose names no user knows: they are ``Keras``.
 
@@ -229,5 +234,5 @@ def operation_name(name: str | None) -> str:
         return ""
     if name.startswith("__"):
         function = name.strip("_").partition("_")[2].rpartition("_")[0]
-        return "Keras" if function in _OF_KERAS else f"tf.function {function}"
+        return "Keras" if function in _OF_KERAS else f"tf.function {quoted(function)}"
     return named(name).operation

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import named_spot, operation_name, tensor_text
+from tfmemtop.findings.names import named_spot, operation_name, quoted, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
@@ -108,8 +108,8 @@ def grown_by_copying(request: Request) -> Cause | None:
         if len(differ) == 1 and one.bytes * 2 >= a.asked > one.bytes:
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{one.name} is recreated by {request.who}, larger each time: {format_bytes(a.asked)} are needed "
-                f"while the old {format_bytes(one.bytes)} are still allocated.",
+                f"{quoted(one.name)} is recreated by {request.who}, larger each time: {format_bytes(a.asked)} are "
+                f"needed while the old {format_bytes(one.bytes)} are still allocated.",
                 one.name,
                 one.bytes + a.asked,
                 2,
@@ -133,7 +133,7 @@ def dense_gradient(request: Request) -> Cause | None:
     size = a.asked or 4 * prod(shape)
     return Cause(
         Key.DENSE_GRADIENT,
-        f"The gradient of {tables[0][0]} is made dense: {request.who} asked for the whole table, "
+        f"The gradient of {quoted(tables[0][0])} is made dense, as large as the table: {request.who} asked for "
         f"{tensor_text(list(shape), None)}, {format_bytes(size)}.",
         tables[0][0],
         size,
@@ -174,7 +174,8 @@ def _changed(request: Request) -> str:
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed:
             if one.before != one.after and "[" in one.after:
-                return f"Argument {one.argument} of {course.function.name} was {one.before} before, then {one.after}."
+                what = f"Argument {quoted(one.argument)} of {quoted(course.function.name)}"
+                return f"{what} was {one.before} before, then {one.after}."
     return ""
 
 

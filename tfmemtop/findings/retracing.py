@@ -7,7 +7,7 @@ from pathlib import PurePath
 from tfmemtop.events import Changed
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.names import Callsite, line_of
+from tfmemtop.findings.names import Callsite, line_of, quoted
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
@@ -70,7 +70,7 @@ class Retraced(Finding):
     @property
     def said(self) -> Said:
         name, where = self.function, line_of(self.defined)
-        which = f"Keras's {name} ({where})" if self.of_keras else f"{where}: {name}"
+        which = f"Keras's {name} ({where})" if self.of_keras else f"tf.function {quoted(name)} ({where})"
         span = f"{self.span_s:.0f} s" if self.span_s >= 2 else "second"
         explanation = (
             f"{name} has {counted(self.traces_so_far, 'graph')} so far, in {counted(self.calls_so_far, 'call')}. "
@@ -84,10 +84,11 @@ class Retraced(Finding):
                 "the other count together."
             )
         return Said(
-            f"{which} was traced anew in {self.traces} of {counted(self.calls, 'call')} within the last {span}.",
+            f"{which} was traced in {self.traces} of its {counted(self.calls, 'call')} in the last {span}, and each "
+            "graph stays in memory.",
             explanation,
             code(self),
-            f"{why(self)} Each tracing builds a graph, which stays in memory.".lstrip(),
+            why(self),
         )
 
 

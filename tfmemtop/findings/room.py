@@ -60,7 +60,7 @@ def fragmented(a: Anatomy) -> Cause | None:
     pool = (Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIX_SHAPES))
     return Cause(
         Key.FRAGMENTATION,
-        f"The pool is fragmented: {format_bytes(a.cached)} of it were free, but no free chunk was larger than "
+        f"The pool is fragmented: {format_bytes(a.cached)} of it were free, in chunks of at most "
         f"{format_bytes(a.largest_free)}.",
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)),
