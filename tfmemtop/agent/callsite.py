@@ -5,8 +5,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from . import cells
-
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
@@ -16,6 +14,8 @@ _LIBRARIES = {
     *("tensorflow", "keras", "tf_keras", __name__.split(".")[0]),
     *("importlib", "contextlib", "functools", "threading", "concurrent"),  # between TensorFlow's own frames
 }
+_SHELLS, _SHELL = "IPython.core.interactiveshell", "InteractiveShell"
+_SUFFIX = ".py"
 
 
 class Line(NamedTuple):
@@ -27,13 +27,17 @@ class Line(NamedTuple):
     @property
     def told(self) -> str:
         """The file as it is named in events: a cell of a notebook by its number."""
-        return cells.told(self.file)
+        return file_told(self.file)
 
     @property
     def code(self) -> str:
         """The text of the line; empty if the file cannot be read."""
         lines = _typed(self.file) or _read(self.file)
         return lines[self.number - 1].strip()[:_CODE] if 0 < self.number <= len(lines) else ""
+
+    def fields(self) -> "dict[str, Any]":
+        """Return the line as the fields of an event."""
+        return {"file": self.told, "line": self.number, "code": self.code}
 
 
 def _typed(name: str) -> "list[str]":
@@ -54,10 +58,7 @@ def _read(path: str) -> "list[str]":
         if error.errno is None:  # raised by a signal handler, not by the kernel
             raise
         return []
-    try:
-        return [line.decode() for line in lines]
-    except UnicodeDecodeError:
-        return [line.decode("latin-1") for line in lines]  # nearly always the encoding of files that are not UTF-8
+    return [line.decode(errors="backslashreplace") for line in lines]
 
 
 def line_of(frame: "Optional[FrameType]") -> Line:
@@ -86,3 +87,28 @@ def _of_library(frame: "FrameType") -> bool:
 def callers_line() -> Line:
     """Return the line of the script that called TensorFlow, which called the agent."""
     return line_of(sys._getframe(1))
+
+
+def file_told(file: str) -> str:
+    """Return the name of *file* for events: the cell's name if the file is a cell of a notebook, else *file* itself.
+
+    IPython compiles cells as if they were files: ``/tmp/ipykernel_81/2738.py``. It keeps the number of each such file's
+    cell, the one in ``In [7]``. Events name a cell as IPython itself names it where no debugger needs a file:
+    ``<ipython-input-7-2738>``.
+    """
+    if "ipykernel" not in file:
+        return file
+    # Attributes are read from __dict__: a property would run code of IPython or of the script.
+    shell = _part(_part(_part(sys.modules.get(_SHELLS), _SHELL), "_instance"), "compile")
+    numbers = _part(shell, "_filename_map")
+    number = numbers.get(file) if type(numbers) is dict else None
+    if type(number) is not int:
+        return file
+    stem = file.rpartition("/")[2]
+    stem = stem[: -len(_SUFFIX)] if stem.endswith(_SUFFIX) else stem
+    return f"<ipython-input-{number}-{stem}>"
+
+
+def _part(whole: Any, name: str) -> Any:
+    parts = getattr(whole, "__dict__", None)
+    return None if parts is None else parts.get(name)

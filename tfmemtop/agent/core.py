@@ -7,47 +7,27 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
-from .apply_settings import Settings, Settled, parse_settings
-from .census import WAITING, Census
-from .chunk_copies import ChunkCopies
+from .apply_settings import Settled, parse_settings
+from .census import Census
 from .collector import Collector
 from .device_init import Making
+from .failures import uncaught
 from .functions import Functions
-from .import_watch import Awaited, ImportWatch
+from .import_watch import ImportWatch
 from .joining import earlier, remember
 from .link import Link
 from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
-from .patches import (
-    patch,
-    patch_datasets,
-    patch_functions,
-    patch_graphs,
-    patch_reference_variables,
-    patch_session,
-    patch_variables,
-)
-from .pools import Pools
-from .profilers import patch_profilers, patch_traced_runs
+from .patches import Patches
 from .requests import options_of, requested_earlier
 from .sampler import Sampler
-from .uncaught import uncaught
-from .wait_watch import WaitWatch
 from .windows import Windows
-from .xla_reports import own_folder
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-CONTEXT = "tensorflow.python.eager.context"
-ERRORS = "tensorflow.python.framework.errors_impl"
-VARIABLES = "tensorflow.python.ops.resource_variable_ops"
-REFERENCES = "tensorflow.python.ops.ref_variable"
-SESSION = "tensorflow.python.client.session"
-GRAPHS = "tensorflow.python.framework.func_graph"
-PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
-DATASETS = "tensorflow.python.data.ops.dataset_ops"
-FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+_FOLDER, _FLAGS = "TFMEMTOP_XLA", "XLA_FLAGS"
+_DIGITS = "0123456789"
 
 _LISTENS, _LISTEN_S = 60, 0.05  # an engine that has gone is noticed within a second
 _FAREWELLS = 3  # attempts to send the last event: a signal of the script's may interrupt one
@@ -69,8 +49,6 @@ class Agent:
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._interval = 0.1
-        self._holders_interval = 60.0
-        self._settings = Settings()
         self._collector = Collector()
         self.collects = False
         """Whether the collector is off for as long as the agent is brought into a process that runs already."""
@@ -84,20 +62,21 @@ class Agent:
         self._in_place = True  # whether pools may be read in place
         self._sessions = False  # whether there has been a TF1-style session
         self._inherited = False
-        self.import_watch = ImportWatch(
-            self,
-            self.messenger.guarded,
-            Awaited("listen:TensorFlow", self._tensorflow_is_here, CONTEXT, ERRORS),
-            [
-                Awaited("listen:variables", self._variables_are_here, VARIABLES),
-                Awaited("listen:TF1 variables", self._references_are_here, REFERENCES),
-                Awaited("listen:sessions", self._sessions_are_here, SESSION),
-                Awaited("listen:data sets", self._datasets_are_here, DATASETS),
-                Awaited("listen:functions", self._functions_are_here, FUNCTIONS),
-                Awaited("listen:graphs", self._graphs_are_here, GRAPHS),
-                Awaited("listen:profilers", self._profilers_are_here, PROFILER),
-            ],
-        )
+        observers = self._making, self._census, self._functions, self._lines, self._windows
+        patches = self._patches = Patches(self.messenger, *observers, self._initialised, self._session_made)
+        awaited: dict[str, tuple[str, Callable[..., object]]] = {
+            "eager.context": ("TensorFlow", self._tensorflow_is_here),
+            "framework.errors_impl": ("errors", patches.errors),
+            "ops.resource_variable_ops": ("variables", patches.variables),
+            "ops.ref_variable": ("TF1 variables", patches.reference_variables),
+            "client.session": ("sessions", patches.sessions),
+            "data.ops.dataset_ops": ("data sets", patches.datasets),
+            "eager.polymorphic_function.polymorphic_function": ("functions", patches.functions),
+            "framework.func_graph": ("graphs", patches.graphs),
+            "profiler.internal._pywrap_profiler": ("profilers", patches.profilers),
+        }
+        modules = {f"tensorflow.python.{name}": action for name, action in awaited.items()}
+        self.import_watch = ImportWatch(self, self.messenger.guarded, modules)
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=self._forked)
 
@@ -111,70 +90,43 @@ class Agent:
         self.messenger.start_over()
         self._sampler = None
         if self._context is not None:
-            own_folder(self.messenger.pid)
+            _own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
         self._inherited = self._sessions or self._eager()
 
-    def _tensorflow_is_here(self, context: "ModuleType", errors: "ModuleType") -> None:
+    def _tensorflow_is_here(self, context: "ModuleType") -> None:
+        """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""
         guarded = self.messenger.guarded
         guarded("hello", self._greet, context)
-        guarded("listen:TensorFlow", self._patch, context, errors)
+        self._patches.context(context)
+        remember(context, self)
 
     def _greet(self, context: "ModuleType") -> None:
-        """Report the version of TensorFlow, and read the user's settings."""
         self._context = context
         self.messenger.found(TensorFlow.of(context))
         self._read_told()
 
     def _read_told(self) -> None:
-        told = self._told
-        self.messenger.guarded("environment:TFMEMTOP_INTERVAL", self._read_interval)
-        self.messenger.guarded("environment:TFMEMTOP_HOLDERS_INTERVAL", self._read_holders_interval)
-        self.messenger.guarded("environment:TFMEMTOP_SETTINGS", self._read_settings)
+        guarded, told = self.messenger.guarded, self._told
+        self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
+        holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
+        settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, told.get("TFMEMTOP_SETTINGS") or "{}")
+        self._patches.settings = settings or self._patches.settings
         if not self._joined:
-            self.messenger.guarded("xla", self._name_xlas_folder)
+            guarded("xla", self._name_xlas_folder)
         self._folder = told.get("TFMEMTOP_DATA")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
-        self._windows.may_write(self._folder, self._holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
+        self._windows.may_write(self._folder, holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
+
+    def _number(self, name: str, otherwise: float) -> float:
+        number: Optional[float] = self.messenger.guarded(
+            f"environment:{name}", float, self._told.get(name) or otherwise
+        )
+        return otherwise if number is None else number
 
     def _name_xlas_folder(self) -> None:
-        if not own_folder(self.messenger.pid):
+        if not _own_folder(self.messenger.pid):
             self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
-
-    def _read_interval(self) -> None:
-        self._interval = max(0.01, float(self._told.get("TFMEMTOP_INTERVAL") or self._interval))
-
-    def _read_holders_interval(self) -> None:
-        self._holders_interval = max(0.0, float(self._told.get("TFMEMTOP_HOLDERS_INTERVAL") or self._holders_interval))
-
-    def _read_settings(self) -> None:
-        self._settings = parse_settings(self._told.get("TFMEMTOP_SETTINGS") or "{}")
-
-    def _patch(self, context: "ModuleType", errors: "ModuleType") -> None:
-        patch(self.messenger, context, errors, self._settings, self._making, self._initialised)
-        remember(context, self)
-
-    def _variables_are_here(self, module: "ModuleType") -> None:
-        patch_variables(self.messenger, module, self._census)
-
-    def _references_are_here(self, module: "ModuleType") -> None:
-        patch_reference_variables(self.messenger, module, self._census)
-
-    def _sessions_are_here(self, module: "ModuleType") -> None:
-        patch_session(self.messenger, module, self._session_made, self._lines, self._census)
-        patch_traced_runs(self.messenger, module, self._windows)
-
-    def _datasets_are_here(self, module: "ModuleType") -> None:
-        patch_datasets(self.messenger, module, self._census.datasets)
-
-    def _functions_are_here(self, module: "ModuleType") -> None:
-        patch_functions(self.messenger, module, self._functions)
-
-    def _graphs_are_here(self, module: "ModuleType") -> None:
-        patch_graphs(self.messenger, module, self._lines)
-
-    def _profilers_are_here(self, module: "ModuleType") -> None:
-        patch_profilers(self.messenger, module, self._windows)
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
         """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""
@@ -193,32 +145,21 @@ class Agent:
 
     def _started_sampler(self) -> Optional[Sampler]:
         if self._sampler is None and not self._inherited and self._context is not None:
-            sampler = self._made_sampler(self._context)
+            sampler = Sampler(
+                self.messenger,
+                self._collector,
+                self._context,
+                self._interval,
+                self._folder,
+                self._in_place,
+                self._functions,
+                self._census,
+                self._windows,
+                self._lines,
+            )
             sampler.start()
             self._sampler = sampler
         return self._sampler
-
-    def _made_sampler(self, context: "ModuleType") -> Sampler:
-        messenger, collector = self.messenger, self._collector
-        copies = ChunkCopies(messenger, self._folder)
-        pools = Pools(messenger, collector, copies, self._in_place)
-        windows = self._windows
-        waits = WaitWatch(messenger, copies, self._want_tensors, windows.waits)
-        return Sampler(
-            messenger,
-            collector,
-            context,
-            self._interval,
-            pools,
-            waits,
-            self._functions,
-            self._census,
-            windows,
-            self._lines,
-        )
-
-    def _want_tensors(self) -> None:
-        self._census.want(tensors=True, moment=WAITING)
 
     def join(self) -> None:
         """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
@@ -250,14 +191,13 @@ class Agent:
 
     def _silent(self) -> bool:
         """Return whether the engine has gone and the agent's thread has ended. This may wait for some seconds."""
-        link, pause = self.messenger.link, real_threads.allocate_lock()
-        pause.acquire()
+        link = self.messenger.link
         for _ in range(_LISTENS):
             if self._sampler is None:
                 link.listen()
             if link.dead:
                 return self._sampler is None or self._sampler.stop()
-            pause.acquire(True, _LISTEN_S)
+            real_threads.pause(_LISTEN_S)
         return False
 
     def _find_earlier(self) -> None:
@@ -274,13 +214,11 @@ class Agent:
 
     def _meet_devices(self) -> None:
         """Start to read the devices that exist already."""
-        pause = real_threads.allocate_lock()
-        pause.acquire()
         current = None if self._context is None else self._context._context
         for _ in range(_LISTENS):
             if current is None or current._context_handle is None or current._initialized:
                 break
-            pause.acquire(True, _LISTEN_S)  # the script is just making them
+            real_threads.pause(_LISTEN_S)  # the script is just making them
         if not self._eager():
             if self._sessions:
                 sampler = self._started_sampler()
@@ -320,3 +258,20 @@ class Agent:
         if self._sampler is not None:
             self._sampler.stop()
         self.messenger.goodbye()
+
+
+def _own_folder(pid: int) -> bool:
+    """Put *pid* into the path in ``XLA_FLAGS`` to which XLA writes its reports, if the user has requested reports.
+
+    Return ``False`` if they are requested, and the path is not there: the script has set the variable anew.
+
+    Each process needs a folder, as modules have the same names in every process. XLA reads its flags when TensorFlow
+    first compiles. The variable is set past ``os.environ``, where the script would see it.
+    """
+    folder = os.environ.get(_FOLDER)
+    if not folder:
+        return True
+    before, found, after = os.environ.get(_FLAGS, "").partition(folder + "/")
+    if found:
+        os.putenv(_FLAGS, before + found + str(pid) + after.lstrip(_DIGITS))
+    return bool(found)

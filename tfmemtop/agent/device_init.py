@@ -46,9 +46,7 @@ class Making:
     def _tell(self, line: Line, error: Optional[str]) -> None:
         self._messenger.send(
             "initialised",
-            file=line.told,
-            line=line.number,
-            code=line.code,
+            **line.fields(),
             error=error,
             variables={name: os.environ[name][:_VALUE] for name in VARIABLES if name in os.environ},
         )

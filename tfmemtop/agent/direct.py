@@ -5,9 +5,9 @@ that a table gives for this version. So nothing is created, changed or held up, 
 If TensorFlow changed something during a copy, this is recognised, and it is copied again.
 """
 
+from _struct import Struct, calcsize
 from ctypes import CDLL, c_void_p
 from os import RTLD_LAZY, RTLD_NOLOAD
-from struct import Struct, calcsize
 from sys import byteorder
 from time import monotonic
 from typing import Any, Callable, NamedTuple, Optional

@@ -9,26 +9,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class Awaited:
-    """The names of modules to wait for, and the *action* to call with the modules once all are complete."""
-
-    def __init__(self, doing: str, action: Callable[..., object], *names: str) -> None:
-        self.doing = doing
-        self.action = action
-        self._names = names
-        self._once = real_threads.allocate_lock()
-
-    @property
-    def done(self) -> bool:
-        """Whether a thread has taken the modules."""
-        return self._once.locked()
-
-    def take(self) -> "Optional[list[ModuleType]]":
-        """Return the modules, but only to the first thread that calls this once all are complete; else ``None``."""
-        modules = [module for module in map(_complete, self._names) if module is not None]
-        return modules if len(modules) == len(self._names) and self._once.acquire(False) else None
-
-
 class ImportWatch:
     """A finder that finds nothing: at each import it checks whether the awaited modules are complete.
 
@@ -36,41 +16,29 @@ class ImportWatch:
     imports: TensorFlow imports hundreds of modules after those that are awaited.
     """
 
-    def __init__(self, agent: Any, guarded: Callable[..., Any], first: Awaited, then: "list[Awaited]") -> None:
+    def __init__(
+        self, agent: Any, guarded: Callable[..., Any], awaited: "dict[str, tuple[str, Callable[..., object]]]"
+    ) -> None:
         """The watch belongs to *agent*; *guarded* is the method of its messenger.
 
-        The modules of *then* are awaited once *first* is done.
+        *awaited* has for each module a word for it and the action, which is called with the module.
         """
         self.agent = agent
         self._guarded = guarded
-        self._first = first
-        self._then = then
+        self._awaited = awaited
 
     def look(self) -> bool:
         """Call the actions of the modules that are complete by now; return whether others are still awaited."""
-        if not self._first.done:
-            self._look(self._first)
-        if self._first.done:
-            for awaited in self._then:
-                self._look(awaited)
-            self._then = [awaited for awaited in self._then if not awaited.done]
-        return bool(self._then) or not self._first.done
+        for name in list(self._awaited):
+            module = _complete(name)
+            found = None if module is None else self._awaited.pop(name, None)  # another thread may be first
+            if found is not None:
+                word, action = found
+                self._guarded(f"listen:{word}", action, module)
+        return bool(self._awaited)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if not self._first.done:
-            self._look(self._first)
-        elif self._then:
-            for awaited in self._then:
-                self._look(awaited)
-            self._then = [awaited for awaited in self._then if not awaited.done]
-            if not self._then:
-                return self._leave(name, path, target)
-        return None
-
-    def _look(self, awaited: Awaited) -> None:
-        modules = awaited.take()
-        if modules is not None:
-            self._guarded(awaited.doing, awaited.action, *modules)
+        return None if not self._awaited or self.look() else self._leave(name, path, target)
 
     def _leave(self, name: str, path: Any, target: Any) -> Any:
         """Leave ``sys.meta_path``, and return the answer of the next finder, which the present search will skip.

@@ -5,7 +5,7 @@ of the installed version, and makes the row of a new version. They are right for
 ``std::string``.
 """
 
-from struct import Struct, calcsize
+from _struct import Struct, calcsize
 from typing import NamedTuple, Optional
 
 

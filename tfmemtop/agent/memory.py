@@ -4,10 +4,10 @@ The kernel copies. It refuses an address that does not exist, where a plain read
 taken, so no thread waits for the reader, and a child that is forked meanwhile finds no lock held.
 """
 
+from _struct import Struct
 from ctypes import CDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, c_ulong, c_void_p
 from os import O_CLOEXEC, O_RDONLY, close, fstat, getpid
 from os import open as open_file
-from struct import Struct
 from typing import Any, Callable, Optional
 
 from .link import high_copy

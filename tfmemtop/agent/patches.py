@@ -1,252 +1,290 @@
-"""Wraps methods of TensorFlow: most wrappers only observe, and one applies the user's settings."""
+"""Wraps functions of TensorFlow's modules: most wrappers only observe, and one applies the user's settings."""
 
-import functools
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
-from .apply_settings import Settings, settle
+from .apply_settings import Settings, Settled, settle
 from .callsite import callers_line
 from .census import Census
-from .datasets import Datasets
 from .device_init import Making
-from .exhausted import Exhaustion
+from .failures import Exhaustion
 from .functions import Functions
 from .messenger import Messenger
 from .operation_lines import OperationLines
-from .profilers import hide_our_frame
 from .requests import RECORDED, request
+from .windows import Windows
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+_PROFILES = 2  # the least RunOptions.TraceLevel at which a session's run is profiled: HARDWARE_TRACE
+_SHOWN = ("__module__", "__name__", "__qualname__", "__doc__", "__type_params__")
+_ANNOTATED = ("__annotate__", "__annotations__")
+"""From Python 3.14 on the first is copied: a read of the second would run it."""
 
-def patch(
-    messenger: Messenger,
-    context: "ModuleType",
-    errors: "ModuleType",
-    settings: Settings,
-    making: Making,
-    initialised: Callable[..., None],
-) -> None:
-    """Wrap those of TensorFlow's methods that exist; each that is missing is reported.
 
-    *initialised* is called once the devices are there: with the GPUOptions with which they were made, ``None`` if these
-    are not known, and with what *settings* changed in them.
+class Outcome(NamedTuple):
+    """A call that has ended: its arguments, its result or the exception that it raised, and what was noted before."""
+
+    args: "tuple[Any, ...]"
+    kwargs: "dict[str, Any]"
+    result: Any
+    error: Optional[BaseException]
+    noted: Any
+
+
+class Patches:
+    """The wrappers. Each method wraps what is needed of one module of TensorFlow's, and reports what is missing.
+
+    ``settings`` are the user's. ``latest`` has the GPUOptions with which TensorFlow makes its devices, ``None`` if they
+    are not known, and what the settings changed in them.
     """
-    for name in RECORDED:
-        messenger.guarded(f"listen:Context.{name}", _record, messenger, context.Context, name)
-    messenger.guarded(
-        "listen:Context options", _settle_options, messenger, context.Context, settings, making, initialised
-    )
-    messenger.guarded("listen:OpError", _notice_exhaustion, messenger, errors.OpError)
 
+    def __init__(
+        self,
+        messenger: Messenger,
+        making: Making,
+        census: Census,
+        functions: Functions,
+        lines: OperationLines,
+        windows: Windows,
+        initialised: Callable[..., None],
+        session_made: Callable[[Optional[bool]], None],
+    ) -> None:
+        """*initialised* is called once the devices are there, with ``latest``.
 
-def patch_session(
-    messenger: Messenger,
-    session: "ModuleType",
-    session_made: Callable[[Optional[bool]], None],
-    lines: OperationLines,
-    census: Census,
-) -> None:
-    """Notice TF1-style sessions, which make devices without the eager context."""
+        *session_made* is called with the growth in the configuration of each TF1-style session: these make devices
+        without the eager context.
+        """
+        self.settings = Settings()
+        self.latest: tuple[Any, list[Settled]] = (None, [])
+        self._messenger = messenger
+        self._guarded = messenger.guarded
+        self._making = making
+        self._census = census
+        self._functions = functions
+        self._lines = lines
+        self._windows = windows
+        self._exhaustion = Exhaustion(messenger)
+        self._initialised = initialised
+        self._session_made = session_made
 
-    def note(made: Any) -> None:
-        lines.graph_made(made._graph)
-        if not made._target:  # else its devices are another process's
-            census.variables.session_made(made)
-            config = made._config
-            session_made(config is not None and bool(config.gpu_options.allow_growth))
+    def context(self, context: "ModuleType") -> None:
+        """Report the calls that request something, and let the user's settings win where the options become final."""
+        owner: Any = context.Context
+        for name in RECORDED:
+            self._guarded(f"listen:Context.{name}", self._observe_request, owner, name)
+        self._guarded("listen:Context options", self._observe_options, owner)
 
-    _note_each(messenger, session.BaseSession, "notice:session", note)
+    def errors(self, errors: "ModuleType") -> None:
+        """Report allocation failures as TensorFlow makes its exception for them: this class is the base of all."""
+        self._observe(errors.OpError, "__init__", "notice:failure", self._error_made)
 
+    def variables(self, resource_variable_ops: "ModuleType") -> None:
+        """Notice each variable that is made.
 
-def patch_graphs(messenger: Messenger, func_graph: "ModuleType", lines: OperationLines) -> None:
-    """Notice the graphs of functions, in which operations are looked up later."""
-    _note_each(messenger, func_graph.FuncGraph, "notice:graph", lines.graph_made)
+        ``__new__`` is replaced, and ``__init__`` is not wrapped. A wrapper's frame would be in the tracebacks that
+        TensorFlow keeps of its operations, and the ``__init__`` of the common base runs at each ``assign``, too.
 
+        Executors are noted as they are made. A search for them later is not safe: one may just be being deleted.
+        """
+        census = self._census
+        census.found(resource_variable_ops)
+        for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
+            self._guarded(f"listen:{owner.__name__}", self._observe_new, owner, census.variables.add)
+        executors = resource_variable_ops.context.executor
+        made = self._executor_made
+        self._guarded("listen:executors", self._observe, executors, "new_executor", "notice:executor", None, made)
 
-def _note_each(messenger: Messenger, owner: Any, doing: str, note: Callable[[Any], None]) -> None:
-    """Have *note* called with each new instance of *owner*, once it is made."""
-    original: Callable[..., None] = owner.__init__
+    def reference_variables(self, ref_variable: "ModuleType") -> None:
+        """Notice the variables of TF 1 that are not resource variables."""
+        self._observe_new(ref_variable.RefVariable, self._census.variables.add)
 
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            original(self, *args, **kwargs)
-        except BaseException as error:
-            hide_our_frame(error)
-            raise
-        messenger.guarded(doing, note, self)
+    def datasets(self, dataset_ops: "ModuleType") -> None:
+        """Notice each data set of tf.data as it is made."""
+        for owner in (dataset_ops.UnaryDataset, dataset_ops.DatasetSource):
+            self._guarded("listen:data sets", self._observe_new, owner, self._census.datasets.add)
 
-    owner.__init__ = __init__
+    def graphs(self, func_graph: "ModuleType") -> None:
+        """Notice the graphs of functions, in which operations are looked up later."""
+        self._observe(func_graph.FuncGraph, "__init__", "notice:graph", self._graph_made)
 
+    def functions(self, polymorphic_function: "ModuleType") -> None:
+        """Notice each call that traces a ``tf.function``. TensorFlow itself counts the other calls."""
+        manager: Any = polymorphic_function._frequent_tracing_detector_manager
+        kind: Any = polymorphic_function.Function  # without the module itself, which Python empties if it lives on
+        self._functions.found(manager)
 
-def patch_functions(messenger: Messenger, polymorphic_function: "ModuleType", functions: Functions) -> None:
-    """Notice each call that traces a ``tf.function``. TensorFlow itself counts the other calls."""
-    manager: Any = polymorphic_function._frequent_tracing_detector_manager
-    functions.found(manager)
-    owner: Any = type(manager)
-    kind: Any = polymorphic_function.Function  # without the module itself, which Python empties if it lives on
-    original: Callable[..., None] = owner.called_with_tracing
+        def traced(outcome: Outcome) -> None:
+            frame = sys._getframe(1)
+            while frame.f_code is not code and frame.f_back is not None:
+                frame = frame.f_back
+            caller = frame.f_back
+            made = None if caller is None else caller.f_locals.get("self")  # this call ends now, and with it f_locals
+            known = isinstance(made, kind) and hasattr(made, "_function_cache")
+            _, key, function, *_ = outcome.args
+            if outcome.error is None:
+                self._functions.traced(key, function, outcome.noted, made if known else None)
 
-    @functools.wraps(original)
-    def called_with_tracing(self: Any, key: Any, function_name: Any, omit_warning: Any) -> None:
-        calls = messenger.guarded("count:calls", functions.calls, key)
-        try:
-            original(self, key, function_name, omit_warning)
-        except BaseException as error:
-            hide_our_frame(error)
-            raise
-        messenger.guarded("count:tracings", traced, key, function_name, calls)
+        def calls_before(_: Any, key: Any, *__: Any) -> int:
+            return self._functions.calls(key)
 
-    def traced(key: Any, function: Any, calls: int) -> None:
-        frame = sys._getframe(1)
-        while frame.f_code is not code and frame.f_back is not None:
-            frame = frame.f_back
-        caller = frame.f_back
-        made = None if caller is None else caller.f_locals.get("self")  # this call ends now, and with it f_locals
-        kept = isinstance(made, kind) and hasattr(made, "_function_cache")
-        functions.traced(key, function, calls, made if kept else None)
+        self._observe(type(manager), "called_with_tracing", "count:tracings", traced, calls_before)
+        code = type(manager).called_with_tracing.__code__
 
-    wrapper: Any = called_with_tracing
-    code = wrapper.__code__
-    owner.called_with_tracing = called_with_tracing
+    def sessions(self, session: "ModuleType") -> None:
+        """Notice TF1-style sessions, and those of their runs that are to be profiled (``RunOptions.FULL_TRACE``)."""
+        owner: Any = session.BaseSession
+        self._observe(owner, "__init__", "notice:session", self._started_session)
+        plain: Callable[..., Any] = owner.run
+        self._observe(owner, "run", "profiler", self._profiler_began, self._profiler_begins)
+        profiled: Callable[..., Any] = owner.run
 
+        def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+            chosen = profiled if getattr(options, "trace_level", 0) >= _PROFILES else plain
+            try:
+                return chosen(self, fetches, feed_dict, options, run_metadata)
+            except BaseException as error:
+                _hide_our_frame(error)
+                raise
 
-def patch_variables(messenger: Messenger, resource_variable_ops: "ModuleType", census: Census) -> None:
-    """Notice each variable that is made.
+        _replace(owner, "run", run, plain)
 
-    ``__new__`` is replaced, and ``__init__`` is not wrapped. A wrapper's frame would be in the tracebacks that
-    TensorFlow keeps of its operations, and the ``__init__`` of the common base runs at each ``assign``, too.
-    """
-    census.found(resource_variable_ops)
-    for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
-        messenger.guarded(f"listen:{owner.__name__}", _notice_making, messenger, census.variables.add, owner)
-    executors = resource_variable_ops.context.executor
-    messenger.guarded("listen:executors", _notice_executors, messenger, census.executor_made, executors)
+    def profilers(self, pywrap_profiler: "ModuleType") -> None:
+        """Notice the profilers that are started from Python, and the server by which other programs start them.
 
+        They have priority: a window of the probe ends before a profiler starts. All ways of TensorFlow and Keras to
+        start a profiler use the class and the function of this module.
+        """
+        owner: Any = pywrap_profiler.ProfilerSession
+        self._observe(owner, "start", "profiler", self._profiler_began, self._profiler_begins)
+        self._observe(pywrap_profiler, "start_server", "notice:profiler server", None, self._server_begins)
 
-def patch_reference_variables(messenger: Messenger, ref_variable: "ModuleType", census: Census) -> None:
-    """Notice the variables of TF 1 that are not resource variables."""
-    messenger.guarded("listen:RefVariable", _notice_making, messenger, census.variables.add, ref_variable.RefVariable)
+    def _observe(
+        self,
+        owner: Any,
+        name: str,
+        doing: str,
+        after: "Optional[Callable[[Outcome], object]]",
+        before: "Optional[Callable[..., object]]" = None,
+    ) -> None:
+        """Have *before* called with the arguments of each call of the function *name* of *owner*, and *after* after it.
 
+        Neither changes the call.
+        """
+        original: Callable[..., Any] = getattr(owner, name)
+        guarded = self._guarded
 
-def patch_datasets(messenger: Messenger, dataset_ops: "ModuleType", datasets: Datasets) -> None:
-    """Notice each data set of tf.data as it is made."""
-    for owner in (dataset_ops.UnaryDataset, dataset_ops.DatasetSource):
-        messenger.guarded("listen:data sets", _notice_making, messenger, datasets.add, owner)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            noted = None if before is None else guarded(doing, before, *args, **kwargs)
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                _hide_our_frame(error)
+                if after is not None:
+                    guarded(doing, after, Outcome(args, kwargs, None, error, noted))
+                raise
+            if after is not None:
+                guarded(doing, after, Outcome(args, kwargs, result, None, noted))
+            return result
 
+        _replace(owner, name, call, original)
 
-def _notice_making(messenger: Messenger, add: Callable[..., None], owner: Any) -> None:
-    if owner.__new__ is not object.__new__:
-        raise TypeError(f"{owner.__name__}.__new__")
+    def _observe_new(self, owner: Any, add: Callable[..., None]) -> None:
+        """Have *add* called with each new instance of *owner*, before it is initialised, and with the arguments."""
+        if owner.__new__ is not object.__new__:
+            raise TypeError(f"{owner.__name__}.__new__")
+        guarded = self._guarded
 
-    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        # If cls is a class of the script's with several bases, the next __new__ in its MRO may be that of another base.
-        following = super(owner, cls).__new__
-        made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
-        messenger.guarded("notice:new object", add, made, args, kwargs)
-        return made
+        def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            # If cls is a class of the script's with several bases, the next __new__ in its MRO may be that of another
+            # base.
+            following = super(owner, cls).__new__
+            made = object.__new__(cls) if following is object.__new__ else following(cls, *args, **kwargs)
+            guarded("notice:new object", add, made, args, kwargs)
+            return made
 
-    owner.__new__ = __new__
+        owner.__new__ = __new__
 
+    def _observe_request(self, owner: Any, name: str) -> None:
+        """Report every call of the method *name*, and its outcome."""
 
-def _notice_executors(messenger: Messenger, notice: Callable[[Any], None], module: Any) -> None:
-    """Note executors as they are made. A search for them later is not safe: one may just be being deleted."""
-    original: Callable[..., Any] = module.new_executor
+        def _report_call(outcome: Outcome) -> None:
+            line, error = callers_line(), outcome.error
+            raised = None if error is None else f"{type(error).__name__}: {error}"
+            asked = request(name, outcome.args[1:], outcome.kwargs)
+            self._messenger.send("requested", **asked, file=line.told, line=line.number, error=raised)
 
-    @functools.wraps(original)
-    def new_executor(enable_async: Any, *args: Any, **kwargs: Any) -> Any:
-        messenger.guarded("notice:executor", notice, enable_async)
-        return original(enable_async, *args, **kwargs)
+        self._observe(owner, name, f"record:{name}", _report_call)
 
-    module.new_executor = new_executor
+    def _observe_options(self, owner: Any) -> None:
+        """Wrap the methods in which TensorFlow makes its GPU options final."""
+        self._observe(owner, "_compute_gpu_options", "settle", self._options_computed)
+        self._observe(owner, "_initialize_logical_devices", "devices", self._devices_made)
 
-
-def _record(messenger: Messenger, owner: type, name: str) -> None:
-    """Wrap the method *name*: report every call and its outcome, and never change either."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException as error:
-            hide_our_frame(error)
-            messenger.guarded(f"record:{name}", _report_call, messenger, name, args, kwargs, error)
-            raise
-        messenger.guarded(f"record:{name}", _report_call, messenger, name, args, kwargs, None)
-        return result
-
-    setattr(owner, name, call)
-
-
-def _report_call(
-    messenger: Messenger, name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]", error: Optional[BaseException]
-) -> None:
-    line = callers_line()
-    raised = None if error is None else f"{type(error).__name__}: {error}"
-    messenger.send("requested", **request(name, args, kwargs), file=line.told, line=line.number, error=raised)
-
-
-def _settle_options(
-    messenger: Messenger, owner: type, settings: Settings, making: Making, initialised: Callable[..., None]
-) -> None:
-    """Wrap the methods in which TensorFlow makes its GPU options final, so that the user's settings win."""
-    compute: Callable[[Any], Any] = owner._compute_gpu_options  # type: ignore[attr-defined]
-    initialise: Callable[[Any], Any] = owner._initialize_logical_devices  # type: ignore[attr-defined]
-    latest: list[Any] = [None]
-
-    @functools.wraps(compute)
-    def compute_gpu_options(self: Any) -> Any:
-        try:
-            options = compute(self)
-        except BaseException as error:
-            hide_our_frame(error)
-            messenger.guarded("devices", refused, self, error)
-            raise
-        messenger.guarded("settle", note, self, options)
-        return options
-
-    def refused(context: Any, error: BaseException) -> None:
-        if isinstance(error, Exception) and context._context_handle is None:
-            making.refused(error)
-
-    def note(context: Any, options: Any) -> None:
-        settled = settle(options, settings)
-        # TensorFlow reads the options again later, for functions; those no longer make devices.
+    def _options_computed(self, outcome: Outcome) -> None:
+        (context,), error = outcome.args, outcome.error
+        settled = [] if error is not None else settle(outcome.result, self.settings)
+        # TensorFlow computes the options again later, for functions; those no longer make devices.
         if context._context_handle is None:
-            latest[0] = (options, settled)
+            if error is None:
+                self.latest = outcome.result, settled
+            elif isinstance(error, Exception):
+                self._making.refused(error)
 
-    @functools.wraps(initialise)
-    def initialize_logical_devices(self: Any) -> Any:
-        try:
-            result = initialise(self)
-        except BaseException as error:
-            hide_our_frame(error)
-            raise
-        messenger.guarded("devices", made, self)
-        # Not earlier: a thread of the agent's before TensorFlow's own would make Python warn of a fork.
-        messenger.guarded("read:allocators", initialised, *(latest[0] or (None, [])))
-        return result
+    def _devices_made(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            (context,) = outcome.args
+            if not context._initialized:  # else TensorFlow only lists them again, since a cluster has changed
+                self._guarded("devices", self._making.made)
+            # Not earlier: a thread of the agent's before TensorFlow's own would make Python warn of a fork.
+            self._guarded("read:allocators", self._initialised, *self.latest)
 
-    def made(context: Any) -> None:
-        if not context._initialized:  # else TensorFlow only lists them again, since a cluster has changed
-            making.made()
+    def _error_made(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self._exhaustion.notice(outcome.args[0]._message)
 
-    owner._compute_gpu_options = compute_gpu_options  # type: ignore[attr-defined]
-    owner._initialize_logical_devices = initialize_logical_devices  # type: ignore[attr-defined]
+    def _graph_made(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self._lines.graph_made(outcome.args[0])
+
+    def _started_session(self, outcome: Outcome) -> None:
+        session = outcome.args[0]
+        if outcome.error is None:
+            self._lines.graph_made(session._graph)
+            if not session._target:  # else its devices are another process's
+                self._census.variables.session_made(session)
+                config = session._config
+                self._session_made(config is not None and bool(config.gpu_options.allow_growth))
+
+    def _executor_made(self, enable_async: Any, *_: Any, **__: Any) -> None:
+        self._census.executor_made(enable_async)
+
+    def _profiler_begins(self, *_: Any, **__: Any) -> None:
+        self._windows.profiler_begins()
+
+    def _profiler_began(self, _: Outcome) -> None:
+        self._windows.profiler_began()
+
+    def _server_begins(self, *_: Any, **__: Any) -> None:
+        self._windows.server_begins()
 
 
-def _notice_exhaustion(messenger: Messenger, error_class: type) -> None:
-    """Report allocation failures as TensorFlow makes its exception for them; *error_class* is the base of all."""
-    original = error_class.__init__  # type: ignore[misc]
-    exhaustion = Exhaustion(messenger)
+def _replace(owner: Any, name: str, wrapper: Any, original: Any) -> None:
+    """Put *wrapper* in the place of *original*, like which it looks to the script, as with ``functools.wraps``."""
+    annotated = next((each for each in _ANNOTATED if hasattr(original, each)), "__annotations__")
+    for each in (*_SHOWN, annotated):
+        if hasattr(original, each):
+            setattr(wrapper, each, getattr(original, each))
+    wrapper.__dict__.update(getattr(original, "__dict__", {}))
+    wrapper.__wrapped__ = original
+    setattr(owner, name, wrapper)
 
-    # OpError.__reduce__ reads the signature of this function.
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        messenger.guarded("notice:failure", exhaustion.notice, self._message)
 
-    error_class.__init__ = __init__  # type: ignore[misc]
+def _hide_our_frame(error: BaseException) -> None:
+    """Take the wrapper's frame out of the traceback. A bare ``raise`` then leaves the traceback as it is.
+
+    In Python 3.9 and 3.10 a bare ``raise`` uses the old traceback: there the wrapper's line remains.
+    """
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
-from .census import Census
+from .census import WAITING, Census
+from .chunk_copies import ChunkCopies
 from .collector import MUCH, Collector
 from .devices import Device, gpu_uuid, local_devices
 from .functions import Functions
@@ -49,20 +50,24 @@ class Sampler:
         collector: Collector,
         context: "ModuleType",
         interval: float,
-        pools: Pools,
-        waits: WaitWatch,
+        folder: Optional[str],
+        in_place: bool,
         functions: Functions,
         census: Census,
         windows: Windows,
         lines: OperationLines,
     ) -> None:
-        """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds."""
+        """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds.
+
+        *folder* is the session's, ``None`` if it is not known. With *in_place*, pools may be read in place.
+        """
         self._messenger = messenger
         self._collector = collector
         self._context = context
         self._interval = self._asked_interval = interval
-        self._pools = pools
-        self._waits = waits
+        copies = ChunkCopies(messenger, folder)
+        self._pools = Pools(messenger, collector, copies, in_place)
+        self._waits = WaitWatch(messenger, copies, self._wait_lasts)
         self._functions = functions
         self._census = census
         self._windows = windows
@@ -265,6 +270,11 @@ class Sampler:
         if any(name.startswith("GPU") for name in names):
             names.append(PINNED_NAME)
         self._waits.look(self._pools.direct, names)
+
+    def _wait_lasts(self) -> None:
+        """Have a census and a window of allocations taken: the script stands still, and they cost it nothing."""
+        self._census.want(tensors=True, moment=WAITING)
+        self._windows.waits()
 
     def _read(self, device: Device, handle: Any) -> None:
         taken = self._pools.read(device, handle)

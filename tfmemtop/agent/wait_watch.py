@@ -9,9 +9,9 @@ because memory was freed.
 from time import monotonic
 from typing import Callable, Optional
 
-from . import stall_location
 from .chunk_copies import OUT_OF_MEMORY, ChunkCopies, NoCopy
 from .direct import Direct
+from .failures import tell_waiting
 from .messenger import Messenger
 from .trust import NotTrusted, place_of
 
@@ -23,30 +23,21 @@ _AFTER_CHUNK_S = 5e-5
 """The pool is not copied again before this time has passed for each chunk either: the engine takes a twentieth of it to
 make the map."""
 
-_CENSUS_AFTER_S = 1.0
-"""A wait that has lasted so long most often ends in an error: a census is taken while the memory is still held.
+_LASTS_S = 1.0
+"""A wait that has lasted so long most often ends in an error: the holders are looked for while they still hold memory.
 Shorter waits are usual where threads share a pool that is nearly full."""
 
 
 class WaitWatch:
     """Copies each pool in which an allocation waits. All of it runs in the sampler's thread."""
 
-    def __init__(
-        self,
-        messenger: Messenger,
-        copies: ChunkCopies,
-        want_census: Callable[[], None],
-        want_window: Callable[[], None],
-    ) -> None:
-        """*want_census* is called once in each wait that lasts: the script stands still then, and a census costs it
-        nothing. *want_window*, which requests a window of allocations, is called at the same time.
-        """
+    def __init__(self, messenger: Messenger, copies: ChunkCopies, lasts: Callable[[], None]) -> None:
+        """*lasts* is called once in each wait that lasts."""
         self._messenger = messenger
         self._copies = copies
         self._watched: dict[str, bool] = {}  # by device: whether it has a pool that can be watched
-        self._want_census = want_census
-        self._want_window = want_window
-        self._counted: set[str] = set()  # pools for whose present wait a census was wanted
+        self._lasts = lasts
+        self._counted: set[str] = set()  # pools whose present wait lasts
         self._since: dict[str, float] = {}  # when the present wait was seen first
         self._next: dict[str, float] = {}  # when a pool may be copied again
 
@@ -80,14 +71,13 @@ class WaitWatch:
         now = monotonic()
         first = device not in self._since
         since = self._since.setdefault(device, now)
-        if now - since >= _CENSUS_AFTER_S and device not in self._counted:
+        if now - since >= _LASTS_S and device not in self._counted:
             self._counted.add(device)
-            self._want_census()
-            self._want_window()
+            self._lasts()
         if now < self._next.get(device, 0.0):
             return
         if first:
-            self._messenger.guarded("waiting", stall_location.tell, self._messenger)
+            self._messenger.guarded("waiting", tell_waiting, self._messenger)
         try:
             copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
         except NoCopy:

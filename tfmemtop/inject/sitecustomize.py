@@ -40,13 +40,13 @@ _KEPT = [
     "binascii",
     "errno",
 ]
-_KEPT += ["_struct", "fcntl", "gc", "itertools", "mmap", "os", "sys", "time"]
+_KEPT += ["_struct", "fcntl", "gc", "itertools", "os", "sys", "time"]
 if sys.version_info >= (3, 10):
     _KEPT.append("atexit")  # on Python 3.9, another copy makes it drop the functions that were registered before
 if sys.version_info < (3, 14):
     _KEPT.append("_ctypes")  # from 3.14 on the script's ctypes lays structures out, and works with no other copy
 _LAYOUT = "ctypes._layout"  # from 3.14 on each structure imports this module, even if the script does not
-_STAND_INS = ("ctypes", "functools", "json", "struct", "typing")
+_STAND_INS = ("ctypes", "json", "typing")
 
 
 def _lasting(content):  # type: (dict[str, Any]) -> dict[str, Any]

@@ -1,0 +1,129 @@
+"""Where memory runs out, and what ended the script. None of the script's code runs for that."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import real_threads
+from .callsite import Line, line_in, line_of
+from .messenger import Messenger
+from .views import name_and_module
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_ALLOCATION = (
+    "oom when allocating",
+    "out of memory",
+    "failed to allocate",
+    "dst tensor is not initialized",  # no room on the device for a copy from the host
+    "status_alloc_failed",  # of cuDNN, cuBLAS, cuSOLVER and cuFFT
+    "no blas for stream",  # cuBLAS and cuDNN find no memory on the card for themselves
+    "dnn library initialization failed",
+    "status_not_initialized",
+)
+"""Words in the message of a failed allocation. The class of the error does not tell: RESOURCE_EXHAUSTED is raised for
+full queues and quotas too, and some failed allocations are an InternalError or an UnknownError."""
+
+_SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
+
+_TEXT, _LONG = 2000, 50_000  # characters
+_OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
+_NO_ERRORS = SystemExit, KeyboardInterrupt
+_arguments: Any = BaseException.__dict__["args"].__get__
+
+_GENERATED = "tensorflow.python.ops.gen_"
+_FALLBACK = "_eager_fallback"
+
+
+class Exhaustion:
+    """Reports each failed allocation once, although TensorFlow may make several exceptions for it."""
+
+    def __init__(self, messenger: Messenger) -> None:
+        self._messenger = messenger
+        self._last = ("", 0.0)
+
+    def notice(self, message: object) -> None:
+        """Report the failure in *message*, with which TensorFlow is making an exception, if it is of an allocation."""
+        text = message if type(message) is str else ""
+        lower = text.lower()
+        if not any(words in lower for words in _ALLOCATION):
+            return
+        now, (last, at) = time.monotonic(), self._last
+        self._last = text, now
+        if now - at < _SAME_S and (text in last or last in text):
+            return
+        self._messenger.send("out_of_memory", message=text)
+
+
+def uncaught() -> "Optional[dict[str, Any]]":
+    """Return the fields of the event ``script_error``; ``None`` if no exception has ended the script.
+
+    Python keeps an exception in ``sys`` before it prints it. Notebooks and test runners keep there those that they
+    have caught: in them, the outermost call of the traceback had a caller.
+    """
+    value: Any = getattr(sys, "last_value", None)
+    trace: Any = getattr(sys, "last_traceback", None)
+    kind: Any = type(value)
+    if trace is None or not issubclass(kind, BaseException) or issubclass(kind, _NO_ERRORS):
+        return None
+    if trace.tb_frame.f_back is not None or hasattr(sys, "ps1"):
+        return None
+    return {"kind": name_and_module(kind)[0], "message": _message(value), **line_in(trace).fields()}
+
+
+def _message(value: BaseException) -> str:
+    """Return the first line of the message: the first argument that is a text, or TensorFlow's own message.
+
+    What TensorFlow writes of an error in a graph begins with lines about the place in the graph, which say nothing.
+    """
+    own = dict.get(object.__getattribute__(value, "__dict__"), "_message")  # TensorFlow's errors have no arguments
+    text = next((each for each in (*_arguments(value), own) if type(each) is str and each), "")
+    lines = [line for line in text[:_LONG].splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()[:_TEXT]
+
+
+def tell_waiting(messenger: Messenger) -> None:
+    """Report where the script is while TensorFlow tries, for up to ten seconds, to find room for an allocation.
+
+    This is a thread that runs an operation, or a ``tf.function``: the main thread before others.
+    """
+    found = _in_tensorflow()
+    if found is not None:
+        operation, line = found
+        messenger.send("waiting", operation=operation, **line.fields())
+
+
+def _in_tensorflow() -> "Optional[tuple[Optional[str], Line]]":
+    """Return the operation and the line of the script. No frame is kept, as it would keep its locals."""
+    own, frames = real_threads.get_ident(), sys._current_frames()
+    try:
+        threads = [ident for ident in frames if ident != own and _module(frames[ident]).startswith("tensorflow.")]
+        threads.sort(key=lambda each: each != real_threads.main)
+        for ident in threads:
+            frame = frames[ident]
+            return _operation(frame), line_of(frame)
+        return None
+    finally:
+        frames.clear()  # one of them is the frame of this call, which holds them all
+
+
+def _operation(frame: "Optional[FrameType]") -> Optional[str]:
+    """Return the name of the operation that *frame* runs eagerly; ``None`` in a ``tf.function``, which runs many.
+
+    The generated function ``mat_mul`` runs ``MatMul``; that name is among the function's constants.
+    """
+    while frame is not None and _module(frame).startswith("tensorflow."):
+        if _module(frame).startswith(_GENERATED):
+            name = frame.f_code.co_name
+            if name.endswith(_FALLBACK):
+                name = name[: -len(_FALLBACK)]
+            plain = name.replace("_", "").lower()
+            texts = [each for each in frame.f_code.co_consts if isinstance(each, str)]
+            return next((text for text in texts if text.lower() == plain), name)
+        frame = frame.f_back
+    return None
+
+
+def _module(frame: "FrameType") -> str:
+    return str(frame.f_globals.get("__name__"))
