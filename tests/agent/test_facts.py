@@ -37,10 +37,10 @@ SENT: dict[tuple[str, int], type[Enum]] = {
     ("_say_missing", 1): Windowless,
     ("server_begins", 0): Windowless,
     ("guarded", 0): HookPart,
+    ("_guarded", 0): HookPart,
     ("_do", 0): HookPart,
     ("report", 0): HookPart,
-    ("Awaited", 0): HookPart,
-    ("_note_each", 2): HookPart,
+    ("_observe", 2): HookPart,
 }
 """The enum to which an argument belongs, by the name of the function and the position of the argument."""
 

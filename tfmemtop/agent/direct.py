@@ -10,13 +10,15 @@ from ctypes import CDLL, c_void_p
 from os import RTLD_LAZY, RTLD_NOLOAD
 from sys import byteorder
 from time import monotonic
-from typing import Any, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
 from .layouts import Layout, figures_in, form_of, layout_of
 from .memory import Memory
-from .sheet import Sheet
 from .trust import CPU, GPU, NotTrusted, PublicReader, SizeChange, Taken, agree
+
+if TYPE_CHECKING:
+    from .chunk_copies import Sheet
 
 MOST_CHUNKS = 200_000
 """Chunks of one map at most. The engine, which is written in Python, takes about a second for so many."""
@@ -50,8 +52,12 @@ class Cut(NamedTuple):
     pool: int
 
 
-class TooMany(Exception):
-    """The pool has more chunks, or more regions, than a map may have."""
+class NoCopy(Exception):
+    """A pool cannot be copied, now or later. ``events/memory_map.py`` has the values of *why*."""
+
+    def __init__(self, why: str, count: Optional[int] = None, detail: str = "") -> None:
+        super().__init__(why, count, detail)
+        self.why, self.count, self.detail = why, count, detail
 
 
 class Direct:
@@ -86,7 +92,7 @@ class Direct:
         self._environment: Optional[int] = None if environment is None else environment()
         self._layout = layout
         self._memory = Memory(regained)
-        self._form = _form(layout)
+        self._form = form_of(layout)
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
@@ -180,11 +186,11 @@ class Direct:
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)
         return waiters is not None and waiters & ~_FLAGS != 0
 
-    def cut(self, kind: int, index: int, sheet: Sheet) -> Optional[Cut]:
+    def cut(self, kind: int, index: int, sheet: "Sheet") -> Optional[Cut]:
         """Copy a pool's regions and chunks to *sheet*; ``None`` if the pool changed during every attempt.
 
         Raises:
-            TooMany: the pool has too many chunks or regions.
+            NoCopy: the pool has too many chunks or regions.
             OSError: the sheet has no room.
         """
         found = self._find(kind, index)
@@ -200,7 +206,7 @@ class Direct:
             chunks, end_of_chunks, _ = _VECTOR.unpack_from(before, layout.chunks - layout.regions)
             first, second = end_of_regions - regions, end_of_chunks - chunks
             if first > _MOST_REGIONS * layout.region_size or second > MOST_CHUNKS * layout.chunk_size:
-                raise TooMany
+                raise NoCopy("too_many", MOST_CHUNKS)
             if first < 0 or second < 0:
                 continue
             to = sheet.room(first + second)
@@ -309,10 +315,3 @@ class Direct:
         places = range(layout.region_bytes, len(regions), layout.region_size)
         total = sum(int(_POINTER.unpack_from(regions, place)[0]) for place in places)
         return total == reading.pool or (count > _SOME_REGIONS and 0 < total < reading.pool)
-
-
-def _form(layout: Layout) -> Struct:
-    try:
-        return form_of(layout)
-    except ValueError as error:
-        raise NotTrusted("system", str(error)) from None

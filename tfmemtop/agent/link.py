@@ -30,7 +30,7 @@ class Link:
         self.dead = len(path.encode("utf-8", "surrogateescape")) > _LONGEST
         self.dropped = 0
         self._socket: Optional[_socket.socket] = None
-        self._identity = (0, 0)
+        self._identity: Optional[tuple[int, int]] = None
         self._waiting: list[bytes] = []
         # Acquired only without waiting: a signal handler may call this code again while its own thread holds the lock.
         self._sending = real_threads.allocate_lock()
@@ -141,8 +141,7 @@ class Link:
         finally:
             low.close()
         line.setblocking(False)
-        status = os.fstat(line.fileno())
-        self._identity = status.st_dev, status.st_ino
+        self._identity = descriptor_identity(line.fileno())
         self._socket = line
 
     def _ours(self) -> bool:
@@ -150,13 +149,18 @@ class Link:
 
     def _is(self, line: _socket.socket) -> bool:
         """Return whether the descriptor is still the one that was opened here: daemons close all and open others."""
-        try:
-            status = os.fstat(line.fileno())
-        except OSError as error:
-            if error.errno is None:
-                raise
-            return False
-        return (status.st_dev, status.st_ino) == self._identity
+        return descriptor_identity(line.fileno()) == self._identity
+
+
+def descriptor_identity(descriptor: int) -> "Optional[tuple[int, int]]":
+    """Return what distinguishes the file of *descriptor* from others; ``None`` if it is not open."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError as error:
+        if error.errno is None:  # raised by a signal handler, not by the kernel
+            raise
+        return None
+    return status.st_dev, status.st_ino
 
 
 def high_copy(descriptor: int) -> int:

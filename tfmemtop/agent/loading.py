@@ -11,6 +11,7 @@ from fcntl import fcntl
 from os import close, fstat, geteuid, read, write
 from typing import Any
 
+from .link import descriptor_identity
 from .trust import NotTrusted
 
 _LARGEST = 64 << 20  # bytes; a library has some ten thousand
@@ -32,13 +33,13 @@ def load(path: str, checksum: int) -> Any:
     if len(content) << 32 | crc32(content) != checksum:
         raise NotTrusted("file_changed")
     copy = _in_memory(content)
-    identity = _identity(copy)
+    identity = descriptor_identity(copy)
     try:
         # Not through /proc/self/fd, which other code may use: the loader takes equal paths for the same library.
         return CDLL(f"/proc/thread-self/fd/{copy}", mode=_LOADING)
     finally:
         # The script may meanwhile have closed all descriptors and opened its own.
-        if _identity(copy) == identity:
+        if descriptor_identity(copy) == identity:
             close(copy)
 
 
@@ -83,11 +84,3 @@ def _in_memory(content: bytes) -> int:
         close(copy)
         raise
     return copy
-
-
-def _identity(descriptor: int) -> "tuple[int, int]":
-    try:
-        found = fstat(descriptor)
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino

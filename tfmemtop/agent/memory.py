@@ -6,11 +6,11 @@ taken, so no thread waits for the reader, and a child that is forked meanwhile f
 
 from _struct import Struct
 from ctypes import CDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, c_ulong, c_void_p
-from os import O_CLOEXEC, O_RDONLY, close, fstat, getpid
+from os import O_CLOEXEC, O_RDONLY, close, getpid
 from os import open as open_file
 from typing import Any, Callable, Optional
 
-from .link import high_copy
+from .link import descriptor_identity, high_copy
 from .trust import NotTrusted
 
 _BUFFER = 4096  # bytes
@@ -56,7 +56,7 @@ class Memory:
                 self._descriptor = high_copy(low)
             finally:
                 close(low)
-            self._identity = _identity(self._descriptor)
+            self._identity = descriptor_identity(self._descriptor)
         if not self.copy(self._at + 8, 8, self._at):
             raise NotTrusted("memory_closed")
 
@@ -68,7 +68,7 @@ class Memory:
             return False
         if self._descriptor is not None:
             # The script may have closed all descriptors and opened others.
-            ours = _identity(self._descriptor) == self._identity
+            ours = descriptor_identity(self._descriptor) == self._identity
             copied = self._pread(self._descriptor, to, size, address) if ours else 0
         else:
             here, there = self._here, self._there
@@ -84,13 +84,3 @@ class Memory:
     def values(self, address: int, form: Struct) -> "Optional[tuple[Any, ...]]":
         """Return the values of that *form* at *address*; ``None`` if there is no memory."""
         return form.unpack_from(self._buffer) if self.copy(address, form.size, self._at) else None
-
-
-def _identity(descriptor: int) -> "Optional[tuple[int, int]]":
-    try:
-        status = fstat(descriptor)
-    except OSError as error:
-        if error.errno is None:  # not raised by the kernel
-            raise
-        return None
-    return status.st_dev, status.st_ino

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple, Optional
 PLACES = 20
 """The most pools of one window."""
 
-OPEN, BY_STEP, BY_TIME, BY_EVENTS, BY_PROFILER, BY_EXIT, BY_DISK, BY_MEMORY = range(8)
-"""Why a window ended."""
+BY_STEP, BY_TIME, BY_EXIT = 1, 2, 5
+"""Reasons for which this process ends a window."""
+CLOSED = ("exit", "step", "time", "events", "profiler", "exit", "disk", "memory")
+"""Why a window ended, by the number that the probe gives."""
 
 _DONE, _NOTHING = 1, 0
 
@@ -27,15 +29,6 @@ class _Wanted(ctypes.Structure):
     ]
 
 
-class _Told(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
-        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "lasted_ns", "cost_ns", "step_ns")),
-        ("function", ctypes.c_char * 256),
-    ]
-
-
 class Limits(NamedTuple):
     """The limits that end a window: whole *steps*, seconds, events of allocators and of all kinds, bytes of its file.
 
@@ -50,21 +43,34 @@ class Limits(NamedTuple):
     pause_s: float
 
 
-class Progress(NamedTuple):
-    """How far a window is. ``step_s`` is the time from one step to the next, 0 if none was whole."""
+class Progress(ctypes.Structure):
+    """How far a window is: whether it is ``running``, why it ``closed``, and what was recorded, in counts and bytes.
 
-    running: bool
-    closed: int
-    error: int
-    bytes: int
-    events: int
-    allocations: int
-    steps: int
-    lost: int
-    lasted_s: float
-    cost_s: float
-    step_s: float
-    function: str
+    ``step_s`` is the time from one step to the next, 0 if none was whole.
+    """
+
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
+        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "lasted_ns", "cost_ns", "step_ns")),
+        ("name", ctypes.c_char * 256),
+    ]
+
+    @property
+    def lasted_s(self) -> float:
+        return float(self.lasted_ns / 1e9)
+
+    @property
+    def cost_s(self) -> float:
+        return float(self.cost_ns / 1e9)
+
+    @property
+    def step_s(self) -> float:
+        return float(self.step_ns / 1e9)
+
+    @property
+    def function(self) -> str:
+        return str(self.name.decode("utf-8", "replace"))
 
 
 class NativeWindows:
@@ -77,10 +83,10 @@ class NativeWindows:
             AttributeError: the library has no windows.
         """
         self._start: Any = library.tfmemtop_window_start
-        self._progress: Any = library.tfmemtop_window_told
+        self._told: Any = library.tfmemtop_window_told
         self._end: Any = library.tfmemtop_window_end
         self._forbid: Any = library.tfmemtop_window_forbid
-        self._told = _Told(size=ctypes.sizeof(_Told))
+        self._progress = Progress(size=ctypes.sizeof(Progress))
 
     def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
         """Open a window; return ``False`` if none may be opened now, ``None`` if this TensorFlow cannot have any."""
@@ -102,24 +108,8 @@ class NativeWindows:
         return done == _DONE if done in (_DONE, _NOTHING) else None
 
     def progress(self) -> Optional[Progress]:
-        """Return how far the newest window is; ``None`` if there was none."""
-        told = self._told
-        if self._progress(ctypes.byref(told)) != _DONE:
-            return None
-        return Progress(
-            running=bool(told.running),
-            closed=told.closed,
-            error=told.error,
-            bytes=told.bytes,
-            events=told.events,
-            allocations=told.allocations,
-            steps=told.steps,
-            lost=told.lost,
-            lasted_s=told.lasted_ns / 1e9,
-            cost_s=told.cost_ns / 1e9,
-            step_s=told.step_ns / 1e9,
-            function=told.function.decode("utf-8", "replace"),
-        )
+        """Return how far the newest window is, until the next call; ``None`` if there was none."""
+        return self._progress if self._told(ctypes.byref(self._progress)) == _DONE else None
 
     def end(self, why: int) -> None:
         """End the recording at once, for the reason *why*; what was recorded is still written."""

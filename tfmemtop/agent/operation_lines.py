@@ -8,14 +8,11 @@ import os
 import sys
 from _weakref import ref
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from .callsite import Line
 from .collector import Collector
 from .messenger import Messenger
-
-if TYPE_CHECKING:
-    pass
 
 AT_ONCE_S = 0.002
 """The thread time of one round of look-ups. After that the script's threads run first."""

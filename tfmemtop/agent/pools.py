@@ -3,10 +3,10 @@
 from time import monotonic, perf_counter, thread_time
 from typing import Any, Generic, Optional, TypeVar
 
-from .chunk_copies import LIVE, ChunkCopies, NoCopy
+from .chunk_copies import LIVE, ChunkCopies
 from .collector import MUCH, Collector
 from .devices import Device, Reading, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
-from .direct import Direct
+from .direct import Direct, NoCopy
 from .messenger import Messenger
 from .native import Native
 from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of

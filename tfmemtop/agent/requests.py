@@ -20,7 +20,7 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
     fields: dict[str, Any] = {"devices": None, "growth": None, "logical": None, "device_type": None}
     other = []
     for name, value in given.items():
-        field, told = _field(call, name, value)
+        field, told = _field(name, value)
         fields[field] = told
         if told is None and (value is not None or field != "device_type"):
             other.append(described(value)[:_TEXT])
@@ -47,7 +47,7 @@ def requested_earlier(context: Any) -> "list[dict[str, Any]]":
     return found
 
 
-def _field(call: str, name: str, value: Any) -> "tuple[str, Any]":
+def _field(name: str, value: Any) -> "tuple[str, Any]":
     """Return the field for the argument *name*, and its value; ``None`` as value if the argument's type is wrong."""
     if name == "dev":
         return "devices", _devices([value])

@@ -12,7 +12,7 @@ The nodes of the search are kept in columns, because one container for each woul
 import sys
 import time
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import Any, Callable, Optional
 
 from . import real_threads
 from .arrays import LARGE, Arrays
@@ -55,9 +55,6 @@ from .views import (
     module_of,
 )
 
-if TYPE_CHECKING:
-    pass
-
 _DEEPEST, _NEAR = 12, 1  # steps from the root
 _MOST, _MOST_KEYS = 200_000, 50_000  # values of a container; one with more is left out. To read so many takes 40 ms.
 _CHILDREN = 1_000  # objects in one container that are searched further
@@ -74,6 +71,8 @@ _THREADS, _FRAMES, _MODULES = 64, 300, 5_000
 _KEY = 60  # characters
 _HELD = 32  # tensors
 
+_SOON, _LATE, _LAST = range(3)
+"""Ranks of nodes: late is what lies in libraries or is much, last the functions and the book-keeping of libraries."""
 _CODE = FUNCTION, CELL
 _BOOKS = "._self_", "._tracker", "._auto_config", "._inbound_nodes", "._outbound_nodes"
 """Attributes in which TensorFlow and Keras keep again, with much else, what a model's other attributes hold."""
@@ -116,9 +115,7 @@ class Search:
         self._classes = Classes()
         self._seen: set[int] = set()
         self._paths: dict[int, int] = {}  # by identity of a tensor or variable: its node
-        self._next: list[int] = []
-        self._late: list[int] = []  # in libraries, and what is much
-        self._last: list[int] = []  # functions and book-keeping of libraries
+        self._waiting: list[list[int]] = [[], [], []]  # nodes to be searched, by rank
         self._looks = 0
         self._nodes = Nodes()
         self._arrays = Arrays()
@@ -133,18 +130,13 @@ class Search:
         for name in self._attempt(_module_names) or ():
             if name != "__main__" and not self._classes.is_librarys(name):
                 self._attempt(self._look_into_module, name)
-        while (self._next or self._late or self._last) and not self._over:
-            late = not self._next
-            self._may_end |= late
-            if self._next:
-                level, self._next = self._next, []
-            elif self._late:
-                level, self._late = self._late, []
-            else:
-                level, self._last = self._last, []
+        while any(self._waiting) and not self._over:
+            rank = next(rank for rank in (_SOON, _LATE, _LAST) if self._waiting[rank])
+            level, self._waiting[rank] = self._waiting[rank], []
+            self._may_end |= rank > _SOON
             for node in level:
                 for view in self._views_of(node):
-                    self._attempt(self._look_into, node, view, late)
+                    self._attempt(self._look_into, node, view, rank > _SOON)
         found = Found({}, {}, {}, self._shapes, self._arrays.rows())
         write(found, self._nodes, self._paths, self._kind, self._owner)
         return found
@@ -216,7 +208,7 @@ class Search:
         if number > (_MOST if container.keys is None else _MOST_KEYS):
             return
         if number > _LARGE and not late:
-            self._late.append(node)
+            self._waiting[_LATE].append(node)
             return
         if number > _AT_FIRST:
             step = Step(self._collector)
@@ -224,7 +216,7 @@ class Search:
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
         if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
-            self._late.append(node)  # for the objects that they hold further down
+            self._waiting[_LATE].append(node)  # for the objects that they hold further down
             return
         fields = self._fields(self._nodes.kinds[node], view)
         there = self._wanted_among(node, view, read.items, flat(container.values))
@@ -328,10 +320,11 @@ class Search:
         self._seen.add(item)
         inherits = kind in _CODE or self._classes.is_container(kind)
         library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
-        late = library or len(self._next) >= _SOME or (kind is FUNCTION and issubclass(self._nodes.kinds[parent], type))
+        method = kind is FUNCTION and issubclass(self._nodes.kinds[parent], type)
+        late = library or method or len(self._waiting[_SOON]) >= _SOME
         node = self._nodes.add(parent, view, position, item, kind, text, mark | (LIBRARY if library else 0))
         last = library and (kind in _CODE or issubclass(kind, type) or text.startswith(_BOOKS))
-        (self._last if last else self._late if late else self._next).append(node)
+        self._waiting[_LAST if last else _LATE if late else _SOON].append(node)
 
     def _is_librarys_class(self, node: int) -> bool:
         step = Step(self._collector)

@@ -9,8 +9,8 @@ because memory was freed.
 from time import monotonic
 from typing import Callable, Optional
 
-from .chunk_copies import OUT_OF_MEMORY, ChunkCopies, NoCopy
-from .direct import Direct
+from .chunk_copies import OUT_OF_MEMORY, ChunkCopies
+from .direct import Direct, NoCopy
 from .failures import tell_waiting
 from .messenger import Messenger
 from .trust import NotTrusted, place_of

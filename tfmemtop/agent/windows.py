@@ -10,19 +10,8 @@ from typing import Any, Optional
 
 from .devices import uses_cpu_pool
 from .messenger import Messenger
-from .native_windows import (
-    BY_DISK,
-    BY_EVENTS,
-    BY_EXIT,
-    BY_MEMORY,
-    BY_PROFILER,
-    BY_STEP,
-    BY_TIME,
-    Limits,
-    NativeWindows,
-    Progress,
-)
-from .real_threads import allocate_lock
+from .native_windows import BY_EXIT, BY_TIME, CLOSED, Limits, NativeWindows, Progress
+from .real_threads import pause
 from .trust import PINNED_NAME, place_of
 
 START, INTERVAL, PEAK, FINDING, ASKED, WAITING = "start", "interval", "peak", "finding", "asked", "waiting"
@@ -43,16 +32,6 @@ _RISEN_BYTES = 1 << 20
 _PARTS_S = 1.0  # between two messages about an open window
 _LOOK_S = 0.05  # between two looks at an open window
 _GOODBYE_S = 0.3
-
-_CLOSED = {
-    BY_STEP: "step",
-    BY_TIME: "time",
-    BY_EVENTS: "events",
-    BY_PROFILER: "profiler",
-    BY_EXIT: "exit",
-    BY_DISK: "disk",
-    BY_MEMORY: "memory",
-}
 
 
 class _Open:
@@ -288,11 +267,9 @@ class Windows:
         if stopping:
             native.end(BY_EXIT)
             until = monotonic() + _GOODBYE_S
-            pause = allocate_lock()
-            pause.acquire()
             found = native.progress()
             while found is not None and found.running and monotonic() < until:
-                pause.acquire(True, 0.002)
+                pause(0.002)
                 found = native.progress()
         elif window.opened == START and self._others_wait():
             native.end(BY_TIME)
@@ -330,7 +307,7 @@ class Windows:
             self._rests_until = now + found.cost_s / SHARE
             self._pace = max(self._interval, found.cost_s / SHARE) if self._interval else None
         self._next = now + (self._pace or self._interval)
-        self._tell(window, found, _CLOSED.get(found.closed, "exit"))
+        self._tell(window, found, CLOSED[found.closed])
 
     def _tell(self, window: _Open, found: Progress, closed: Optional[str]) -> None:
         self._messenger.send(

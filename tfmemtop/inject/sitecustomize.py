@@ -28,19 +28,8 @@ _AGENT = "_tfmemtop_agent"
 _FOLDER = os.path.dirname(__file__)
 _AGENTS_FOLDER = os.path.join(os.path.dirname(_FOLDER), "agent")
 
-_KEPT = [
-    "_collections",
-    "_json",
-    "_operator",
-    "_signal",
-    "_socket",
-    "_stat",
-    "_thread",
-    "_weakref",
-    "binascii",
-    "errno",
-]
-_KEPT += ["_struct", "fcntl", "gc", "itertools", "os", "sys", "time"]
+_KEPT = ["_collections", "_json", "_operator", "_signal", "_socket", "_stat", "_struct", "_thread", "_weakref"]
+_KEPT += ["binascii", "errno", "fcntl", "gc", "itertools", "os", "sys", "time"]
 if sys.version_info >= (3, 10):
     _KEPT.append("atexit")  # on Python 3.9, another copy makes it drop the functions that were registered before
 if sys.version_info < (3, 14):
@@ -161,7 +150,8 @@ class _Arrival:
                 self.find_spec = lambda *_, **__: None  # type: ignore[method-assign]
                 if _from_signal_handler(error):
                     raise
-                _report(error, self._engine, self._kept)
+                report = '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, self._kept)
+                _tell(self._engine, self._kept, report)  # never the script
         return None
 
 
@@ -266,11 +256,6 @@ class _Agent:
 def _without_file(code):  # type: (CodeType) -> CodeType
     constants = tuple(_without_file(each) if isinstance(each, type(code)) else each for each in code.co_consts)
     return code.replace(co_filename="<tfmemtop %s>" % code.co_filename.rpartition("/")[2], co_consts=constants)
-
-
-def _report(error, engine, kept):  # type: (Exception, str, dict[str, Any]) -> None
-    """Report to the *engine*, never to the script, that the agent could not be loaded."""
-    _tell(engine, kept, '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, kept))
 
 
 def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
