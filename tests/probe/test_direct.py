@@ -82,7 +82,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tfmemtop.agent.direct import Direct
 from tfmemtop.agent.native import Native
-from tfmemtop.agent.chunk_copies import Sheet
+from tfmemtop.agent.memory import Sheet
 from tfmemtop.agent.trust import CPU, GPU, PINNED
 
 def public():

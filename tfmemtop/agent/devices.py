@@ -31,8 +31,12 @@ class Device(NamedTuple):
     physical: Optional[int]
     growth: Optional[bool]
     limit: Optional[int]
-    allocator: str
     read: Optional[Reader]  # None where TensorFlow's public API has no access
+
+    @property
+    def allocator(self) -> str:
+        """The kind of its allocator."""
+        return "cuda_malloc_async" if asynchronous() and self.name != "CPU:0" else "bfc"
 
 
 def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], "dict[str, int]"]) -> "list[Device]":
@@ -51,31 +55,17 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
     growth = growth_by_environment(None if options is None else bool(options.allow_growth))
     devices = []
     for index, (name, (physical, limit_mb)) in enumerate(zip(gpus, places)):
-        devices.append(
-            Device(
-                name=f"GPU:{index}",
-                allocator_name=None if asynchronous() else f"GPU_{index}_bfc",
-                physical=physical,
-                growth=growth,
-                limit=int((limit_mb or 0) * MIB) or None,
-                allocator="cuda_malloc_async" if asynchronous() else "bfc",
-                read=_memory_info_reader(memory_info, name),
-            )
-        )
+        allocator_name = None if asynchronous() else f"GPU_{index}_bfc"
+        limit = int((limit_mb or 0) * MIB) or None
+        reader = _public_reader(memory_info, name)
+        devices.append(Device(f"GPU:{index}", allocator_name, physical, growth, limit, reader))
     cpus = [name for name in names if name.endswith(":CPU:0")]
     if cpus and uses_cpu_pool():
         limit_text = os.environ.get("TF_CPU_BFC_MEM_LIMIT_IN_MB", "")
-        devices.append(
-            Device(
-                name="CPU:0",
-                allocator_name="bfc_cpu_allocator_for_gpu",
-                physical=None,
-                growth=True,  # TensorFlow lets this pool always grow
-                limit=int(limit_text) * MIB or None if limit_text.isdecimal() else None,
-                allocator="bfc",
-                read=_memory_info_reader(memory_info, cpus[0]),
-            )
-        )
+        limit = int(limit_text) * MIB or None if limit_text.isdecimal() else None
+        # TensorFlow lets this pool always grow.
+        reader = _public_reader(memory_info, cpus[0])
+        devices.append(Device("CPU:0", "bfc_cpu_allocator_for_gpu", None, True, limit, reader))
     return devices
 
 
@@ -112,7 +102,7 @@ def gpu_places(options: Any) -> "list[tuple[Optional[int], Optional[float]]]":
     return [(physical, limit) for _, _, _, physical, limit in places]
 
 
-def _memory_info_reader(memory_info: Callable[[Any, str], "dict[str, int]"], name: str) -> Reader:
+def _public_reader(memory_info: Callable[[Any, str], "dict[str, int]"], name: str) -> Reader:
     def read(handle: Any) -> Reading:
         info = memory_info(handle, name)
         return Reading(info["current"], info["peak"])

@@ -10,15 +10,12 @@ from ctypes import CDLL, c_void_p
 from os import RTLD_LAZY, RTLD_NOLOAD
 from sys import byteorder
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from .devices import Reading
 from .layouts import Layout, figures_in, form_of, layout_of
-from .memory import Memory
+from .memory import Memory, Sheet
 from .trust import CPU, GPU, NotTrusted, PublicReader, SizeChange, Taken, agree
-
-if TYPE_CHECKING:
-    from .chunk_copies import Sheet
 
 MOST_CHUNKS = 200_000
 """Chunks of one map at most. The engine, which is written in Python, takes about a second for so many."""
@@ -82,7 +79,8 @@ class Direct:
             # Only the library that TensorFlow has loaded already. This call loads none.
             library = CDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
             self._cpu_state, self._gpu_state = getattr(library, _CPU_STATE), getattr(library, _GPU_STATE)
-        except (OSError, AttributeError) as error:
+            self._form = form_of(layout)
+        except (OSError, AttributeError, ValueError) as error:
             raise NotTrusted("system", str(error)) from None
         self._cpu_state.restype, self._cpu_state.argtypes = c_void_p, []
         self._gpu_state.restype, self._gpu_state.argtypes = c_void_p, [c_void_p]
@@ -92,7 +90,6 @@ class Direct:
         self._environment: Optional[int] = None if environment is None else environment()
         self._layout = layout
         self._memory = Memory(regained)
-        self._form = form_of(layout)
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool
@@ -186,7 +183,7 @@ class Direct:
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)
         return waiters is not None and waiters & ~_FLAGS != 0
 
-    def cut(self, kind: int, index: int, sheet: "Sheet") -> Optional[Cut]:
+    def cut(self, kind: int, index: int, sheet: Sheet) -> Optional[Cut]:
         """Copy a pool's regions and chunks to *sheet*; ``None`` if the pool changed during every attempt.
 
         Raises:

@@ -95,11 +95,17 @@ class Figures(NamedTuple):
 
 
 def form_of(layout: Layout) -> Struct:
-    """Return the form of an ``AllocatorStats``: after a figure that may be missing comes a flag whether it is there."""
+    """Return the form of an ``AllocatorStats``: after a figure that may be missing comes a flag whether it is there.
+
+    Raises:
+        ValueError: the figures of *layout* are not in the order of their places.
+    """
     form, at = "<", 0
     figures = [(layout.allocations, "q"), (layout.in_use, "q"), (layout.peak, "q")]
     figures += [(layout.limit_told, "q?"), (layout.pool, "q?"), (layout.peak_pool, "q?")]
     for place, figure in figures:
+        if place < at:
+            raise ValueError(layout)
         form += f"{place - at}x{figure}"
         at = place + calcsize("<" + figure)
     return Struct(form)

@@ -8,7 +8,7 @@ import os
 from binascii import crc32
 from ctypes import CDLL
 from fcntl import fcntl
-from os import close, fstat, geteuid, read, write
+from os import close, fstat, geteuid
 from typing import Any
 
 from .link import descriptor_identity
@@ -44,22 +44,13 @@ def load(path: str, checksum: int) -> Any:
 
 
 def _read(path: str) -> bytes:
-    file = os.open(path, _READING)
-    try:
-        found = fstat(file)
+    with open(path, "rb", opener=lambda name, _: os.open(name, _READING)) as file:
+        found = fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
             raise NotTrusted("no_library")
         if found.st_uid not in (0, geteuid()) or found.st_mode & 0o022:
             raise NotTrusted("writable")
-        content = bytearray()
-        while len(content) <= _LARGEST:
-            part = read(file, 1 << 20)
-            if not part:
-                break
-            content += part
-        return bytes(content)
-    finally:
-        close(file)
+        return file.read(_LARGEST)
 
 
 def _in_memory(content: bytes) -> int:
@@ -76,9 +67,8 @@ def _in_memory(content: bytes) -> int:
     else:
         raise NotTrusted("no_memory_file")
     try:
-        rest = content
-        while rest:
-            rest = rest[write(copy, rest) :]
+        with open(copy, "wb", closefd=False) as file:
+            file.write(content)
         fcntl(copy, _F_ADD_SEALS, _NO_MORE_CHANGES)
     except BaseException:
         close(copy)

@@ -136,17 +136,8 @@ class Pools:
                 self._placeless.add(name)
             else:
                 self._placeless.discard(name)
-            devices.append(
-                Device(
-                    name=name,
-                    allocator_name=taken.name,
-                    physical=physical,
-                    growth=growth_by_environment(growth) if name != "CPU:0" else True,
-                    limit=taken.reading.limit,
-                    allocator="cuda_malloc_async" if asynchronous() and name != "CPU:0" else "bfc",
-                    read=None,
-                )
-            )
+            grows = growth_by_environment(growth) if name != "CPU:0" else True
+            devices.append(Device(name, taken.name, physical, grows, taken.reading.limit, None))
         return devices
 
     def settle(self) -> None:

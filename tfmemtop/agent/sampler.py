@@ -227,7 +227,7 @@ class Sampler:
         current = self._context._context
         handle = None if current is None else current._context_handle
         if handle is not None or self._sessions:
-            self._load()
+            self._pools.load()
         if handle is not None and self._seen != self._generation and collector.room(MUCH):
             self._seen = self._generation
             if current._server_def is not None or current._collective_ops_server_def is not None:
@@ -251,12 +251,8 @@ class Sampler:
             messenger.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
         self._pools.settle()
 
-    def _load(self) -> None:
-        """Load the probe, if the engine has sent its path, and let windows be opened with it."""
-        self._pools.load()
-        self._follow_library()
-
     def _follow_library(self) -> None:
+        """Let windows be opened with the probe once it is loaded, and no more if it is not trusted."""
         library = self._pools.library
         if library is not self._library:
             self._library = library
