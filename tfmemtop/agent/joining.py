@@ -17,26 +17,22 @@ _MARK = "_tfmemtop"
 _WATCH = __name__.rpartition(".")[0] + ".import_watch"
 _CONTEXT = "tensorflow.python.eager.context"
 
-_Place = tuple[str, str]  # a module and a class
-_MADE: "tuple[_Place, ...]" = (
-    ("tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable"),
-    ("tensorflow.python.ops.ref_variable", "RefVariable"),
-)
-_GRAPHS: "tuple[_Place, ...]" = (("tensorflow.python.framework.func_graph", "FuncGraph"),)
-_SESSIONS: "tuple[_Place, ...]" = (("tensorflow.python.client.session", "BaseSession"),)
-_KERAS: "tuple[_Place, ...]" = (("keras.src.backend.tensorflow.core", "Variable"),)
-_OPTIMIZERS: "tuple[_Place, ...]" = (
-    ("keras.src.optimizers.base_optimizer", "BaseOptimizer"),
-    ("tf_keras.src.optimizers.optimizer", "Optimizer"),
-)
-_METRICS: "tuple[_Place, ...]" = (
-    ("keras.src.metrics.metric", "Metric"),
-    ("tf_keras.src.metrics.base_metric", "Metric"),
-)
-_TRAINERS: "tuple[_Place, ...]" = (
-    ("keras.src.trainers.trainer", "BaseTrainer"),
-    ("keras.src.trainers.trainer", "Trainer"),
-)
+_SOUGHT: "dict[str, tuple[tuple[str, str], ...]]" = {
+    "variables": (
+        ("tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable"),
+        ("tensorflow.python.ops.ref_variable", "RefVariable"),
+    ),
+    "graphs": (("tensorflow.python.framework.func_graph", "FuncGraph"),),
+    "sessions": (("tensorflow.python.client.session", "BaseSession"),),
+    "keras": (("keras.src.backend.tensorflow.core", "Variable"),),
+    OPTIMIZER: (
+        ("keras.src.optimizers.base_optimizer", "BaseOptimizer"),
+        ("tf_keras.src.optimizers.optimizer", "Optimizer"),
+    ),
+    METRICS: (("keras.src.metrics.metric", "Metric"), ("tf_keras.src.metrics.base_metric", "Metric")),
+    "trainers": (("keras.src.trainers.trainer", "BaseTrainer"), ("keras.src.trainers.trainer", "Trainer")),
+}
+"""Modules and classes, by what the objects are taken for."""
 _THEIRS = ("_variables", "_trainable_weights", "_non_trainable_weights")
 """Attributes in which optimizers and metrics keep their variables."""
 
@@ -78,39 +74,24 @@ def agent_before() -> Any:
 
 def earlier(collector: Collector) -> Earlier:
     """Find TensorFlow's and Keras's objects that were made before."""
-    made, graphs, sessions = _classes(_MADE), _classes(_GRAPHS), _classes(_SESSIONS)
-    keras, optimizers, metrics = _classes(_KERAS), _classes(_OPTIMIZERS), _classes(_METRICS)
-    trainers = _classes(_TRAINERS)
-    kinds_sought = made | graphs | sessions | keras | optimizers | metrics | trainers
+    classes = {name: _classes(places) for name, places in _SOUGHT.items()}
+    kinds_sought: set[int] = set().union(*classes.values())
     step = Step(collector)
     everything = step.box()
     sought = map(kinds_sought.__contains__, map(identity, map(type, everything)))
     found = step.read(without_result(map(everything.extend, called(gc.get_objects))), compress(everything, sought))
+    of = {name: [each for each in found if identity(type(each)) in chosen] for name, chosen in classes.items()}
     paths: dict[int, str] = {}
+    for each in map(_attributes, of["keras"]):
+        if type(each.get("_path")) is str:
+            paths[identity(each.get("_value"))] = each["_path"]
     kinds: dict[int, str] = {}
-    for each in found:
-        kind = identity(type(each))
-        if kind in keras:
-            path = _attributes(each).get("_path")
-            if type(path) is str:
-                paths[identity(_attributes(each).get("_value"))] = path
-        elif kind in optimizers or kind in metrics:
-            for variable in _theirs(each):
-                kinds[identity(variable)] = OPTIMIZER if kind in optimizers else METRICS
-    return Earlier(
-        [
-            Variable(each, kinds.get(identity(each), VARIABLES), paths.get(identity(each)))
-            for each in found
-            if _of(each, made)
-        ],
-        [each for each in found if _of(each, graphs)],
-        [each for each in found if _of(each, sessions)],
-        [_attributes(each) for each in found if _of(each, trainers)],
-    )
-
-
-def _of(each: Any, classes: "set[int]") -> bool:
-    return identity(type(each)) in classes
+    for kind in (OPTIMIZER, METRICS):
+        kinds.update((identity(variable), kind) for owner in of[kind] for variable in _theirs(owner))
+    variables = [
+        Variable(each, kinds.get(identity(each), VARIABLES), paths.get(identity(each))) for each in of["variables"]
+    ]
+    return Earlier(variables, of["graphs"], of["sessions"], [_attributes(each) for each in of["trainers"]])
 
 
 def _theirs(owner: Any) -> "list[Any]":
@@ -133,7 +114,7 @@ def _attributes(each: Any) -> "dict[str, Any]":
     return found if type(found) is dict else {}
 
 
-def _classes(places: "tuple[_Place, ...]") -> "set[int]":
+def _classes(places: "tuple[tuple[str, str], ...]") -> "set[int]":
     """Return the identities of the classes at *places* and of all their subclasses, as far as they are imported."""
     waiting = [getattr(sys.modules.get(module), name, None) for module, name in places]
     found: set[int] = set()

@@ -5,7 +5,7 @@ from typing import Any, Generic, Optional, TypeVar
 
 from .chunk_copies import LIVE, ChunkCopies
 from .collector import MUCH, Collector
-from .devices import Device, Reading, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
+from .devices import Device, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
 from .direct import Direct, NoCopy
 from .messenger import Messenger
 from .native import Native
@@ -16,8 +16,6 @@ _HURRY_SHARE = 0.1  # the same, while a user goes from region to region: TensorF
 _INTERRUPTED_S = 0.02  # the time for which another thread may have the processor while TensorFlow waits for a map
 _CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
-
-_PATIENCE = 3  # readings in a row: if so many disagree with TensorFlow's own account, the reader is not trusted
 
 _Place = tuple[int, int]  # a kind of allocators and an index
 _Key = tuple[str, Optional[int]]  # a device and a region
@@ -64,7 +62,6 @@ class Pools:
         self._rested: dict[str, float] = {}  # when a pool may be read again at the earliest
         self._mapless: set[str] = set()
         self._mapless_in_place: set[str] = set()  # pools without a map in place; the library may have one
-        self._disagreed = 0  # readings in place, in a row, that disagreed with TensorFlow's own account
         self._placeless: set[str] = set()  # GPUs of sessions; only the library can find which card they are
 
     def obey(self, message: "dict[str, Any]") -> None:
@@ -214,10 +211,7 @@ class Pools:
                 self._refuse_native(error, device)
         if taken is None and self._direct is not None:
             try:
-                before = None if public is None else public()
                 taken = self._direct.take(device, public)
-                if taken is not None and public is not None and before is not None:
-                    self._compare(before, taken.reading, public())
             except Exception as error:
                 self._refuse_direct(error, device)
                 taken = None
@@ -225,18 +219,6 @@ class Pools:
             for growth in taken.growths:
                 self._messenger.send("pool_growth", device=device, **growth._asdict())
         return taken
-
-    def _compare(self, before: Reading, reading: Reading, after: Reading) -> None:
-        """Go on checking readings in place: a wrong figure may agree while there is little in a pool.
-
-        Raises:
-            NotTrusted: several readings in a row have disagreed.
-        """
-        if before != after:
-            return
-        self._disagreed = 0 if reading[:2] == before[:2] else self._disagreed + 1
-        if self._disagreed == _PATIENCE:
-            raise NotTrusted("disagrees", "", (reading.in_use, reading.peak, before.in_use, before.peak))
 
     def _when(self, key: _Key) -> float:
         return max(self._due.get(key, 0.0), self._rested.get(key[0], 0.0))
