@@ -108,16 +108,9 @@ def readings():
     return [[one.name, *one.reading[:6]] for one in found] + [list(public()[:2])]
 
 def cut():
-    found = direct.cut(CPU, 0, sheet)
-    layout = direct.layout
-    return found and {
-        "type": "chunks", "t": 0, "pid": os.getpid(), "device": "CPU:0", "cost_us": 0,
-        "pool": found.pool, "in_use": found.in_use,
-        "regions": [found.regions, layout.region_size, layout.region_address, layout.region_bytes],
-        "chunks": [found.chunks, layout.chunk_size, layout.chunk_address, layout.chunk_bytes],
-        "chunk": [layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
-        "wanted": [],
-    }
+    told = {"type": "chunks", "t": 0, "pid": os.getpid(), "device": "CPU:0", "cost_us": 0, "wanted": []}
+    copied = direct.cut(CPU, 0, sheet)
+    return copied and {**told, **copied}
 
 def tell(**what):
     print(json.dumps(what), flush=True)

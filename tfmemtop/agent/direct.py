@@ -10,10 +10,10 @@ from ctypes import CDLL, c_void_p
 from os import RTLD_LAZY, RTLD_NOLOAD
 from sys import byteorder
 from time import monotonic
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from .devices import Reading
-from .layouts import Layout, figures_in, form_of, layout_of
+from .layouts import figures_in, form_of, layout_of
 from .memory import Memory, Sheet
 from .trust import CPU, GPU, NotTrusted, PublicReader, SizeChange, Taken, agree
 
@@ -35,18 +35,6 @@ _MOST_REGIONS = 10_000
 _SOME_REGIONS = 64
 _LONGEST_NAME = 63
 _POINTER, _STRING, _VECTOR = Struct("<Q"), Struct("<QQ"), Struct("<QQQ")
-
-
-class Cut(NamedTuple):
-    """A copy of a pool on a sheet: its regions, then its chunks, as they lie in TensorFlow's memory.
-
-    ``regions`` and ``chunks`` are counts, ``in_use`` and ``pool`` bytes.
-    """
-
-    regions: int
-    chunks: int
-    in_use: int
-    pool: int
 
 
 class NoCopy(Exception):
@@ -183,8 +171,10 @@ class Direct:
         waiters = None if found is None else self._pointer(found[0] + self._layout.waiters)
         return waiters is not None and waiters & ~_FLAGS != 0
 
-    def cut(self, kind: int, index: int, sheet: Sheet) -> Optional[Cut]:
-        """Copy a pool's regions and chunks to *sheet*; ``None`` if the pool changed during every attempt.
+    def cut(self, kind: int, index: int, sheet: Sheet) -> "Optional[dict[str, Any]]":
+        """Copy a pool's regions and then its chunks to *sheet*, as they lie in TensorFlow's memory.
+
+        Return what a Chunks event says of the copy; ``None`` if the pool changed during every attempt.
 
         Raises:
             NoCopy: the pool has too many chunks or regions.
@@ -210,14 +200,16 @@ class Direct:
             whole = memory.copy(regions, first, to) and memory.copy(chunks, second, to + first)
             if whole and memory.block(at, self._vectors_to_stats) == before:
                 reading = self._reading(before[layout.stats - layout.regions :])
-                in_use, pool = reading.in_use or 0, reading.pool or 0
-                return Cut(first // layout.region_size, second // layout.chunk_size, in_use, pool)
+                of_region = [layout.region_size, layout.region_address, layout.region_bytes]
+                of_chunk = [layout.chunk_size, layout.chunk_address, layout.chunk_bytes]
+                return {
+                    "pool": reading.pool or 0,
+                    "in_use": reading.in_use or 0,
+                    "regions": [first // layout.region_size, *of_region],
+                    "chunks": [second // layout.chunk_size, *of_chunk],
+                    "chunk": [layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
+                }
         return None
-
-    @property
-    def layout(self) -> Layout:
-        """The places of the parts of regions and chunks on a sheet."""
-        return self._layout
 
     def _find(self, kind: int, index: int) -> "Optional[tuple[int, str]]":
         """Return address and name of a pool, which exists until the process ends; ``None`` if there is none."""

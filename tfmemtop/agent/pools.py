@@ -260,17 +260,17 @@ class Pools:
             self._has_no_map(device)
             return wanted
         try:
-            copy = self._copies.make(direct.way, device, place, LIVE)
+            copied, cost = self._copies.make(direct.way, device, place, LIVE)
         except NoCopy as error:
             self._has_no_map_in_place(device, error)
             return wanted
-        self._rested[device] = monotonic() + copy.cost / _HURRY_SHARE
-        rest = copy.cost / _MAP_SHARE * wishes
-        if copy.cut is None:
+        self._rested[device] = monotonic() + cost / _HURRY_SHARE
+        rest = cost / _MAP_SHARE * wishes
+        if copied is None:
             return dict.fromkeys(wanted, rest)
-        rest = max(rest, copy.cut.chunks * _CONDENSE_S / _CONDENSE_SHARE * len(wanted))
+        rest = max(rest, copied["chunks"][0] * _CONDENSE_S / _CONDENSE_SHARE * len(wanted))
         paces = {region: max(pace, rest) for region, pace in wanted.items()}
-        self._copies.tell(direct.way, copy, [[region, round(pace, 3)] for region, pace in paces.items()])
+        self._copies.tell(copied, [[region, round(pace, 3)] for region, pace in paces.items()])
         return paces
 
     def _has_no_map(self, device: str) -> None:

@@ -1,6 +1,6 @@
 """Describes what a call of the script requests of TensorFlow, as values for an event."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .apply_settings import bytes_of
 
@@ -20,9 +20,9 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
     fields: dict[str, Any] = {"devices": None, "growth": None, "logical": None, "device_type": None}
     other = []
     for name, value in given.items():
-        field, told = _field(name, value)
-        fields[field] = told
-        if told is None and (value is not None or field != "device_type"):
+        field, read = _FIELDS.get(name, _FIELDS["device_type"])
+        fields[field] = read(value)
+        if fields[field] is None and (value is not None or field != "device_type"):
             other.append(described(value)[:_TEXT])
     return {"call": call, **fields, "other": other[:_MOST]}
 
@@ -47,21 +47,8 @@ def requested_earlier(context: Any) -> "list[dict[str, Any]]":
     return found
 
 
-def _field(name: str, value: Any) -> "tuple[str, Any]":
-    """Return the field for the argument *name*, and its value; ``None`` as value if the argument's type is wrong."""
-    if name == "dev":
-        return "devices", _devices([value])
-    if name == "devices":
-        return name, _devices(value if type(value) in (list, tuple) else [value])
-    if name == "enable":
-        return "growth", bool(value) if type(value) in _PLAIN else None
-    if name == "virtual_devices":
-        return "logical", _logical(value)
-    return "device_type", value[:_TEXT] if type(value) is str else None
-
-
 def _devices(values: Any) -> "Optional[list[str]]":
-    fields = [_fields(value) for value in values[:_MOST]]
+    fields = [_fields(value) for value in (values if type(values) in (list, tuple) else [values])[:_MOST]]
     names = [_name(each) for each in fields if "device_type" in each]
     return names if len(names) == len(fields) else None
 
@@ -106,3 +93,13 @@ def described(value: Any) -> str:
         return str(value) if kind is str else repr(value)
     fields = _fields(value)
     return _name(fields) if "device_type" in fields else f"<{kind.__name__}>"
+
+
+_FIELDS: "dict[str, tuple[str, Callable[[Any], Any]]]" = {
+    "dev": ("devices", lambda value: _devices([value])),
+    "devices": ("devices", _devices),
+    "enable": ("growth", lambda value: bool(value) if type(value) in _PLAIN else None),
+    "virtual_devices": ("logical", _logical),
+    "device_type": ("device_type", lambda value: value[:_TEXT] if type(value) is str else None),
+}
+"""By the name of an argument: the field of the event, and its value; ``None`` if the argument's type is wrong."""

@@ -79,10 +79,10 @@ class WaitWatch:
         if first:
             self._messenger.guarded("waiting", tell_waiting, self._messenger)
         try:
-            copy = self._copies.make(direct, device, place, OUT_OF_MEMORY)
+            copied, _ = self._copies.make(direct, device, place, OUT_OF_MEMORY)
         except NoCopy:
             self._next[device] = now + _AGAIN_S
             return
-        if copy.cut is not None:
-            self._copies.tell(direct, copy, [[None, 0.0]])
-            self._next[device] = now + max(_AGAIN_S, copy.cut.chunks * _AFTER_CHUNK_S)
+        if copied is not None:
+            self._copies.tell(copied, [[None, 0.0]])
+            self._next[device] = now + max(_AGAIN_S, copied["chunks"][0] * _AFTER_CHUNK_S)
