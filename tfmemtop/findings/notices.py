@@ -1,4 +1,4 @@
-"""The rules for what the user should know about tfmemtop's own work, such as a driver that is missing."""
+"""What the user should know about tfmemtop's own work: a driver or hook that is missing, events that were left out."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass

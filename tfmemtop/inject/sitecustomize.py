@@ -70,7 +70,8 @@ def _step_aside():  # type: () -> None
 def _stands_for_an_empty_part():  # type: () -> bool
     """Return whether a script has lengthened a ``PYTHONPATH`` that had only the hook's folder.
 
-    Without the hook, an empty part would be there, which means the working folder. See ``ALONE`` in ``injection.py``.
+    Without the hook, an empty part would be there, which means the working folder. See ``ALONE`` in
+    ``engine/process/environment.py``.
     """
     parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     hooks = os.path.basename(_FOLDER)

@@ -1,4 +1,4 @@
-"""The handlers of the fold, by class of event."""
+"""Where the ``fold*`` modules register their handlers, one for each class of event."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

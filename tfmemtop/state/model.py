@@ -1,4 +1,4 @@
-"""The state as plain data. Only :mod:`tfmemtop.state.fold` changes it."""
+"""The state as plain data. Only the handlers in the ``fold*`` modules change it."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a watch is made of."""
+"""The base class of all sources: what reads something and publishes events while a session is watched."""
 
 import asyncio
 from collections.abc import Coroutine
