@@ -101,21 +101,6 @@ _MIG = card(
 
 TABLES: dict[str, Table] = {
     "H100": Table([card()]),
-    "two cards of different size": Table(
-        [
-            card(),
-            card(
-                UUID="GPU-2",
-                Name="NVIDIA T4",
-                MemoryInfo_v2=memory(16 * GIB, 256 * MIB, 0),
-                ComputeRunningProcesses_v3=[],
-                ProcessUtilization=NOT_FOUND,
-                UtilizationRates=SimpleNamespace(gpu=0, memory=0),
-                PowerUsage=9800,
-                Temperature=31,
-            ),
-        ]
-    ),
     # As nvidia-smi shows in most containers with older drivers: processes are listed, but their memory is N/A.
     "no shares": Table([card(ComputeRunningProcesses_v3=[row(441, None)], ProcessUtilization=NOT_SUPPORTED)]),
     # Recorded on that H100 from a separate process namespace, while process 441 computes outside it.
@@ -162,7 +147,6 @@ TABLES: dict[str, Table] = {
         [_MIG | {"ComputeRunningProcesses_v3": NO_PERMISSION, "GraphicsRunningProcesses_v3": NO_PERMISSION}],
         slices={0: [_slice(7, 10 * GIB, 2 * GIB, NO_PERMISSION) | {"GraphicsRunningProcesses_v3": NO_PERMISSION}]},
     ),
-    "MIG without a slice": Table([_MIG | {"MaxMigDeviceCount": 7}]),
     # NVIDIA's list of what NVML lacks under WSL 2.
     "WSL": Table(
         [
@@ -258,12 +242,6 @@ TABLES: dict[str, Table] = {
                 Temperature=65535,
             )
         ]
-    ),
-    "nonsense, more used and free than there is": Table(
-        [card(MemoryInfo_v2=SimpleNamespace(total=80 * GIB, reserved=0, used=70 * GIB, free=70 * GIB))]
-    ),
-    "nonsense, a card of no size that can be": Table(
-        [card(MemoryInfo_v2=SimpleNamespace(total=NOT_AVAILABLE, reserved=0, used=GIB, free=GIB))]
     ),
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.nvml_tables import GIB, NOT_SUPPORTED, Table, card, memory, play, row, sample
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.events import DeviceProcess, SharesMissing
+from tfmemtop.events import DeviceProcess
 from tfmemtop.findings.notices import say_kind
 
 
@@ -86,12 +86,9 @@ def test_an_old_driver_without_the_newer_calls() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "nvmlDeviceGetUUID",
         "nvmlDeviceGetName",
         "nvmlDeviceGetMemoryInfo",
         "nvmlDeviceGetUtilizationRates",
-        "nvmlDeviceGetPowerUsage",
-        "nvmlDeviceGetTemperature",
         "nvmlDeviceGetGraphicsRunningProcesses_v3",
         "nvmlDeviceGetProcessUtilization",
     ],
@@ -106,42 +103,10 @@ def test_any_call_may_fail_and_the_rest_is_still_told(name: str, code: int) -> N
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"nvmlDeviceGetComputeRunningProcesses_v3": lambda _: [row(7, None), row(8, None)]},
-        {
-            "nvmlDeviceGetComputeRunningProcesses_v3": failing(pynvml.NVML_ERROR_NOT_SUPPORTED),
-            "nvmlDeviceGetGraphicsRunningProcesses_v3": failing(pynvml.NVML_ERROR_NOT_SUPPORTED),
-        },
-        {
-            "nvmlDeviceGetComputeRunningProcesses_v3": lambda _: [],
-            "nvmlDeviceGetGraphicsRunningProcesses_v3": lambda _: [],
-        },
-    ],
-)
-def test_shares_that_are_not_to_be_had_come_with_the_reason(changes: dict[str, Any]) -> None:
-    if "nvmlDeviceGetGraphicsRunningProcesses_v3" not in changes:
-        changes["nvmlDeviceGetGraphicsRunningProcesses_v3"] = lambda _: []
-    (reading,) = Nvml(library(**changes)).read().readings
-    assert reading.processes_missing
-    assert all(process.used is None for process in reading.processes)
-    assert reading.used == 3 * GIB
-
-
-def test_a_divided_card_says_so() -> None:
-    hidden = {"nvmlDeviceGetComputeRunningProcesses_v3": lambda _: [row(7, None)]}
-    hidden["nvmlDeviceGetGraphicsRunningProcesses_v3"] = lambda _: []
-    reading = Nvml(library(nvmlDeviceGetMigMode=lambda _: [1, 1], **hidden)).read()
-    assert reading.devices[0].mig
-    assert reading.readings[0].processes_missing is SharesMissing.MIG
-
-
-@pytest.mark.parametrize(
     ("code", "words"),
     [
         (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "does not fit"),
         (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "no NVIDIA driver"),
-        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "no NVIDIA driver"),
         (pynvml.NVML_ERROR_UNKNOWN, "cannot be read"),
     ],
 )
