@@ -17,8 +17,7 @@ from tests.engine.reporting import Reporting
 from tests.engines import Engines, eventually
 from tests.forked import Forking
 from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
-from tfmemtop.engine.sources.outside.look import Look
-from tfmemtop.engine.sources.outside.outside_events import cards_of
+from tfmemtop.engine.sources.outside.look import Look, cards_of
 from tfmemtop.engine.sources.outside.remote import Rights, in_the_way
 from tfmemtop.engine.sources.outside.sweep import Sweep
 from tfmemtop.events import (
@@ -192,7 +191,7 @@ async def test_what_is_not_there_and_what_has_a_script_are_refused_in_one_line(e
 def test_a_process_of_another_user_is_refused_with_what_helps() -> None:
     program = f"""
 import os
-from tfmemtop.engine.sources.outside.look import Look
+from tfmemtop.engine.sources.outside.look import Look, cards_of
 look = Look({os.getpid()})
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)

@@ -14,8 +14,7 @@ from typing import TypeVar
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.patience import PATIENCE_S, until
-from tfmemtop.engine.metrics.page import Page
-from tfmemtop.engine.metrics.state import MetricsState
+from tfmemtop.engine.metrics.page import MetricsState, Page
 from tfmemtop.events import Event
 from tfmemtop.events.recording import read
 

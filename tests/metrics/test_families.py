@@ -11,7 +11,7 @@ from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, pr
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake, text_of
-from tfmemtop.engine.metrics.state import MetricsState
+from tfmemtop.engine.metrics.page import MetricsState
 from tfmemtop.events import Allocator
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings

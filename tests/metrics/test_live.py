@@ -102,11 +102,11 @@ def fails(*_: object) -> None:
 async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfmemtop.engine.metrics.state.apply", fails)
+    monkeypatch.setattr("tfmemtop.engine.metrics.page.apply", fails)
     exporting = begun(tmp_path)
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert notice.detail.startswith("ValueError: on purpose (engine/metrics/state.py:")
+    assert notice.detail.startswith("ValueError: on purpose (engine/metrics/page.py:")
     with pytest.raises(OSError):
         await asyncio.to_thread(get, address_in(tmp_path / "sd.json"))  # the file stays, so that the target is down
     exporting.stream.notice("other", NoticeKind.INPUT_LOST)
@@ -119,7 +119,7 @@ async def test_events_that_cannot_be_folded_end_it_with_a_notice_and_nothing_els
 async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfmemtop.engine.metrics.state.text_of", fails)
+    monkeypatch.setattr("tfmemtop.engine.metrics.page.text_of", fails)
     exporting = begun(tmp_path)
     with suppress(OSError):  # the connection may be closed before the answer
         assert (await asyncio.to_thread(get, address_in(tmp_path / "sd.json")))[0] == 500

@@ -10,9 +10,8 @@ import pytest
 from tests.whatif.traced import Measured
 from tfmemtop.events import Replayed, Trace, recording
 from tfmemtop.events.damage import Damaged
-from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.experiments.whatif.settings import Present, at_least
-from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.experiments.whatif.worker import replayed
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run

@@ -2,8 +2,7 @@
 
 from tests.whatif.traced import parts
 from tfmemtop.events.allocations import Call
-from tfmemtop.experiments.whatif.course import Course, course_of
-from tfmemtop.experiments.whatif.waiting import runs_of
+from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.probe.replaying import Follows, Runs
 
 PYTHON, POOL = 0, 1  # threads

@@ -121,8 +121,7 @@ class Exporter:
             self._loop.call_soon_threadsafe(self._end_by, error)
 
     def _fold(self) -> None:
-        from tfmemtop.engine.metrics.page import Page  # imported here, as it takes a while
-        from tfmemtop.engine.metrics.state import MetricsState
+        from tfmemtop.engine.metrics.page import MetricsState, Page  # imported here, as it takes a while
 
         watched = MetricsState(self._new)
         self._page = Page(self._listener, watched, self._tell_failure)

@@ -1,7 +1,8 @@
-"""The page that Prometheus reads."""
+"""The page that Prometheus reads, and the state from which it is made."""
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -10,13 +11,43 @@ from wsgiref.simple_server import WSGIRequestHandler
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from tfmemtop.engine.metrics.state import MetricsState
+from tfmemtop.engine.metrics.families import families, text_of
+from tfmemtop.events import Event
+from tfmemtop.state import State
+from tfmemtop.state.fold import apply
 
 PATH = "/metrics"
 PATIENCE_S = 10
 """Seconds for which a connection may be silent."""
 THREADS = 200
 """While the process has more threads than this, no connection is accepted. Each connection has a thread."""
+
+
+class MetricsState:
+    """Folds events into the state and returns its metrics. Several threads may use it.
+
+    Another thread may append events to *new* at any time. They are folded before each look, and by :meth:`fold`.
+    """
+
+    def __init__(self, new: deque[Event]) -> None:
+        self._new = new
+        self._state = State()
+        self._lock = threading.Lock()  # one thread at a time makes a text: the others need Python's lock too
+
+    def fold(self) -> None:
+        """Fold the new events into the state."""
+        with self._lock:
+            self._fold()
+
+    def text(self) -> bytes:
+        """Return the current metrics in Prometheus's text format."""
+        with self._lock:
+            self._fold()
+            return text_of(families(self._state))
+
+    def _fold(self) -> None:
+        for _ in range(len(self._new)):  # events that arrive meanwhile are left for the next time
+            apply(self._state, self._new.popleft())
 
 
 class _Handler(WSGIRequestHandler):

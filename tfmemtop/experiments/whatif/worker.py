@@ -24,9 +24,8 @@ from tfmemtop.events import (
     decode_event,
     encode,
 )
-from tfmemtop.experiments.whatif.course import Course, course_of
+from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.experiments.whatif.settings import Asked, Present, at_least, first, further, growths
-from tfmemtop.experiments.whatif.waiting import runs_of
 from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, Replayer, ReplayOutcome
 

@@ -10,8 +10,7 @@ from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.injection import Injection
-from tfmemtop.engine.sources.outside.look import About, Look
-from tfmemtop.engine.sources.outside.outside_events import allocator_event, cards_of, outside_event
+from tfmemtop.engine.sources.outside.look import About, Look, allocator_event, cards_of, outside_event
 from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.sources.source import Source

@@ -4,8 +4,7 @@ import time
 from collections.abc import Collection
 
 from tfmemtop.engine.sources.host import TENSORFLOW_LEAST
-from tfmemtop.engine.sources.outside.look import Look
-from tfmemtop.engine.sources.outside.outside_events import allocator_event, outside_event
+from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
 from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
 from tfmemtop.events import Event
 
