@@ -38,7 +38,6 @@ from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.settings import GrowthDropped
-from tfmemtop.reports.answers import QUESTIONS, TITLES, Question
 from tfmemtop.state import State, apply
 
 T = TypeVar("T")
@@ -54,10 +53,6 @@ def kinds(base: type[T]) -> set[type[T]]:
 def test_every_kind_of_finding_has_words() -> None:
     assert len(kinds(Finding)) > 25
     assert not [kind.__name__ for kind in kinds(Finding) if kind.said is Finding.said]
-
-
-def test_every_question_is_asked() -> None:
-    assert set(QUESTIONS) == set(TITLES) == set(Question)
 
 
 @pytest.mark.parametrize("action", [action for action in Action if action is not Action.AS_NOTICE_SAYS])

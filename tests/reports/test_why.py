@@ -16,7 +16,7 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Key
 from tfmemtop.findings.review import Verdict, review, verdict
-from tfmemtop.reports.answers import QUESTIONS
+from tfmemtop.reports.answers import Question
 from tfmemtop.reports.why import earlier, page, pasted, to_json
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
@@ -119,11 +119,11 @@ def test_an_error_tells_what_its_omens_told() -> None:
 
 def test_each_question_has_a_line_and_those_that_the_run_raises_a_whole_answer() -> None:
     short = [line for line in lines("cpu-demo") if re.match(r"[A-Z][-\w ,]+\?  ", line)]
-    assert len(short) == len(QUESTIONS)
+    assert len(short) == len(Question)
     (asked,) = [line for line in lines("cpu-demo", whole=True) if line.endswith("?")]
     assert "efficiently" in asked and "GPU" not in asked, "on a machine without a GPU nobody asks for GPU memory"
     reserved = " ".join(parts("seeds/default", whole=True))
-    assert all(title in reserved for title in QUESTIONS.values())
+    assert all(question.value in reserved for question in Question)
 
 
 def test_other_runs_of_the_recording_are_mentioned() -> None:

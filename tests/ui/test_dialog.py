@@ -7,7 +7,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
-from tfmemtop.ui.screens.dialog import Dialog, InputDialog, Option, OptionsDialog
+from tfmemtop.ui.screens.choice_dialog import InputDialog, Option, OptionsDialog
+from tfmemtop.ui.screens.dialog import Dialog
 
 pytestmark = pytest.mark.screens
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
@@ -117,6 +118,12 @@ async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
     await pilot.press("f4", "escape")
     assert "filter" not in app.lines()[0]
     assert len(app.pids()) == 5
+
+
+async def test_of_a_filter_longer_than_its_room_the_end_is_seen(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("slash", *"漢字" * 60, "z")
+    assert "字z▏" in app.lines()[0] and cell_len(app.lines()[0]) == 120
 
 
 async def test_signals_go_to_the_tagged_or_to_the_selected(pilot: Pilot[None]) -> None:

@@ -23,7 +23,7 @@ from tfmemtop.ui.draw.palette import KEY
 from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
 from tfmemtop.ui.draw.text import wrap_code
 from tfmemtop.ui.panels.why_panel import WhyPanel
-from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.why_screen import WhyScreen
 
 pytestmark = pytest.mark.screens

@@ -5,7 +5,7 @@ Each answer has a line, for the short report, and paragraphs.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu, is_pinned
@@ -27,30 +27,24 @@ from tfmemtop.units import counted, format_bytes, sentence, spoken
 
 
 class Question(Enum):
-    """The five questions that people ask about TensorFlow's GPU memory."""
+    """The five questions that people ask about TensorFlow's GPU memory, each with its ``title``."""
 
-    ALL_TAKEN = auto()
-    FULL_NOT_USED = auto()
-    EFFICIENTLY = auto()
-    GROWTH = auto()
-    REPORTS_LESS = auto()
+    title: str
 
+    def __new__(cls, title: str, question: str) -> "Question":
+        member = object.__new__(cls)
+        member._value_, member.title = question, title
+        return member
 
-QUESTIONS = {
-    Question.ALL_TAKEN: "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?",
-    Question.FULL_NOT_USED: "Why is my TensorFlow GPU memory full but not fully utilized?",
-    Question.EFFICIENTLY: "How can TensorFlow efficiently allocate GPU memory?",
-    Question.GROWTH: "How does set_memory_growth affect TensorFlow 2's memory usage?",
-    Question.REPORTS_LESS: "Why does TensorFlow report less GPU memory than expected?",
-}
+    ALL_TAKEN = (
+        "All memory taken?",
+        "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?",
+    )
+    FULL_NOT_USED = "Full, but idle?", "Why is my TensorFlow GPU memory full but not fully utilized?"
+    EFFICIENTLY = "How to set it?", "How can TensorFlow efficiently allocate GPU memory?"
+    GROWTH = "What growth changes?", "How does set_memory_growth affect TensorFlow 2's memory usage?"
+    REPORTS_LESS = "Less than nvidia-smi?", "Why does TensorFlow report less GPU memory than expected?"
 
-TITLES = {
-    Question.ALL_TAKEN: "All memory taken?",
-    Question.FULL_NOT_USED: "Full, but idle?",
-    Question.EFFICIENTLY: "How to set it?",
-    Question.GROWTH: "What growth changes?",
-    Question.REPORTS_LESS: "Less than nvidia-smi?",
-}
 
 _LISTED = 4
 _NOTABLY_CUT_UP = 0.1
@@ -82,7 +76,7 @@ class Answer:
     @property
     def title(self) -> str:
         """The question. For a run on a machine without a GPU, it is about memory instead of GPU memory."""
-        asked = QUESTIONS[self.question]
+        asked: str = self.question.value
         return asked if self.of_gpu else asked.replace("GPU memory", "memory")
 
 

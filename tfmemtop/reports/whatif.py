@@ -198,7 +198,8 @@ def basis(view: Predicted) -> Iterator[str]:
     replayed, share = view.replayed, view.share
     steps = f" of {counted(replayed.steps, 'step')}" if replayed.steps else ""
     seen = f"{counted(replayed.events, 'event')}{steps}"
-    of_all = "" if share is None else f", {_percent(share)} of the allocations so far"
+    part = "all" if share is None or share >= 0.9995 else f"{100 * share:.1f} %"
+    of_all = "" if share is None else f", {part} of the allocations so far"
     yield f"It rests on {seen}{of_all}, replayed in TensorFlow's own allocator."
     if replayed.lost:
         yield f"{counted(replayed.lost, 'event')} could not be recorded. This makes the replayed figures too low."
@@ -236,7 +237,9 @@ def _beyond(view: Predicted) -> Iterator[str]:
 def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     """Return a row of the table, a text for each of :data:`COLUMNS`."""
     outcome, fits = row.outcome, view.fits(row)
-    growth = ("on" if row.growth else "off") + ("" if row.collects is view.collects else _collecting(row.collects))
+    growth = "on" if row.growth else "off"
+    if row.collects is not view.collects:
+        growth += f", BFC's garbage collection {'on' if row.collects else 'off'}"
     limit = "none" if row.limit is None else _limit(row.limit)
     if view.is_as_measured(row):
         total = None if view.pool is None else view.total(view.pool)
@@ -391,13 +394,5 @@ def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
     return NOT_KNOWN if ends.surely is None else "perhaps"
 
 
-def _collecting(collects: bool) -> str:
-    return ", BFC's garbage collection " + ("on" if collects else "off")
-
-
 def _limit(limit: int) -> str:
     return typed(limit) if limit % MIB == 0 and limit < 10 * GIB else format_short(limit)
-
-
-def _percent(share: float) -> str:
-    return "all" if share >= 0.9995 else f"{100 * share:.1f} %"

@@ -17,7 +17,7 @@ from tfmemtop.findings.names import alike_gpus, gpus
 from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
 from tfmemtop.findings.review import WIDTH, HeldFinding, RunReview, Verdict, verdict, weighed
 from tfmemtop.placement import Placement
-from tfmemtop.reports.answers import TITLES, answers, arising
+from tfmemtop.reports.answers import answers, arising
 from tfmemtop.reports.holders import WHO_HOLDS, in_short, not_recorded, top_rows
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.settings import kept_options
@@ -49,7 +49,7 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     if told := _evidence(found):
         parts.append(told)
     parts += _to_do(seen, found)
-    parts.append([line for each in answers(seen) for line in _wrap(each.line, f"{TITLES[each.question]:<{_TITLES}}")])
+    parts.append([line for each in answers(seen) for line in _wrap(each.line, f"{each.question.title:<{_TITLES}}")])
     if whole:
         parts += _whole(seen, found)
     else:

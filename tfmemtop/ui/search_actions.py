@@ -56,7 +56,7 @@ class SearchActions(KernelActions):
             self._show_search(fitting.search)
 
     def _ask_for_search(self) -> None:
-        from tfmemtop.ui.screens.dialog import InputDialog
+        from tfmemtop.ui.screens.choice_dialog import InputDialog
         from tfmemtop.ui.screens.next_run_dialogs import whose_limit
 
         session, upcoming, run = self.session, self.session.next, self.session.state.run

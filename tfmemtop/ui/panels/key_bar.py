@@ -22,23 +22,24 @@ class KeyBar(Panel):
     def __init__(self, hints: Callable[[], Hints], *, glyphs: Glyphs) -> None:
         super().__init__(glyphs=glyphs)
         self._hints = hints
+        self._spots: dict[range, str] = {}  # the keys by the cells that they and their words take
 
     def build(self, width: int, height: int) -> list[Line]:
         line: Line = [Segment(" ")]
+        self._spots = {}
         for key, word in self._hints():
-            more = [Segment(key, KEY), Segment(f" {word}  ".removeprefix("" if key else " "))]
-            if width_of(line) + width_of(more) > width + 2:
+            text, end = (f" {word}" if key else word), width_of(line)
+            cells = range(end, end + cell_len(key + text))
+            if cells.stop > width:
                 break
-            line += more
+            line += [Segment(key, KEY), Segment(f"{text}  ")]
+            self._spots[cells] = key.partition(" ")[0]
         return [line]
 
     def on_click(self, click: textual_events.Click) -> None:
-        start = 1
-        for key, word in self._hints():
-            end = start + cell_len(key) + 1 + cell_len(word)
-            if start <= click.x < end:
-                _press(self, key.partition(" ")[0])
-            start = end + 2
+        for cells, key in self._spots.items():
+            if click.x in cells:
+                _press(self, key)
 
 
 def press_bracketed(panel: Panel, click: textual_events.Click) -> bool:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
 from textual import events
 from textual.widget import Widget
 
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.screens.drawn import Changed
 
 
@@ -61,4 +63,5 @@ class Prompt:
 
     def shown(self, room: int, glyphs: Glyphs) -> str:
         """Return the end of the text, which stays in view while the user types, and a cursor, in *room* cells."""
-        return f"{safe(self.text)[-max(4, room) :]}{glyphs.limit}"
+        text = safe(self.text)
+        return cut_left(text, cell_len(text) + 1 - max(4, room)) + glyphs.limit

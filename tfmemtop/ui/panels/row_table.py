@@ -161,7 +161,8 @@ class RowTable(CursorPanel, Generic[R]):
         self.redraw()
 
     def move(self, count: int) -> None:
-        self.select(self.index + count)
+        if self.arranged:  # which finds the chosen row again, if the rows have changed
+            self.select(self.index + count)
 
     def scroll_rows(self, count: int) -> None:
         self._follow = False

@@ -10,7 +10,7 @@ from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
 from tfmemtop.suggested import Basis, SuggestedLimit, typed
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.units import format_bytes
 
 _GPUS_LISTED = 16

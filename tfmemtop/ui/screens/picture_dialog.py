@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.screens.dialog import InputDialog
+from tfmemtop.ui.screens.choice_dialog import InputDialog
 
 
 def picture_dialog(svg: str, text: str, glyphs: Glyphs) -> InputDialog[Path]:

@@ -19,7 +19,8 @@ from tfmemtop.state.process_rows import kernels, processes
 from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
 from tfmemtop.ui.kernel_actions import hold_from_restart
-from tfmemtop.ui.screens.dialog import Hint, Option, OptionsDialog
+from tfmemtop.ui.screens.choice_dialog import Option, OptionsDialog
+from tfmemtop.ui.screens.dialog import Hint
 
 
 class Leaving(Enum):
