@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 from .devices import Reading
 from .layouts import figures_in, form_of, layout_of
 from .memory import Memory, Sheet
-from .trust import CPU, GPU, NotTrusted, PublicReader, SizeChange, Taken, agree
+from .trust import CPU, GPU, NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
 
 MOST_CHUNKS = 200_000
 """Chunks of one map at most. The engine, which is written in Python, takes about a second for so many."""
@@ -45,7 +45,7 @@ class NoCopy(Exception):
         self.why, self.count, self.detail = why, count, detail
 
 
-class Direct:
+class Direct(PoolReader):
     """The reader of this process's pools. Only one thread may use it, and never in a forked child.
 
     Raises:
@@ -58,6 +58,7 @@ class Direct:
 
         *regained* is called after each reading of memory, during which the script's threads may have run.
         """
+        super().__init__()
         layout = layout_of(version)
         if layout is None:
             raise NotTrusted("layout_unknown", version)
@@ -91,7 +92,6 @@ class Direct:
         return min(max(0, count), _MOST_GPUS)
 
     def take(self, kind: int, index: int) -> Optional[Taken]:
-        """Read one pool; ``None`` if TensorFlow has not made it, or its allocator keeps no pool."""
         found = self._find(kind, index)
         reading = None if found is None else self._read(found[0])
         if found is None or reading is None or reading.peak is None:
@@ -103,20 +103,16 @@ class Direct:
         growths = []
         if pool is not None and reading.pool is not None and pool != reading.pool:
             growths.append(SizeChange(monotonic(), pool, reading.pool))
-        return Taken(reading, found[1], None, growths, 0)
+        return Taken(reading, found[1], None, growths)
 
     def forget(self) -> None:
         """Drop the last readings: growth since then was reported by another reader."""
         self._last.clear()
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
-        """Compare the figures with *public* while the script goes on allocating; without it, require plausible ones.
+        """Return ``False`` if TensorFlow has not made that allocator, has allocated nothing, or is changing the pool.
 
-        Return ``False`` if TensorFlow has not made that allocator yet, has allocated nothing, or is changing the pool:
-        then the check must be made again. An allocator without a pool is not checked; that returns ``True``.
-
-        Raises:
-            NotTrusted: the figures are not those of this allocator.
+        An allocator without a pool is not checked; that returns ``True``.
         """
         if self._allocator(kind, index) is None:
             return False

@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 
 from .devices import Reading
 from .loading import load
-from .trust import NotTrusted, PublicReader, SizeChange, Taken, agree
+from .trust import NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
 
 VERSION = 3
 HERTZ = 1000
@@ -14,6 +14,7 @@ CELLS = 2048
 """The most cells of one map."""
 
 _DONE, _FAILED = 1, -2
+_OF_POOL = "pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions_found"
 
 
 class _Stats(ctypes.Structure):
@@ -68,7 +69,7 @@ class _Map(ctypes.Structure):
     ]
 
 
-class Native:
+class Native(PoolReader):
     """The loaded library. It must not be called in a forked child, where its functions do nothing.
 
     *regained* is called after each call of the library, during which the script's threads may have run.
@@ -78,6 +79,7 @@ class Native:
     """
 
     def __init__(self, path: str, checksum: int, regained: "Callable[[], object]" = bool) -> None:
+        super().__init__()
         self._regained = regained
         try:
             self._library = load(path, checksum)
@@ -100,7 +102,6 @@ class Native:
         return max(0, int(self._library.tfmemtop_gpus()))
 
     def take(self, kind: int, index: int) -> Optional[Taken]:
-        """Read one allocator; ``None`` if TensorFlow has not made it, or it keeps no figures."""
         taken = self._taken
         done = self._library.tfmemtop_take(kind, index, ctypes.byref(taken))
         self._regained()
@@ -109,16 +110,9 @@ class Native:
         now = taken.now
         reading = _reading(now, taken.high)
         growths = [SizeChange(one.at_ns / 1e9, one.before, one.after) for one in taken.growth[: taken.growths]]
-        return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths, taken.lost)
+        return Taken(reading, now.name.decode("utf-8", "replace"), _known(now.physical), growths)
 
     def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
-        """Compare the figures with *public* while the script goes on allocating; without it, require plausible ones.
-
-        Return ``False`` if TensorFlow has not made that allocator yet.
-
-        Raises:
-            NotTrusted: the figures are not those of this allocator.
-        """
         stats = _Stats(size=ctypes.sizeof(_Stats))
 
         def read() -> Optional[Reading]:
@@ -169,34 +163,25 @@ class Native:
         if done != _DONE:
             return None
         read()
-        regions = [
-            [one.address, one.size, one.in_use, one.chunks, one.chunks_in_use, one.cells]
-            for one in found.region[: found.regions]
-        ]
-        bins = [
-            [number, one.size, one.chunks, one.chunks_in_use, one.bytes, one.bytes_in_use]
-            for number, one in enumerate(found.bin[: found.bins])
-            if one.chunks
-        ]
         free = found.pool - found.in_use
         sizes = list(found.sizes)
         while sizes and not sizes[-1]:
             sizes.pop()
         return {
             "region": region,
-            "pool": found.pool,
-            "in_use": found.in_use,
-            "chunks": found.chunks,
-            "chunks_in_use": found.chunks_in_use,
-            "largest_free": found.largest_free,
+            **{name: getattr(found, name) for name in _OF_POOL},
             "fragmentation": round((free - found.largest_free) / free, 6) if free else 0.0,
-            "regions_found": found.regions_found,
             "cells": binascii.b2a_base64(bytes(found.cell[: found.cells]), newline=False).decode(),
-            "regions": regions,
-            "bins": bins,
+            "regions": [_row(one) for one in found.region[: found.regions]],
+            "bins": [[number, *_row(one)] for number, one in enumerate(found.bin[: found.bins]) if one.chunks],
             "sizes": sizes,
-            "biggest": [[one.address, one.size, one.requested] for one in found.biggest[: found.biggests]],
+            "biggest": [_row(one) for one in found.biggest[: found.biggests]],
         }
+
+
+def _row(structure: ctypes.Structure) -> "list[int]":
+    """Return all fields in their order."""
+    return [getattr(structure, name) for name, *_ in structure._fields_]
 
 
 def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:

@@ -1,7 +1,7 @@
 """Reads this process's pools: in place from the first reading on, with the native library once it is loaded."""
 
 from time import monotonic, perf_counter, thread_time
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Optional
 
 from .chunk_copies import LIVE, ChunkCopies
 from .collector import MUCH, Collector
@@ -9,7 +9,7 @@ from .devices import Device, asynchronous, gpu_count, growth_by_environment, use
 from .direct import Direct, NoCopy
 from .messenger import Messenger
 from .native import Native
-from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken, place_of
+from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
 _HURRY_SHARE = 0.1  # the same, while a user goes from region to region: TensorFlow waits while one is read
@@ -17,31 +17,7 @@ _INTERRUPTED_S = 0.02  # the time for which another thread may have the processo
 _CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
-_Place = tuple[int, int]  # a kind of allocators and an index
 _Key = tuple[str, Optional[int]]  # a device and a region
-_Way = TypeVar("_Way", Native, Direct)
-
-
-class _Reader(Generic[_Way]):
-    """A way to read pools, and the devices for which its figures have passed the check."""
-
-    def __init__(self, way: _Way) -> None:
-        self.way: _Way = way
-        self.places: dict[str, _Place] = {}
-
-    def take(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
-        """Return a reading, checked against the *public* one the first time; ``None`` if there is no pool yet.
-
-        Raises:
-            NotTrusted: the figures are not those of this device.
-        """
-        place = self.places.get(device)
-        if place is None:
-            place = place_of(device)
-            if not self.way.check(*place, public):
-                return None
-            self.places[device] = place
-        return self.way.take(*place)
 
 
 class Pools:
@@ -53,8 +29,9 @@ class Pools:
         self._collector = collector
         self._copies = copies
         self._look = look
-        self._native: Optional[_Reader[Native]] = None
-        self._direct: Optional[_Reader[Direct]] = None
+        self._native: Optional[Native] = None
+        self.direct: Optional[Direct] = None
+        """The reader in place; ``None`` before the first reading, and where it is not trusted."""
         self._handed: Optional[tuple[str, int]] = None  # a library's path and checksum
         self._refused = self._announced = self._direct_announced = False
         self._wanted: list[tuple[Optional[str], Optional[int], float]] = []
@@ -92,7 +69,7 @@ class Pools:
             return
         (path, checksum), self._handed = self._handed, None
         try:
-            self._native = _Reader(Native(path, checksum, self._collector.regain))
+            self._native = Native(path, checksum, self._collector.regain)
             self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(error)
@@ -105,7 +82,7 @@ class Pools:
 
     def pinned(self) -> Optional[Taken]:
         """Return a reading of the pool of pinned host memory; ``None`` if TensorFlow has made none beside a GPU's."""
-        for reader in (self._native, self._direct):
+        for reader in (self._native, self.direct):
             if reader is not None and any(kind == GPU for kind, _ in reader.places.values()):
                 return self._take(PINNED_NAME, None)
         return None
@@ -116,10 +93,10 @@ class Pools:
         Some devices are returned twice, the second time with the card that they are on.
         """
         self._begin()
-        reader = self._native or self._direct
+        reader = self._native or self.direct
         if reader is None:
             return []
-        names = [f"GPU:{index}" for index in range(reader.way.gpus())] + (["CPU:0"] if uses_cpu_pool() else [])
+        names = [f"GPU:{index}" for index in range(reader.gpus())] + (["CPU:0"] if uses_cpu_pool() else [])
         devices = []
         for name in names:
             if name in known and not (self._native is not None and name in self._placeless):
@@ -128,7 +105,7 @@ class Pools:
             if taken is None:
                 continue
             physical = taken.physical
-            if name != "CPU:0" and reader is self._direct:
+            if name != "CPU:0" and reader is self.direct:
                 physical = 0 if gpu_count() == 1 else None
                 self._placeless.add(name)
             else:
@@ -142,32 +119,27 @@ class Pools:
         if self._native is not None and not self._announced:
             self._announced = True
             try:
-                self._native.way.start_sampler()
+                self._native.start_sampler()
                 if self._copies.folder is not None:
-                    self._native.way.keep_log_lines(f"{self._copies.folder}/{self._messenger.pid}.lines")
+                    self._native.keep_log_lines(f"{self._copies.folder}/{self._messenger.pid}.lines")
             except NotTrusted as error:
                 self._refuse_native(error)
             else:
                 self._messenger.send("probe", state="loaded")
-        elif self._direct is not None and self._direct.places and not self._direct_announced:
+        elif self.direct is not None and self.direct.places and not self._direct_announced:
             self._direct_announced = True
             self._messenger.send("probe", state="direct")
 
     def stop(self) -> None:
         """Stop watching, and release the memory of copies."""
         if self._native is not None and self._announced:
-            self._native.way.stop_sampler()
+            self._native.stop_sampler()
         self._copies.close()
-
-    @property
-    def direct(self) -> Optional[Direct]:
-        """The reader in place; ``None`` before the first reading, and where it is not trusted."""
-        return None if self._direct is None else self._direct.way
 
     @property
     def library(self) -> Any:
         """The native library; ``None`` before it is loaded, and where it is not trusted."""
-        return None if self._native is None else self._native.way.library
+        return None if self._native is None else self._native.library
 
     def next_map(self) -> Optional[float]:
         """Return when, by the monotonic clock, the next map is due; ``None`` while none is requested."""
@@ -180,7 +152,7 @@ class Pools:
             if self._when(key) > monotonic():
                 continue
             self._due[key] = monotonic() + pace  # in case the read fails
-            native, direct = self._native, self._direct
+            native, direct = self._native, self.direct
             if native is not None and key[0] in native.places:
                 self._due[key] = monotonic() + self._read_map(native, *key, pace)
             elif direct is not None and key[0] in direct.places:
@@ -197,7 +169,7 @@ class Pools:
             try:
                 if found is None:
                     raise NotTrusted("tensorflow_unknown")
-                self._direct = _Reader(Direct(found.folder, found.version, self._collector.regain))
+                self.direct = Direct(found.folder, found.version, self._collector.regain)
             except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 
@@ -206,12 +178,12 @@ class Pools:
         taken = None
         if self._native is not None:
             try:
-                taken = self._native.take(device, public)
+                taken = self._native.read(device, public)
             except NotTrusted as error:
                 self._refuse_native(error, device)
-        if taken is None and self._direct is not None:
+        if taken is None and self.direct is not None:
             try:
-                taken = self._direct.take(device, public)
+                taken = self.direct.read(device, public)
             except Exception as error:
                 self._refuse_direct(error, device)
                 taken = None
@@ -229,17 +201,17 @@ class Pools:
         A device may be requested twice: by its name, and with all devices. Then the shorter time counts.
         """
         wishes: dict[_Key, float] = {}
-        for reader in (self._native, self._direct):
-            for wanted, region, pace in self._wanted if reader is not None else ():
-                for name in reader.places if reader is not None else ():
+        for reader in filter(None, (self._native, self.direct)):
+            for wanted, region, pace in self._wanted:
+                for name in reader.places:
                     if wanted in (None, name) and name not in self._mapless | self._mapless_in_place:
                         wishes[name, region] = min(pace, wishes.get((name, region), pace))
         return wishes
 
-    def _read_map(self, native: "_Reader[Native]", device: str, region: Optional[int], pace: float) -> float:
+    def _read_map(self, native: Native, device: str, region: Optional[int], pace: float) -> float:
         """Read one map and send it; return the seconds until the next."""
         began, computed = perf_counter(), thread_time()
-        found = native.way.map(*native.places[device], region, self._makes_much)
+        found = native.map(*native.places[device], region, self._makes_much)
         # A long wait for the pool's lock does not count: TensorFlow holds it for seconds while it takes a large GPU's
         # memory.
         cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
@@ -252,15 +224,15 @@ class Pools:
         return pace
 
     def _cut(
-        self, direct: "_Reader[Direct]", device: str, wanted: "dict[Optional[int], float]", wishes: int
+        self, direct: Direct, device: str, wanted: "dict[Optional[int], float]", wishes: int
     ) -> "dict[Optional[int], float]":
         """Copy a pool for maps of the *wanted* regions; return the seconds until the next map, by region."""
         place = direct.places[device]
-        if not direct.way.has_pool(*place):
+        if not direct.has_pool(*place):
             self._has_no_map(device)
             return wanted
         try:
-            copied, cost = self._copies.make(direct.way, device, place, LIVE)
+            copied, cost = self._copies.make(direct, device, place, LIVE)
         except NoCopy as error:
             self._has_no_map_in_place(device, error)
             return wanted
@@ -287,16 +259,16 @@ class Pools:
     def _refuse_native(self, error: NotTrusted, device: str = "") -> None:
         """Never call the library again."""
         if self._native is not None:
-            self._native.way.stop_sampler()
+            self._native.stop_sampler()
         self._native = None
         self._refused = True
-        if self._direct is not None:
-            self._direct.way.forget()
+        if self.direct is not None:
+            self.direct.forget()
         self._messenger.send("probe", state="failed", distrust=error.told(device))
 
     def _refuse_direct(self, error: Exception, device: str = "") -> None:
         """Never read in place again: the public API remains."""
-        self._direct = None
+        self.direct = None
         if not isinstance(error, (NotTrusted, OSError)):
             self._messenger.report("in_place", error)
         told = error if isinstance(error, NotTrusted) else NotTrusted("system", str(error))

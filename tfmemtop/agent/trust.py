@@ -49,13 +49,47 @@ class SizeChange(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A reading, and the growths since the one before; ``lost`` counts those that are not in ``growths``."""
+    """A reading, and the growths since the one before."""
 
     reading: Reading
     name: str
     physical: Optional[int]
     growths: "list[SizeChange]"
-    lost: int
+
+
+class PoolReader:
+    """A way to read pools. ``places`` are those of the devices whose figures have passed the check."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, tuple[int, int]] = {}
+
+    def read(self, device: str, public: Optional[PublicReader]) -> Optional[Taken]:
+        """Return a reading, checked against the *public* one the first time; ``None`` if there is no pool yet.
+
+        Raises:
+            NotTrusted: the figures are not those of this device.
+        """
+        place = self.places.get(device)
+        if place is None:
+            place = place_of(device)
+            if not self.check(*place, public):
+                return None
+            self.places[device] = place
+        return self.take(*place)
+
+    def check(self, kind: int, index: int, public: Optional[PublicReader]) -> bool:
+        """Compare the figures with *public* while the script goes on allocating; without it, require plausible ones.
+
+        Return ``False`` if the check must be made again.
+
+        Raises:
+            NotTrusted: the figures are not those of this allocator.
+        """
+        raise NotImplementedError
+
+    def take(self, kind: int, index: int) -> Optional[Taken]:
+        """Read one allocator; ``None`` if TensorFlow has not made it, or there are no figures."""
+        raise NotImplementedError
 
 
 def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader]) -> bool:

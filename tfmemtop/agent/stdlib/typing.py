@@ -15,18 +15,6 @@ class _Anything:
 Any = Callable = Optional = _Anything()
 
 
-def TypeVar(name: str, *kinds: object) -> str:
-    """A variable for types."""
-    return name
-
-
-class Generic:
-    """A class that takes types as parameters."""
-
-    def __class_getitem__(cls, parameters: object) -> "type[Generic]":
-        return cls
-
-
 class _Fields(type):
     _fields: "tuple[str, ...]"
     _defaults: "dict[str, object]"
