@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .messenger import encoded
 from .objects import Flat, Step, facts, identity, text_of, without_result
-from .views import GETSET, MEMBER, class_dict, name_and_module
+from .views import class_dict, name_and_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,19 +24,14 @@ class Arrays:
     """The large arrays that were met. Views of the memory of one array count once, and only where it was not met."""
 
     def __init__(self) -> None:
-        module: Any = sys.modules.get("numpy")
-        of_module = {} if module is None else object.__getattribute__(module, "__dict__")
-        kind, dtype = of_module.get("ndarray"), of_module.get("dtype")
-        known = type(kind) is type and isinstance(dtype, type)
-        of_array, of_dtype = (class_dict(kind), class_dict(dtype)) if known else ({}, {})
-        known = all(type(of_array.get(name)) is GETSET for name in _FACTS) and type(of_dtype.get("type")) is MEMBER
-        self.kind: Any = kind if known else None
-        """The class of arrays; ``None`` if the script has not imported NumPy."""
+        numpy: Any = sys.modules["numpy"]  # which TensorFlow has imported
+        of_array, of_dtype = class_dict(numpy.ndarray), class_dict(numpy.dtype)
+        self.kind: Any = numpy.ndarray
+        """The class of arrays."""
         self.found: dict[int, tuple[str, str, str, int]] = {}
         """By the identity of what has the memory: path, shape, type and bytes."""
-        if known:
-            self._size, self._shape, self._dtype, self._base = (of_array[name].__get__ for name in _FACTS)
-            self._kind_of = of_dtype["type"].__get__
+        self._size, self._shape, self._dtype, self._base = (of_array[name].__get__ for name in _FACTS)
+        self._kind_of = of_dtype["type"].__get__
 
     def sizes(self, step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray) -> "list[int]":
         """Return the bytes of each of the *chosen* of these *values*, which are arrays."""

@@ -120,7 +120,7 @@ class Search:
         self._nodes = Nodes()
         self._arrays = Arrays()
         # Whether the search may end once all is found: arrays are met in all of the script's own objects.
-        self._may_end = self._arrays.kind is None
+        self._may_end = False
 
     def run(self) -> Found:
         """Search, and return the paths that are found in time."""
@@ -220,7 +220,7 @@ class Search:
             return
         fields = self._fields(self._nodes.kinds[node], view)
         there = self._wanted_among(node, view, read.items, flat(container.values))
-        if self._arrays.kind is not None and identity(self._arrays.kind) in kinds:
+        if identity(self._arrays.kind) in kinds:
             self._note_arrays(node, view, read, fields)
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
         if holding:
