@@ -11,9 +11,13 @@ exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effe
 
 import asyncio
 import os
+import signal
 import tempfile
 import textwrap
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,9 +29,13 @@ from tfmemtop.cli.checks.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import FOR_RUN, Trailing, option
+from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.tries import Tries, open_tries
-from tfmemtop.events import HookAbsence, Unbuilt
+from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
+from tfmemtop.engine.stream.folders import open_session
+from tfmemtop.engine.watch import Watch
+from tfmemtop.events import Command, Event, Output, Relaunch, RunEnd, Stop, Unbuilt
+from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
@@ -39,11 +47,10 @@ from tfmemtop.experiments.fit.plan import (
     TRIES_MOST,
     WRONG_ALLOCATOR,
     ImpossibleSearch,
-    Plan,
     make_plan,
 )
 from tfmemtop.experiments.fit.session import INTERRUPTED as STOPPED_BY_USER
-from tfmemtop.experiments.fit.session import memory_held
+from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import advice, conclusion, result, table, trial_words
 from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
@@ -52,9 +59,9 @@ from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.probe.build import PROBE, REPLAY, build
 from tfmemtop.settings import Growth
-from tfmemtop.tensorflow_text import tells_exhaustion
 
 _TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_EFFECT = 3
 _WIDTH = 96
 
@@ -170,9 +177,9 @@ def run(arguments: FitArguments) -> int:
         folder = Path(tempfile.gettempdir())
     path = folder / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    fit = _Fit(plan)
+    fit = SessionFit(plan)
     try:
-        asyncio.run(fit.run(launch, output))
+        asyncio.run(_Fit(fit, launch, output).run())
     except StartError as error:
         raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
     except ValueError as error:
@@ -188,68 +195,110 @@ def run(arguments: FitArguments) -> int:
 
 
 class _Fit:
-    """A search that runs the command again and again, with a line on stderr for each try."""
+    """Makes the tries of *search* as runs of one session, with a line on stderr for each.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.search = plan.search()
-        self.stopped = ""
-        """Why the search stopped before its end; empty if it did not."""
-        self.hint: HookAbsence | None = None
-        """The reason why the hook was not loaded, if a try showed no memory."""
+    The script's output goes to the file descriptor *output*.
+    """
 
-    async def run(self, launch: Launch, output: int) -> None:
-        """Make the tries. The script's output goes to the file descriptor *output*.
+    def __init__(self, search: SessionFit, launch: Launch, output: int) -> None:
+        self._search = search
+        self._launch = launch
+        self._output = output
+        self._begin = 0  # the byte at which the output of the present try begins
+        self._told = True  # whether the line of the present try has its result
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Make the tries. Enter this in the main thread of a process that has no other children.
+
+        INT, TERM and HUP end the try that runs, and start no further one. The second of them kills it.
 
         Raises:
             StartError: the command cannot be started.
             ValueError: the settings are not valid.
+            OSError: there is no place for the hook's socket.
         """
-        async with open_tries(launch, output) as tries:
-            while not self.stopped and await self._try_next(tries, output):
-                pass
+        with closing(open_session()) as folder:
+            stream, _ = open_stream(self._launch, folder, None)
+            stream.listen(self._events.put_nowait)
+            async with Watch(stream, self._launch, folder, output=self._output) as watch:
+                with _on_interrupt(partial(self._interrupt, watch)):
+                    commands = self._search.begin(0)
+                    while self._search.going:
+                        for command in commands:
+                            await self._carry_out(command, watch)
+                        commands = self._take(await self._events.get())
+                    if not self._told:
+                        note(self._search.stopped)
+                    await watch.ending.end(TRY_GRACE_S)
 
-    async def _try_next(self, tries: Tries, output: int) -> bool:
-        """Make the next try. Return whether there was one."""
-        trial = self.search.next()
-        if trial is None:
-            return False
-        plan, watch = self.plan, self.plan.watch(self.search)
-        what = trial_words(trial, plan.wanted)
-        name = f"try {len(self.search.tried) + 1} of at most {plan.tries}: {what}"
+    async def _carry_out(self, command: Command, watch: Watch) -> None:
+        if isinstance(command, Stop):
+            await watch.ending.end(command.grace_s)
+        elif isinstance(command, Relaunch):
+            self._announce()
+            if watch.runs.number:
+                await watch.ending.end(command.grace_s)
+            try:
+                run = await watch.prepare(command.argv, command.settings, trace=command.trace)
+                # Read what the GPUs hold before the run. Where the driver lists no processes, the run's memory counts
+                # as free once the GPUs hold no more than this again.
+                with suppress(asyncio.TimeoutError):  # a notice reports that the driver does not answer
+                    await asyncio.wait_for(watch.readings.devices(), DRIVER_WAIT_S)
+                while not self._events.empty():
+                    self._take(self._events.get_nowait())
+                if self._search.going:  # else memory is still held, or the user has interrupted the search
+                    watch.start(run)
+            except (StartError, ValueError):
+                note("not started")
+                raise
+
+    def _announce(self) -> None:
+        search = self._search
+        what = trial_words(search.trial, search.plan.wanted)
+        name = f"try {search.number} of at most {search.plan.tries}: {what}"
         note(f"tfmemtop: {name} … ", end="")
-        begin = os.lseek(output, 0, os.SEEK_END)
-        os.write(output, f"=== {name}\n".encode())
-        settings, argv = plan.settings_of(trial.limit), plan.argv(trial.value)
-        try:
-            reached = await tries.run(settings, watch.take, watch.over, argv, trace=watch.traces)
-        except (StartError, ValueError):
-            note("not started")
-            raise
-        tried = watch.outcome(trial, tries.now(), _complained(output, begin), not reached)
-        note(result(tried))
-        if not reached or tries.interrupted:
-            self.stopped = STOPPED_BY_USER
-        elif watch.held:
-            self.stopped = memory_held(watch.held)
-        if reached:
-            self.search.tell(tried)
-            if tried.peak_in_use is None:
-                self.hint = watch.hook_absence
-        return True
+        self._told = False
+        self._begin = os.lseek(self._output, 0, os.SEEK_END)
+        os.write(self._output, f"=== {name}\n".encode())
+
+    def _take(self, event: Event) -> list[Command]:
+        """Pass *event* to the search, and print the result of the try if it is over."""
+        commands, tried = [], self._search.search.tried
+        known = len(tried)
+        if isinstance(event, RunEnd):
+            # If the script crashed, only its output tells that a pool ran out of memory.
+            commands += self._search.take(Output(t=event.t, run=event.run, text=self._tail()))
+        commands += self._search.take(event)
+        if len(tried) > known:
+            note(result(tried[-1]))
+            self._told = True
+        return commands
+
+    def _tail(self) -> str:
+        end = os.lseek(self._output, 0, os.SEEK_END)
+        return os.pread(self._output, _TAIL, max(self._begin, end - _TAIL)).decode(errors="replace")
+
+    def _interrupt(self, watch: Watch) -> None:
+        if self._search.stopped:
+            watch.ending.hasten(0.0)
+        self._search.stop()
 
 
-def _complained(output: int, begin: int) -> bool:
-    """Return whether TensorFlow wrote, after the offset *begin* of *output*, that a pool ran out of memory.
+@contextmanager
+def _on_interrupt(interrupt: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = [number for number in _INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
 
-    If the script crashed, no event reports that.
-    """
-    end = os.lseek(output, 0, os.SEEK_END)
-    tail = os.pread(output, _TAIL, max(begin, end - _TAIL))
-    return tells_exhaustion(tail.decode(errors="replace"))
 
-
-def _print(fit: _Fit, path: Path, arguments: FitArguments) -> None:
+def _print(fit: SessionFit, path: Path, arguments: FitArguments) -> None:
     search = fit.search
     sentences = conclusion(search, fit.stopped, fit.hint)
     if arguments.json:

@@ -197,7 +197,7 @@ class SessionFit:
         return []
 
     def _judge(self) -> list[Command]:
-        tried = self._watch.outcome(self.trial, self._now, self._complained, interrupted=False)
+        tried = self._watch.outcome(self.trial, self._now, self._complained)
         self.search.tell(tried)
         self.hint = self._watch.hook_absence if tried.peak_in_use is None else None
         if self._watch.held:

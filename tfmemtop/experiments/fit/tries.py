@@ -20,7 +20,6 @@ class Result(Enum):
     FINISHED = "finished"  # the script ended with exit code 0 before the goal
     OUT_OF_MEMORY = "out_of_memory"
     ENDED = "ended"  # the script ended in another way
-    INTERRUPTED = "interrupted"
     UNUSED = "unused"  # no use of memory by TensorFlow was observed
     UNLIMITED = "unlimited"  # TensorFlow used memory, but no pool had the limit of the try
     TOO_SLOW = "too_slow"

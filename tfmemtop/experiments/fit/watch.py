@@ -161,13 +161,13 @@ class TryWatch:
             return f"{self._steps} of {self._goal.steps} steps"
         return f"{now - self._began:.0f} of {self._goal.seconds or 0:g} s"
 
-    def outcome(self, trial: Trial, now: float, complained: bool, interrupted: bool) -> Tried:
+    def outcome(self, trial: Trial, now: float, complained: bool) -> Tried:
         """Return the result of *trial*.
 
-        *complained*: TensorFlow wrote that a pool ran out of memory. *interrupted*: the user ended the try.
+        *complained*: TensorFlow wrote that a pool ran out of memory.
         """
         over = self._ended_at if self._ended_at is not None else now
-        how = self._outcome(trial.limit, complained, interrupted)
+        how = self._outcome(trial.limit, complained)
         replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
         predicted = replayed.least(self._growth) if replayed else None
         return Tried(
@@ -244,7 +244,7 @@ class TryWatch:
         (began, first), (ended, last) = counts[0], counts[-1]
         return None if ended - began < _SPEED_LEAST_S else (last - first) / (ended - began) or None
 
-    def _outcome(self, limit: int | None, complained: bool, interrupted: bool) -> TryOutcome:
+    def _outcome(self, limit: int | None, complained: bool) -> TryOutcome:
         end = self._end
         if self._failure is not None:
             asked = f", asking for {format_bytes(self._failure.requested)}" if self._failure.requested else ""
@@ -255,8 +255,6 @@ class TryWatch:
             less = self._had_less(limit) if complained else None
             return less or TryOutcome(Result.ENDED, ending(end.ending) + ", out of memory" * complained)
         # The run ended because we ended it.
-        if interrupted:
-            return TryOutcome(Result.INTERRUPTED, "interrupted")
         if self._began is not None and self._goal.steps is not None and self._steps < self._goal.steps:
             took = (self._ended_at or 0.0) - self._started
             return TryOutcome(Result.TOO_SLOW, f"too slow: {self._steps} steps of a tf.function in {took:.0f} s")
