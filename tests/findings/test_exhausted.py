@@ -12,8 +12,8 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.fitting import suggested_limit
-from tfmemtop.findings.memory import AllocationFailed, Doubt, NoRoom, Old
+from tfmemtop.findings.out_of_memory import AllocationFailed, Doubt, NoRoom, Old
+from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.remedy import Action
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings

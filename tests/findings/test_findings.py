@@ -31,9 +31,9 @@ from tfmemtop.findings.cause import LONGEST, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import DeviceFinding, Finding, Group, Severity, group_text, grouped
 from tfmemtop.findings.limits import TightLimit
-from tfmemtop.findings.memory import AllocationFailed
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.out_of_memory import AllocationFailed
 from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
 from tfmemtop.findings.rules import findings

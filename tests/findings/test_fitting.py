@@ -16,7 +16,7 @@ from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
 from tfmemtop.agent.apply_settings import shares
 from tfmemtop.events import recording
-from tfmemtop.findings.fitting import basis, code, command_line, sentences, suggested_limit, suggested_limits
+from tfmemtop.findings.proposed_limit import basis, code, command_line, sentences, suggested_limit, suggested_limits
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.suggested import Basis, SuggestedLimit, with_margin

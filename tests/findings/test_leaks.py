@@ -15,11 +15,11 @@ from tfmemtop import events
 from tfmemtop.events import recording
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.fitting import suggested_limit
 from tfmemtop.findings.host_growth import HostGrowth
 from tfmemtop.findings.leaks import Leak, WindowWishes
-from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.names import tensor_text
+from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import RunReview, review, verdict, weighed
 from tfmemtop.findings.rising import merged, merged_if_higher, retained, rises

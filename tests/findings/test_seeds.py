@@ -13,8 +13,8 @@ from tfmemtop.findings.devices import LimitsBeyondCard
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import Judged
-from tfmemtop.findings.memory import AllocationFailed, NoRoom
 from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.retracing import Retraced

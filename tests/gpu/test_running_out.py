@@ -10,7 +10,7 @@ from tests.gpu.keep import kept
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
-from tfmemtop.findings.memory import AllocationFailed, NoRoom
+from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.review import RunReview, review
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]

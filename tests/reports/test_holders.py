@@ -13,7 +13,7 @@ from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.events import Closed, Holders, Opened, encode, recording
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.memory import AllocationFailed
+from tfmemtop.findings.out_of_memory import AllocationFailed
 from tfmemtop.findings.review import review, verdict
 from tfmemtop.reports.holders import table
 from tfmemtop.reports.summary import summarise

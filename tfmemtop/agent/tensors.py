@@ -39,7 +39,7 @@ class Look(NamedTuple):
     """The eager tensors that a look has found, in columns, and by which paths Python holds them.
 
     ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
-    some objects were left out; ``events/inside.py`` has the reasons. ``left_out`` is the number of these.
+    some objects were left out; ``events/hook.py`` has the reasons. ``left_out`` is the number of these.
     """
 
     items: "list[int]"  # identities

@@ -2,7 +2,7 @@
 
 How to add an event
 -------------------
-Suppose that the hook shall report how long each garbage collection took. Write one class, in ``inside.py``::
+Suppose that the hook shall report how long each garbage collection took. Write one class, in ``hook.py``::
 
     class Collected(Event, tag="collected", frozen=True):
         \"""Python's garbage collector has run in a process.\"""

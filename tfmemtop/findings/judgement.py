@@ -13,8 +13,8 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.memory import AllocationFailed
 from tfmemtop.findings.names import spot
+from tfmemtop.findings.out_of_memory import AllocationFailed
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State

@@ -9,8 +9,8 @@ from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
-from tfmemtop.findings.memory import failures
 from tfmemtop.findings.names import Callsite, line_of, place_name, tensor_text
+from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, merged_if_higher, rises, slope
 from tfmemtop.findings.run_devices import RunDevice, run_devices

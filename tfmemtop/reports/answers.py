@@ -11,11 +11,11 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.fitting import code, kernel_installed, needed_by, sentences, started, suggested_limit
 from tfmemtop.findings.judgement import peaks_of_processes
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.names import alike_gpus, call_text, callsite, devices_made_at, gpus, line_of, line_with_code
 from tfmemtop.findings.pool import WHOLE_CARD
+from tfmemtop.findings.proposed_limit import code, kernel_installed, needed_by, sentences, started, suggested_limit
 from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards

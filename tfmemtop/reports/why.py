@@ -11,9 +11,9 @@ from tfmemtop.filenames import where
 from tfmemtop.findings.attached import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Group, alike, group_text
-from tfmemtop.findings.fitting import amount, options, suggested_limit
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.names import alike_gpus, gpus
+from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
 from tfmemtop.findings.review import WIDTH, HeldFinding, RunReview, Verdict, verdict, weighed
 from tfmemtop.placement import Placement

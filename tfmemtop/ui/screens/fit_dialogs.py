@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import conclusion, goal_text, table, trial_words
-from tfmemtop.findings.fitting import IN_THE_SCRIPT
+from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING, Glyphs

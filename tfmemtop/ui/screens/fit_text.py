@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.session.next_run import NextRun
-from tfmemtop.findings.fitting import code, command_line
+from tfmemtop.findings.proposed_limit import code, command_line
 from tfmemtop.units import format_bytes
 
 TITLE = "Find the smallest memory limit that works, or the largest batch"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
-from tfmemtop.findings.fitting import basis, suggested_limits
+from tfmemtop.findings.proposed_limit import basis, suggested_limits
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
-from tfmemtop.findings.memory import failures
+from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies
