@@ -58,7 +58,7 @@ def test_every_line_is_exactly_as_wide_as_it_shall_be(
             arranged, width, range(top, top + height), kind, label, lambda row: chunk_map.draw_cells(row.cells, kind)
         )
     ]
-    lines += chunk_map.strip(found, width, height, kind)
+    lines += chunk_map.strip(found, width, height, kind)[0]
     assert {width_of(line) for line in lines} <= {width}
     for one in found:
         assert width_of(map_figures.region_line(one, width, kind)) <= width

@@ -162,14 +162,15 @@ def clock(seconds: float) -> str:
     return format_duration(seconds).removeprefix("00:")
 
 
-def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return the whole pool as one run of cells, in at most *height* lines of *width* cells.
+def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs) -> tuple[list[Line], int]:
+    """Return the whole pool as one run of cells, in at most *height* lines of *width* cells, and a cell's bytes.
 
-    There is a border between regions, if there is room for it.
+    There is a border between regions, if there is room for it. The bytes are those of a cell in the largest region.
     """
     shown = [region for region in regions if region.cells]
     if not shown or width < 1 or height < 1:
-        return []
+        return [], 0
+    largest = max(shown, key=lambda region: len(region.cells))
     count, bordered = _merged(shown, width * height)
     # "5" stands for the border, so that the whole text can be cut into lines at once.
     parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
@@ -183,16 +184,7 @@ def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs
             line += [bar] if index else []
             line += [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(piece)]
         lines.append(Segment.adjust_line_length(line, width))
-    return lines
-
-
-def strip_cell(regions: Sequence[RegionView], width: int, height: int) -> int:
-    """Return the bytes that a cell of :func:`strip` stands for in the largest region; 0 if nothing is drawn."""
-    shown = [region for region in regions if region.cells]
-    if not shown or width < 1 or height < 1:
-        return 0
-    largest = max(shown, key=lambda region: len(region.cells))
-    return largest.size * _merged(shown, width * height)[0] // len(largest.cells)
+    return lines, largest.size * count // len(largest.cells)
 
 
 def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:

@@ -165,10 +165,10 @@ class AllocatorPanel(Panel):
 
     def _map(self, view: PoolMap, device: str, width: int, room: int) -> list[Line]:
         """Return the map in *room* lines, with a title if there is room for one."""
-        lines: list[Line] = []
-        if room >= _MAP_TITLED:
-            lines.append(self._map_title(view, device, width, room - 1))
-        return lines + chunk_map.strip(view.regions, width, room - len(lines), self.glyphs)
+        titled = room >= _MAP_TITLED
+        lines, cell_bytes = chunk_map.strip(view.regions, width, room - titled, self.glyphs)
+        title = [Segment(f" Map of {device} "), *map_figures.shades_legend(cell_bytes, self.glyphs)]
+        return [cut(title, width, self.glyphs), *lines] if titled else lines
 
     def _holders(self, key: PoolKey, width: int, room: int) -> list[Line]:
         """Return the largest holders of the chosen pool, in at most *room* lines; none if no window is known."""
@@ -178,14 +178,6 @@ class AllocatorPanel(Panel):
             return []
         shown, age = self._holders_of.listed(window), age_s(self.state, window)
         return _top_lines(shown, age, width, room, self.glyphs, letters=self.glyphs.ascii)
-
-    def _map_title(self, view: PoolMap, device: str, width: int, height: int) -> Line:
-        cell = chunk_map.strip_cell(view.regions, width, height)
-        return cut(
-            [Segment(f" Map of {device} "), *map_figures.shades_legend(cell, self.glyphs)],
-            width,
-            self.glyphs,
-        )
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run

@@ -125,16 +125,16 @@ class HoldersPanel(CoveringPanel):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("B", "close", show=False),
         Binding("M", "map", show=False),
-        Binding("enter", "open", show=False),
-        Binding("g", "regroup", show=False),
+        Binding("enter", "choose('enter')", show=False),
+        Binding("g", "choose('regroup')", show=False),
         Binding("left,left_square_bracket", "moment(-1)", show=False),
         Binding("right,right_square_bracket", "moment(1)", show=False),
-        Binding("p", "peak", show=False),
-        Binding("v", "window", show=False),
+        Binding("p", "choose('to_peak')", show=False),
+        Binding("v", "choose('other_window')", show=False),
         Binding("c", "compare", show=False),
         Binding("n", "now", show=False),
-        Binding("tab", "other(1)", show=False, priority=False),
-        Binding("shift+tab", "other(-1)", show=False),
+        Binding("tab", "choose('other_pool', 1)", show=False, priority=False),
+        Binding("shift+tab", "choose('other_pool', -1)", show=False),
     ]
 
     def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool) -> None:
@@ -324,29 +324,14 @@ class HoldersPanel(CoveringPanel):
             hints.append(("n", "now"))
         return [*hints, *next_pool(pools_with_holders(self.state), choice.key), ("M", "map")]
 
-    def action_open(self) -> None:
-        self.choice.enter()
-        self.changed()
-
-    def action_regroup(self) -> None:
-        self.choice.regroup()
-        self.changed()
-
-    def action_peak(self) -> None:
-        self.choice.to_peak()
-        self.changed()
-
-    def action_window(self) -> None:
-        self.choice.other_window()
+    def action_choose(self, method: str, *arguments: int) -> None:
+        """Change the choice by its *method*, and draw the result."""
+        getattr(self.choice, method)(*arguments)
         self.changed()
 
     def action_compare(self) -> None:
         if not self.choice.compare():
             self.app.notify(words.NOTHING_BESIDE, timeout=4)
-        self.changed()
-
-    def action_other(self, step: int) -> None:
-        self.choice.other_pool(step)
         self.changed()
 
     def action_map(self) -> None:
