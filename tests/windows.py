@@ -7,6 +7,8 @@ from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
 
 ROUND = 256
 """BFC rounds the size of a chunk up to a multiple of so many bytes."""
+BASE = 0x7F00_0000_0000
+"""The address of a window's first chunk."""
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Window:
     before: int = 0
     peak: int = 0
     peak_at: int = -1
-    top: int = 0x7F00_0000_0000
+    top: int = BASE
 
     def has(self, requested: int, operation: str = "", window: int = 0) -> int:
         """Add a chunk that was allocated before the window. Return its place among the spans."""
@@ -111,16 +113,17 @@ SIZE = 4 * 1024 * 1024
 """The bytes of a kernel of 1024 × 1024, and of 1024 rows of activations."""
 
 
-def variable(name: str, kind: str = "variables", device: str = "GPU:0") -> events.Variable:
+def variable(name: str, kind: str = "variables", device: str = "GPU:0", address: int = 0) -> events.Variable:
     """Return a kernel, or an optimizer's slot of a kernel."""
-    return events.Variable(name, kind, [1024, 1024], "float32", device, SIZE)
+    return events.Variable(name, kind, [1024, 1024], "float32", device, SIZE, address)
 
 
 def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
     """Return the census with the variables of the model of :func:`step`."""
-    variables = [variable(f"sequential/{layer}/kernel", device=device) for layer in ("up", "down")]
+    chunks = iter(range(BASE, BASE + 6 * SIZE, SIZE))  # as :func:`step` has them
+    variables = [variable(f"sequential/{layer}/kernel", "variables", device, next(chunks)) for layer in ("up", "down")]
     slots = [
-        variable(f"adam/sequential_{layer}_kernel_{slot}", "optimizer", device)
+        variable(f"adam/sequential_{layer}_kernel_{slot}", "optimizer", device, next(chunks))
         for layer in ("up", "down")
         for slot in ("momentum", "velocity")
     ]

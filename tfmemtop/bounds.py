@@ -58,3 +58,6 @@ Typed = Annotated[str, Meta(max_length=2**20)]
 
 Few, Some, Many = Meta(max_length=256), Meta(max_length=4096), Meta(max_length=2**17)
 """Lengths of lists: *Few* for devices and the like, *Some* for regions and cells of a map, *Many* for processes."""
+
+Addresses = Annotated[bytes, Many]
+"""Addresses in memory, 8 bytes each, the lowest byte first."""

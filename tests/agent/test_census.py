@@ -163,10 +163,6 @@ def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script,
         ["encoder/w/Adam", "optimizer"],
         ["encoder/w/Adam_1", "optimizer"],
     ]
-    initial = census["initial"]
-    assert isinstance(initial, list)
-    slots = {f"encoder/{name}/{slot}" for name in "wr" for slot in ("Adam", "Adam_1")}
-    assert {name for name, *_ in initial} == slots, "zeros, and no random numbers"
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "closed\n"

@@ -207,18 +207,19 @@ def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[eve
     return made
 
 
+def packed(addresses: Iterable[int]) -> bytes:
+    """Return *addresses* as a census has them."""
+    return b"".join(address.to_bytes(8, "little") for address in addresses)
+
+
 def test_windows_name_what_a_leak_consists_of() -> None:
     rising = [reading(3.0 + i, 700 * MIB + i * MIB // 2, pool=8 * GIB) for i in range(240)]
     line = events.OperationLine("sequential_1/up_1/Relu", "/home/ada/train.py", 31, "h = up(x)")
     lines = events.OperationLines(t=9.0, pid=100, lines=[line])
-    look = events.Census(
-        t=8.0,
-        pid=100,
-        kinds={},
-        largest=[],
-        tensors=45,
-        alike=[events.Alike("kept", 45, [1024, 512], "float32", "GPU:0", 45 * (2 * MIB + 512))],
-    )
+    size, count = 2 * MIB + 512, 45
+    addresses = range(w.BASE + 6 * w.SIZE, w.BASE + 6 * w.SIZE + count * size, size)
+    kept = events.Alike("kept", count, [1024, 512], "float32", "GPU:0", count * size, packed=packed(addresses))
+    look = events.Census(t=191.0, pid=100, kinds={}, largest=[], tensors=count, alike=[kept])
     stream = sorted([*rising, *leaking_windows(4), lines, look], key=lambda event: event.t)
     leak = found(begin(), effective(True), stream)[Leak]
     assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)

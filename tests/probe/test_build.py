@@ -40,12 +40,12 @@ def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
 
 @pytest.fixture
 def quick_compiler(tmp_path: Path, library: Path) -> Path:
-    """Return a compiler that copies the library built by the real one, and writes a line to a log at each build."""
+    """Return a compiler that copies the library built by the real one, and writes a line to a log at each link."""
     compiler = tmp_path / "a compiler"
     compiler.write_text(
-        f"""#!/bin/sh
+        rf"""#!/bin/sh
 [ "$1" = --version ] && echo quick 1 && exit
-echo built >> {shlex.quote(str(tmp_path / "log"))}
+case "$*" in *.so\ -L*) echo built >> {shlex.quote(str(tmp_path / "log"))} ;; esac
 while [ "$1" != -o ]; do shift; done
 cp {shlex.quote(str(library))} "$2"
 """
@@ -129,7 +129,7 @@ def test_a_tensorflow_that_lacks_something_has_a_probe_without_it(tensorflow: tu
     compiler.write_text(
         f"""#!/bin/sh
 case "$*" in
-    *--version* | *-DTFMEMTOP_NO_WINDOWS=1*-DTFMEMTOP_NO_LOG_LINES=1*)
+    *--version* | *-l:libtensorflow* | *-DTFMEMTOP_NO_WINDOWS=1*-DTFMEMTOP_NO_LOG_LINES=1*)
         exec {shlex.join(find_compiler()[0])} "$@" -O0 ;;
     *-DTFMEMTOP_NO_WINDOWS=1*)
         echo "probe.cc: undefined reference to 'absl::log_internal::AddLogSink(absl::LogSink*)'" >&2 ;;

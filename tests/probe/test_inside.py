@@ -13,6 +13,7 @@ import pytest
 from tests.forked import Fork
 from tests.hooked import Event, Monitor, outcome
 from tests.probe.said import said_by_hook
+from tfmemtop.agent.native import VERSION
 from tfmemtop.probe.cache import checksum_of
 
 MIB = 1 << 20
@@ -188,7 +189,7 @@ int tfmemtop_sampler_stop() { return 1; }
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        (LIAR % 3, "were read as 42 and 43"),
+        (LIAR % VERSION, "were read as 42 and 43"),
         (LIAR % 99, "version 99"),
         ("int nothing;", "undefined symbol"),
     ],
@@ -238,4 +239,50 @@ def test_a_library_whose_file_is_emptied_later_goes_on(
     os.truncate(copy, 0)
     monitor.say(process.pid, {"do": "maps", "wanted": [[None, None, 0.05]]})
     assert monitor.wait_for(lambda event: event["type"] == "memory_map")["chunks"] > 0
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+BUFFERS = """
+import ctypes, json, sys
+import tensorflow as tf
+
+def address(tensor):
+    capsule = tf.experimental.dlpack.to_dlpack(tensor)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_void_p.from_address(pointer(capsule, b"dltensor")).value
+
+dense = tf.Variable(tf.zeros([600, 1000]), name="dense")
+sparse = tf.Variable(tf.zeros([500, 1000]), name="sparse")
+plain = tf.fill([400, 1000], 1.0)
+alike = [tf.fill([300, 1000], 1.0) for _ in range(3)]
+dense.assign(tf.ones([600, 1000]))
+print("begun", flush=True)
+sys.stdin.readline()
+known = {"dense": address(dense.value()), "plain": address(plain), "alike": sorted(map(address, alike))}
+sparse.scatter_update(tf.IndexedSlices(tf.ones([1, 1000]), [0]))  # to read its value is to copy it from now on
+print(json.dumps([known, tf.config.experimental.get_memory_info("CPU:0")]), flush=True)
+sys.stdin.readline()
+print(json.dumps(tf.config.experimental.get_memory_info("CPU:0")), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_addresses_of_buffers_are_those_of_dlpack(monitor: Monitor, forked: Fork, library: Path) -> None:
+    process = forked(BUFFERS)
+    assert process.stdout.readline() == "begun\n"
+    assert load(monitor, process.pid, library)["state"] == "loaded"
+    process.stdin.write("\n")
+    process.stdin.flush()
+    known, before = json.loads(process.stdout.readline())
+    monitor.say(process.pid, {"do": "census", "tensors": True})
+    census = monitor.wait_for(lambda event: event["type"] == "census" and event.get("tensors") is not None)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline()) == before, "nothing was allocated"
+    found = {name: rest[-1] for name, *rest in census["largest"]}
+    assert (found["dense"], found["plain"]) == (known["dense"], known["plain"])
+    assert found["sparse"] % 64 == 0 and found["sparse"] != 500 * 1000 * 4
+    packed = base64.b64decode(next(group[8] for group in census["alike"] if group[0] == "alike"))
+    assert sorted(int.from_bytes(packed[at : at + 8], "little") for at in range(0, len(packed), 8)) == known["alike"]
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -172,18 +172,19 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
     (one,) = chosen(state)
     grown = growing(one.hooked, "CPU:0")[0]
     assert (grown.shape, grown.dtype, grown.each) == ((200, 500), "float32", 400_000)
-    assert grown.python_name == "history" and grown.line is not None and grown.line.line == 10
-    assert grown.operation == "layer" and grown.count == 307 and grown.bytes >= 307 * 400_128
+    assert grown.python_name == "history" and grown.line is not None and grown.line.line == 14
+    assert grown.operation == "layer" and grown.count == 316 and grown.bytes >= 316 * 400_128
     for text in (why("leak"), summary("leak")):
-        parts = "history", "317 tensors", "[200,500] float32", "120.9 MiB of the 126.2 MiB"
+        parts = "history", "321 tensors", "[200,500] float32", "122.5 MiB of the 126.7 MiB"
         assert all(part in text for part in parts)
-    assert "8 s before the failure, most of 126.2 MiB was held by history 122.2 MiB" in why("leak")
+    assert "8 s before the failure, most of 126.7 MiB was held by history 124.4 MiB" in why("leak")
 
 
 def test_windows_follow_a_rising_peak_and_a_wait() -> None:
     opened = [event.opened for event in recording.read(FOLDER / "leak.jsonl").events() if isinstance(event, Holders)]
     assert opened[0] is Opened.START and opened[-1] is Opened.WAITING
-    assert opened.count(Opened.PEAK) == len(opened) - 2 >= 10, "from a few to 126 MiB, a tenth at a time"
+    # One was requested by the finding that memory rises.
+    assert opened.count(Opened.PEAK) == len(opened) - 3 >= 10, "from a few to 126 MiB, a tenth at a time"
 
 
 def test_a_step_that_is_longer_than_was_thought_gets_another_window() -> None:
@@ -198,7 +199,7 @@ def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_told()
     rows = {row.name: row for row in standing(one.window, one.hooked, By.LAYER).holders}
     assert [rows[f"layer{number}"].bytes // MIB for number in range(5)] == [16, 16, 16, 16, 32]
     text = why("batch-too-large")
-    assert "98.0 MiB were in use. 64.0 MiB" in text and "no name" in text and "15 s before the failure" in text
+    assert "98.0 MiB were in use. 96.0 MiB" in text and "no name" in text and "15 s before the failure" in text
 
 
 def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
@@ -242,5 +243,5 @@ def test_what_was_allocated_before_the_window_has_no_name() -> None:
     (one,) = chosen(folded("batch-too-large"))
     waiting = windows("batch-too-large")[-1]
     lines = table(replace(one, window=waiting), By.LAYER, ())
-    assert any(re.match(r"no name +before +64\.0 MiB", line) for line in lines)
-    assert "No name: 64.0 MiB" in " ".join(lines)
+    assert any(re.match(r"no name +before +96\.0 MiB", line) for line in lines)
+    assert "No name: 96.0 MiB" in " ".join(lines)

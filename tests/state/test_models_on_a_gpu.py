@@ -11,7 +11,7 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.fold import apply
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Standing, standing
-from tfmemtop.state.model import State
+from tfmemtop.state.model import Hooked, State
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 NAMES = ("h100-resnet", "h100-resnet-xla", "h100-transformer")
@@ -24,12 +24,25 @@ BLOCKS = {2: 3, 3: 4, 4: 6}
 
 
 @cache
-def held(name: str, by: By = By.LAYER) -> Standing:
-    """Return the holders of the GPU's pool at the peak of the newest window."""
+def folded(name: str) -> Hooked:
+    """Return the process of a recording."""
     state = State()
     for event in recording.read(RECORDINGS / f"{name}.jsonl").events():
         apply(state, event)
     (hooked,) = [process.hooked for process in state.processes.values() if process.hooked]
+    return hooked
+
+
+def variables_known(name: str) -> int:
+    """Return whether the hook sent where the variables lie. Else the rows have no variable's bytes."""
+    census = folded(name).census
+    return int(census is not None and any(one.address for one in census.largest))
+
+
+@cache
+def held(name: str, by: By = By.LAYER) -> Standing:
+    """Return the holders of the GPU's pool at the peak of the newest window."""
+    hooked = folded(name)
     window = list(recorded(hooked.windows["GPU:0"]))[-1]
     found = standing(window, hooked, by)
     assert found.total == window.peak
@@ -55,14 +68,21 @@ def test_a_convolution_holds_its_output_weights_and_slots(name: str) -> None:
             weights = (inner * outer + outer) * FLOAT
             row = rows[f"conv{stage}_block{block}_3_conv"]
             # The temporary copies for other orders of dimensions are as small as the weights.
-            assert output + 3 * weights <= row.bytes + MIB // 8 and row.bytes <= 1.01 * output + 5 * weights, row
+            assert (
+                output + 3 * variables_known(name) * weights <= row.bytes + MIB // 8
+                and row.bytes <= 1.01 * output + 5 * weights
+            ), row
 
 
 def test_a_transformer_holds_its_logits_and_its_attention() -> None:
     """32 texts of 256 tokens, 8000 words, width 512, 8 heads."""
     rows = {row.name: row for row in held("h100-transformer").holders}
     logits, weights = 32 * 256 * 8000 * FLOAT, (512 * 8000 + 8000) * FLOAT
-    assert logits + 3 * weights <= rows["logits"].bytes <= 1.01 * logits + 5 * weights
+    assert (
+        logits + 3 * variables_known("h100-transformer") * weights
+        <= rows["logits"].bytes
+        <= 1.01 * logits + 5 * weights
+    )
     scores = 32 * 8 * 256 * 256 * FLOAT
     for number in range(4):
         assert rows[f"attention_{number}"].bytes >= scores

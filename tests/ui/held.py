@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tests import pools
-from tests.windows import Window
+from tests.windows import BASE, Window
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 
@@ -72,14 +72,17 @@ def census(device: str = "GPU:0", t: float = 5.0) -> events.Census:
     """Return a census with the model's variables and the optimizer's slots."""
     kinds = {"variables": 0, "optimizer": 0}
     found = []
+    address = BASE  # as :func:`step` has them
     for name, size in kernels():
         shape = [size // 4096, 1024]
-        found.append(events.Variable(name, "variables", shape, "float32", device, size))
+        found.append(events.Variable(name, "variables", shape, "float32", device, size, address))
         kinds["variables"] += size
         for slot in ("momentum", "velocity"):
             slot_name = f"adam/{name.replace('/', '_')}_{slot}"
-            found.append(events.Variable(slot_name, "optimizer", shape, "float32", device, size))
+            address += size
+            found.append(events.Variable(slot_name, "optimizer", shape, "float32", device, size, address))
             kinds["optimizer"] += size
+        address += size
     return events.Census(t=t, pid=100, kinds={device: kinds}, largest=found)
 
 

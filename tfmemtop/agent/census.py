@@ -5,9 +5,12 @@ demand, and from then on with each census if it took little time. It also finds 
 and variables.
 """
 
+import binascii
 import time
+from struct import pack
 from typing import TYPE_CHECKING, Any, Optional
 
+from .addresses import reader
 from .collector import MUCH, Collector
 from .datasets import Datasets
 from .messenger import Messenger, encoded
@@ -28,8 +31,10 @@ COST_S = 0.005
 SENT = 20
 OTHERS_SENT = 2000
 GROUPS_SENT = 20
+ADDRESSES_SENT = 1000
+"""The most addresses of one group; of all groups together it is twice as many."""
 
-USUAL, WAITING, END = "usual", "waiting", "end"
+USUAL, WAITING, END, OPENED, CLOSED = "usual", "waiting", "end", "opened", "closed"
 
 _ROOM = 60_000  # bytes of all rows: the engine takes packets of up to 64 KiB
 _PATIENCE_S = 5.0
@@ -45,9 +50,11 @@ class Census:
         self._messenger = messenger
         self._collector = collector
         self._tensors: Optional[Tensors] = None
+        self._address: Any = None
         self._seen = 0
         self._wanted = self._tensors_wanted = False
         self._moment = USUAL
+        self._window = 0
         self._taken = float("-inf")
         self._waits_since: Optional[float] = None
         self._costly = False
@@ -58,11 +65,18 @@ class Census:
         """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
         self.variables.found(module)
         self._tensors = Tensors(module, self._collector)
+        self._tensors.address = self._address
 
     def executor_made(self, enable_async: Any) -> None:
         """Note that an executor of operations is being made, asynchronous or not."""
         if self._tensors is not None:
             self._tensors.executor_made(enable_async)
+
+    def may_locate(self, library: Any) -> None:
+        """Find where buffers lie with the probe's *library*, or no longer if it is ``None``."""
+        self._address = None if library is None else reader(library)
+        if self._tensors is not None:
+            self._tensors.address = self._address
 
     def begin_again(self) -> None:
         """Make the next census due at once and send it in any case: a new engine has none yet."""
@@ -73,6 +87,12 @@ class Census:
         self._wanted = True
         self._tensors_wanted |= tensors
         self._moment = moment
+
+    def want_for(self, window: int, opened: bool) -> None:
+        """Request a census now, as the window of allocations with this number was *opened*, or closed."""
+        self._wanted, self._window = True, window
+        if self._moment == USUAL:
+            self._moment = OPENED if opened else CLOSED
 
     def tell(self, now: float) -> None:
         """Take a census and send it, if one is due at *now* or requested, once there is room for its containers."""
@@ -90,11 +110,13 @@ class Census:
         if not room and not (self._tensors_wanted and now - self._waits_since > _PATIENCE_S):
             return
         asked, self._wanted = self._wanted, False
-        looking, self._tensors_wanted = self._tensors_wanted or not self._tensors_costly, False
+        # A look takes longer than many a step. So it would disturb the window that was just opened.
+        looking = self._tensors_wanted or not (self._tensors_costly or self._moment == OPENED)
+        self._tensors_wanted = False
         moment, self._moment = self._moment, USUAL
         self._taken, self._seen, self._waits_since = now, made, None
         began = time.thread_time()
-        variables = self.variables.alive()
+        variables = self._alive()
         cost = time.thread_time() - began
         self._costly = cost > COST_S
         look: Optional[Look] = None
@@ -115,11 +137,17 @@ class Census:
             return
         began = time.thread_time()
         self.variables.look()
-        variables = self.variables.alive()
+        variables = self._alive()
         look: Optional[Look] = self._looked(self._tensors, variables, seconds, until)
         if look is not None and not look.possible:
             look = None  # the one before says more
         self._send(self._fields(self._tensors, variables, look, END), time.thread_time() - began, True)
+
+    def _alive(self) -> "list[Entry]":
+        """Return the variables that are alive, the largest first."""
+        variables = self.variables.alive()
+        variables.sort(key=lambda one: -(one.size or 0))
+        return variables
 
     def _looked(self, tensors: Tensors, variables: "list[Entry]", seconds: float, until: Optional[float]) -> Look:
         handles = {one.handle or 0 for one in variables}
@@ -134,9 +162,12 @@ class Census:
         self, tensors: Tensors, variables: "list[Entry]", look: Optional[Look], moment: str
     ) -> "dict[str, str]":
         """Return the event's fields, encoded."""
+        if self._address is not None:
+            self.variables.locate(variables, self._address)
         rows = look.found.arrays if look is not None and look.possible else tensors.global_arrays()
         gone = [f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in self.variables.gone.items()]
-        fields = {"moment": encoded(moment), "gone": _list(gone)}
+        fields = {"moment": encoded(moment), "window": str(self._window), "gone": _list(gone)}
+        self._window = 0
         fields["buffers"], fields["arrays"] = _list(self.datasets.rows()), _list(rows)
         if look is not None:
             fields["tapes"] = encoded(look.tapes)
@@ -151,7 +182,6 @@ class Census:
 def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, str]") -> "dict[str, str]":
     """Return the event's fields: bytes by device and kind, the largest variables and tensors, and *more*."""
     kinds: dict[str, dict[str, int]] = {}
-    variables.sort(key=lambda one: -(one.size or 0))
     for one in variables:
         _add(kinds, one.device, one.kind, one.size or 0)
     sizes = [one.size or 0 for one in variables]
@@ -165,14 +195,11 @@ def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, st
     tensors = look or nothing()
     rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
     others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
-    initial = [_row(one) for one in variables if one.folded][:OTHERS_SENT]
     fields = {"kinds": encoded(kinds), "largest": _list(rows), **more}
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
         fields["alike"] = _list(_alike(look, variables if look.possible else []))
-    if initial:
-        fields["initial"] = _list(_within(initial, fields))
     fields["others"] = _list(_within(others, fields))
     return fields
 
@@ -194,15 +221,16 @@ def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) 
 
 def _tensor_row(look: Look, at: int) -> str:
     path = look.found.paths.get(look.items[at], "")
-    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at])
+    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at], look.addresses[at])
 
 
 def _row(one: Entry) -> str:
-    return _encoded(one.name, one.kind, one.shape, one.dtype, one.device, one.size or 0)
+    return _encoded(one.name, one.kind, one.shape, one.dtype, one.device, one.size or 0, one.address)
 
 
-def _encoded(name: str, kind: str, shape: str, dtype: str, device: str, size: int) -> str:
-    return f"[{encoded(name[:NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {encoded(device)}, {size}]"
+def _encoded(name: str, kind: str, shape: str, dtype: str, device: str, size: int, address: int) -> str:
+    place = f"{encoded(device)}, {size}, {address}" if address else f"{encoded(device)}, {size}"
+    return f"[{encoded(name[:NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {place}]"
 
 
 def _list(rows: "list[str]") -> str:
@@ -221,6 +249,7 @@ def _alike(look: Look, variables: "list[Entry]") -> "list[str]":
     items: dict[int, int] = {}
     seen: set[str] = set()
     mixed: set[int] = set()
+    groups: list[int] = []  # of each tensor: the first of its group
     number = len(look.items)
 
     def facts(at: int) -> "tuple[int, str, str, str, str, int]":
@@ -233,6 +262,8 @@ def _alike(look: Look, variables: "list[Entry]") -> "list[str]":
         identity, kind, shape, dtype, device, size = facts(at)
         holder = look.found.groups.get(identity, "")
         first = members.setdefault(f"{device} {kind} {holder or dtype + shape}", at)
+        if at < number:
+            groups.append(first)
         counts[first] = counts.get(first, 0) + 1
         sizes[first] = sizes.get(first, 0) + size
         item = f"{first} {look.found.items.get(identity)}"
@@ -241,14 +272,29 @@ def _alike(look: Look, variables: "list[Entry]") -> "list[str]":
             items[first] = items.get(first, 0) + 1
         if facts(first)[2:4] != (shape, dtype):
             mixed.add(first)
-    rows = []
+    rows, left = [], 2 * ADDRESSES_SENT
     for first in sorted(counts, key=lambda at: -sizes[at]):
         identity, kind, shape, dtype, device, _ = facts(first)
         holder = look.found.groups.get(identity, "")
         if counts[first] > 1 or (holder and kind != KIND):
+            addresses = _addresses(look, groups, first, min(left, ADDRESSES_SENT))
+            left -= len(addresses)
             figures = f"{counts[first]}, {'null' if first in mixed else shape}, {encoded(dtype)}"
-            ending = f"{encoded(device)}, {sizes[first]}, {encoded(kind)}, {items.get(first, 0)}"
+            ending = f"{encoded(device)}, {sizes[first]}, {encoded(kind)}, {items.get(first, 0)}{_packed(addresses)}"
             rows.append(f"[{encoded(holder[:NAME])}, {figures}, {ending}]")
         if len(rows) == GROUPS_SENT:
             break
     return rows
+
+
+def _addresses(look: Look, groups: "list[int]", first: int, most: int) -> "list[int]":
+    """Return the known addresses of the tensors in the group of *first*, those of the largest first."""
+    of_group = [at for at, group in enumerate(groups) if group == first and look.addresses[at]]
+    of_group.sort(key=lambda at: -look.sizes[at])
+    return [look.addresses[at] for at in of_group[:most]]
+
+
+def _packed(addresses: "list[int]") -> str:
+    """Return addresses as they are sent, if there are any: 8 bytes each, the lowest byte first, as base 64."""
+    packed = binascii.b2a_base64(pack(f"<{len(addresses)}Q", *addresses), newline=False).decode()
+    return f", {encoded(packed)}" if addresses else ""

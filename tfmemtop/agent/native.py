@@ -8,7 +8,7 @@ from .devices import Reading
 from .loading import load
 from .trust import NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
 
-VERSION = 3
+VERSION = 4
 HERTZ = 1000
 CELLS = 2048
 """The most cells of one map."""

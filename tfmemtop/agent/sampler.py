@@ -181,7 +181,10 @@ class Sampler:
         self._do("search:waiting allocations", self._look_for_waits)
         self._do("read:maps", self._pools.read_maps)
         self._do("record:allocations", self._follow_library)
+        window = self._windows.number
         self._do("record:allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        if self._windows.number != window:  # whose memory it is that the window records
+            self._census.want_for(self._windows.number or window, opened=self._windows.number > 0)
         self._do("search:lines", self._lines.work)
         if self._opened.locked() and self._waited:
             self._opened.release()
@@ -256,6 +259,7 @@ class Sampler:
         library = self._pools.library
         if library is not self._library:
             self._library = library
+            self._census.may_locate(library)
             if library is None:
                 self._windows.refuse()
             else:

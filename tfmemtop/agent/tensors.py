@@ -10,7 +10,7 @@ import gc
 import sys
 import time
 from _weakref import ref
-from itertools import chain, compress, repeat
+from itertools import chain, compress, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .collector import MUCH, ROOM, Collector, NoRoom
@@ -31,6 +31,8 @@ _PATIENCE_S = 1.0
 _PASSES, _REFERENCES = 4, 128
 """The most looks through all objects for tensors to which no path was found, and the most of these in one look."""
 
+_LOCATED = 10_000  # tensors of one look, at most: each takes about a microsecond
+
 BUSY = "busy"
 """The reason for no look that is given where the script's threads left no moment for it."""
 
@@ -38,8 +40,9 @@ BUSY = "busy"
 class Look(NamedTuple):
     """The eager tensors that a look has found, in columns, and by which paths Python holds them.
 
-    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes. ``hidden`` is the reason why there was no look, or why
-    some objects were left out; ``events/hook.py`` has the reasons. ``left_out`` is the number of these.
+    ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes, ``addresses`` those of the buffers, 0 if not known.
+    ``hidden`` is the reason why there was no look, or why some objects were left out; ``events/hook.py`` has the
+    reasons. ``left_out`` is the number of these.
     """
 
     items: "list[int]"  # identities
@@ -47,6 +50,7 @@ class Look(NamedTuple):
     dtypes: "list[str]"
     devices: "list[str]"
     sizes: "list[int]"
+    addresses: "list[int]"
     found: Found
     hidden: Optional[str] = None
     left_out: Optional[int] = None
@@ -72,6 +76,8 @@ class Tensors:
         self._owner: Any = module.trackable.Trackable
         self._collector = collector
         self._asynchronous = False
+        self.address: Any = None
+        """The C function that returns where a tensor's buffer lies; ``None`` while there is none."""
         # Objects that were frozen before there was a tensor; Python 3.12 itself freezes some.
         self._frozen = gc.get_freeze_count()
 
@@ -97,7 +103,7 @@ class Tensors:
         columns = self._columns(until or time.monotonic() + _PATIENCE_S)
         if columns is None:
             return nothing(BUSY)
-        items, devices, packed, enums, recording = columns
+        items, devices, packed, enums, addresses, recording = columns
         frozen = max(0, gc.get_freeze_count() - self._frozen)
         if handles and not frozen and not any(item in handles for item in items):
             return nothing("not_shown")
@@ -108,7 +114,7 @@ class Tensors:
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else None
-        look = Look([], [], [], [], [], found, hidden, left_out or None, sum(one is True for one in recording))
+        look = Look([], [], [], [], [], [], found, hidden, left_out or None, sum(one is True for one in recording))
         for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
             extents = found.shapes.get(items[at])
@@ -119,6 +125,7 @@ class Tensors:
                 look.dtypes.append(dtype.name)
                 look.devices.append(f"{kind}:{number}")
                 look.sizes.append(_size(extents, dtype.size))
+                look.addresses.append(addresses[at])
         return look
 
     def global_arrays(self) -> "list[str]":
@@ -127,7 +134,9 @@ class Tensors:
         return search.arrays_of_globals()
 
     def _columns(self, until: float) -> "Optional[list[list[Any]]]":
-        """Return identity, device, whether packed, and type of all tensors, a column each; and if each tape records.
+        """Return identity, device, whether packed, type and address of all tensors, and whether each tape records.
+
+        Each is a column.
 
         ``None`` if there is no room for that *until* then.
 
@@ -146,7 +155,7 @@ class Tensors:
                 unfinished.add(read[len(read) - number])
                 continue
             number = read[0]
-            return [*(read[1 + column * number :][:number] for column in range(4)), read[1 + 4 * number :]]
+            return [*(read[1 + column * number :][:number] for column in range(5)), read[1 + 5 * number :]]
         return None
 
     def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
@@ -163,8 +172,15 @@ class Tensors:
             map(self._device, tensors),
             map(self._packed, tensors),
             map(self._enum, tensors),
+            *self._addresses(tensors),
             map(operator.or_, self._flags(tapes, "_recording"), self._flags(tapes, "_persistent")),
         )
+
+    def _addresses(self, tensors: "list[Any]") -> "list[Iterator[Any]]":
+        """Return the parts that yield the address of each of the *tensors*; false where it is not read."""
+        located = 0 if self.address is None else _LOCATED
+        rest = map(operator.is_, islice(tensors, located, None), repeat(None))
+        return [map(self.address, islice(tensors, located)), rest] if located else [rest]
 
     def _flags(self, tapes: "list[Any]", name: str) -> "Iterator[bool]":
         """Yield an attribute of the *tapes* that is true or false."""
@@ -221,4 +237,4 @@ def _size(extents: str, size: int) -> int:
 
 def nothing(hidden: Optional[str] = None) -> Look:
     """Return a look that has found nothing, for the reason *hidden* if there is one."""
-    return Look([], [], [], [], [], Found({}, {}, {}, {}, []), hidden)
+    return Look([], [], [], [], [], [], Found({}, {}, {}, {}, []), hidden)

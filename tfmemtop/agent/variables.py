@@ -4,25 +4,28 @@ There are weak references only. They are taken when TensorFlow makes a variable.
 no operation runs, and nothing is read from a device. It is found soon, since a variable that has gone has none.
 """
 
+import _operator as operator
 import sys
 from _collections import deque  # type: ignore[import-not-found]
 from _weakref import ref
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from .collector import Collector
-from .objects import identity
+from .collector import Collector, NoRoom
+from .objects import Step, attribute, identity, without_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
 
 OTHERS_FROM = 1024
 """Bytes. Variables beyond the largest are sent if they have at least this size, so that each chunk of memory gets its
 name."""
-FOLDED = 10 << 20
-"""Bytes. TensorFlow computes initial values up to this size, such as zeros, when it prepares a session's graph, and
-keeps them as constants until the session ends."""
 NAME = 200  # characters
+
+_LOCATED = 2000
+"""The most variables, the largest, whose buffers are located in one census: each takes about a microsecond."""
+_alive: Any = ref.__call__
 
 _UNCOUNTED = 4096
 """The most new variables, and variables that have gone, that wait for the sampler: a forked child may have none."""
@@ -47,12 +50,24 @@ class Entry:
     """A weak reference to a variable, and what is found out about the variable once.
 
     ``item`` is the variable's identity, ``handle`` that of its handle. ``shape`` is a text such as ``[2, 3]``. ``size``
-    is bytes, ``None`` where the shape is not known. With ``folded``, a session may keep the initial value beside the
-    variable.
+    is bytes, ``None`` where the shape is not known. ``address`` is that of its buffer when it was last located, 0 where
+    that is not known.
     """
 
     __slots__ = (
-        *("device", "dtype", "folded", "graph", "handle", "item", "kind", "name", "path", "reference", "shape"),
+        *(
+            "address",
+            "device",
+            "dtype",
+            "graph",
+            "handle",
+            "item",
+            "kind",
+            "name",
+            "path",
+            "reference",
+            "shape",
+        ),
         "size",
     )
 
@@ -66,7 +81,7 @@ class Entry:
         self.handle: Optional[int] = None  # once the variable is known
         self.name = self.shape = self.dtype = self.device = ""
         self.size: Optional[int] = None
-        self.folded = False
+        self.address = 0
 
 
 class Variables:
@@ -158,6 +173,32 @@ class Variables:
                 known.setdefault(entry.handle, entry)
         return list(known.values())
 
+    def locate(self, entries: "list[Entry]", address: Any) -> None:
+        """Find where the buffers of the first of these variables lie, with the C function *address*.
+
+        Variables of a graph have no handle that shows it.
+        """
+        chosen = [entry for entry in entries if entry.graph is None][:_LOCATED]
+        try:
+            step = Step(self._collector)
+            variables, handles = step.box(), step.box()
+            there = compress(variables, map(operator.is_not, variables, repeat(None)))
+            of_each = map(dict.get, attribute("__dict__", there), repeat("_handle"))
+            read = step.read(
+                without_result(map(variables.extend, (map(_alive, [entry.reference for entry in chosen]),))),
+                without_result(map(handles.extend, (of_each,))),
+                compress(map(identity, handles), self._are_eager(handles)),
+                map(address, compress(handles, self._are_eager(handles))),
+            )
+        except NoRoom:
+            return
+        found = dict(zip(read[: len(read) // 2], read[len(read) // 2 :]))
+        for entry in chosen:
+            entry.address = found.get(entry.handle or 0, 0)
+
+    def _are_eager(self, handles: "list[Any]") -> "Iterator[bool]":
+        return map(operator.is_, map(type, handles), repeat(self._tensor))
+
     def _has_memory(self, entry: Entry, graphs: "set[int]") -> bool:
         """Return whether a variable has memory, and find out about it the first time.
 
@@ -188,23 +229,12 @@ class Variables:
         entry.dtype = dtype.name
         entry.device = handle.device.rpartition("device:")[2] or self._default
         entry.size = None if count is None else count * dtype.size
-        folded = entry.graph is not None and entry.size is not None and OTHERS_FROM <= entry.size <= FOLDED
-        entry.folded = folded and _is_constant(variable)
         entry.handle = identity(handle)
         owner = self._owners.get(entry.handle)
         if owner is None or owner.reference() is None:  # else it is another view of the same variable
             self._owners[entry.handle] = entry
         else:
             self._views[entry.handle] = entry
-
-
-def _is_constant(variable: Any) -> bool:
-    """Return whether the initial value of a graph's *variable* is the same each time."""
-    initializer = getattr(variable, "_initializer_op", None)
-    if initializer is None:
-        return False
-    inputs = initializer.inputs
-    return len(inputs) > 1 and inputs[1].op.type in ("Fill", "Const")
 
 
 def _keras_path(frame: Any) -> Optional[str]:

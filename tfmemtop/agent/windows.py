@@ -90,6 +90,11 @@ class Windows:
         return (self._interval > 0 or self._traces) and self._count == 0 and not self._served and not self._joined
 
     @property
+    def number(self) -> int:
+        """The number of the window that is open, counted from 1; 0 while none is."""
+        return 0 if self._open is None else self._open.number
+
+    @property
     def _opens_itself(self) -> bool:
         """Whether windows may be opened without a request."""
         return self._interval > 0 and not (self._served and self._count == 0)

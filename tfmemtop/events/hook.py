@@ -1,11 +1,12 @@
 """Events that the hooks send from inside the script's processes."""
 
+import struct
 from enum import Enum
 from typing import Annotated
 
 import msgspec
 
-from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
+from tfmemtop.bounds import Addresses, Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
 from tfmemtop.described import DescribedEnum
 from tfmemtop.events.base import Event, Origin
 from tfmemtop.events.keep import Curve, Latest, Newest
@@ -233,6 +234,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     """A variable that is alive. ``kind`` is ``variables`` (of the model or script), ``optimizer`` or ``metrics``.
 
     With the kind ``tensors`` it is another eager tensor. Its ``name`` is the path by which Python holds it, or empty.
+    ``address`` is that of its buffer as the census was taken, 0 if it is not known.
     """
 
     name: Text
@@ -241,6 +243,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
     dtype: Name
     device: Name
     bytes: Size
+    address: Size = 0
 
 
 class Alike(msgspec.Struct, frozen=True, array_like=True):
@@ -250,6 +253,7 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     (``trainer.history``, ``rows[*].loss``). It is empty for those of no such holder: they are grouped by shape.
     ``shape`` is ``None`` if they have different shapes. ``kind`` is that of :class:`Variable`. ``items`` is how many
     items of the outermost list or dict on the path hold them: 14 of ``models[*]``; 0 where the path has none.
+    ``packed`` has the addresses of buffers of tensors, 8 bytes each, the largest tensors first.
     """
 
     holder: Text
@@ -260,6 +264,12 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     bytes: Size
     kind: Name = "tensors"
     items: Size = 0
+    packed: Addresses = b""
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """The addresses of buffers of the group's tensors."""
+        return struct.unpack(f"<{len(self.packed) // 8}Q", self.packed[: len(self.packed) // 8 * 8])
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):
@@ -298,6 +308,8 @@ class CensusMoment(Enum):
     USUAL = "usual"  # at its pace, or on request
     WAITING = "waiting"  # while an allocation that failed waited for room
     END = "end"  # as the script ended
+    OPENED = "opened"  # as a window of allocations was opened
+    CLOSED = "closed"  # as it was closed
 
 
 class Unseen(DescribedEnum):
@@ -316,8 +328,7 @@ class Unseen(DescribedEnum):
 class Census(Event, tag="census", frozen=True):
     """The memory of a process's variables: bytes by device and kind, and the 20 largest variables.
 
-    ``others`` are further variables of at least 1 KiB each, up to 2 000. ``initial`` are variables of which a TF1
-    session may keep the initial value, such as zeros, beside the variable itself.
+    ``others`` are further variables of at least 1 KiB each, up to 2 000.
 
     The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
@@ -325,26 +336,28 @@ class Census(Event, tag="census", frozen=True):
     of these objects, and ``alike`` has the largest groups of tensors and variables. Such a look also finds ``tapes``,
     the number of gradient tapes that are recording or persistent.
 
+    ``window`` is the number of the window of allocations for which it was taken, 0 if there is none.
+
     ``buffers`` are the data sets that keep elements, the largest 20. ``arrays`` are large NumPy arrays: those that the
     script holds, or, without a look, its global variables. ``gone`` are all variables that Python no longer holds.
     TensorFlow itself may still hold their memory.
     """
 
     origin = Origin.HOOK
-    keep = Latest("pid", "looked")
+    keep = Newest(8, "pid", "looked", "of_window", first=True)  # two for each window that is kept
     reshapes = False
 
     pid: Number
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]
     largest: Annotated[list[Variable], Few]
     others: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
-    initial: Annotated[list[Variable], Some] = msgspec.field(default_factory=list)
     cost_us: Size | None = None
     tensors: Size | None = None
     hidden: Unseen | None = None
     frozen: Size | None = None
     alike: Annotated[list[Alike], Few] = msgspec.field(default_factory=list)
     moment: CensusMoment = CensusMoment.USUAL
+    window: Number = 0
     gone: Annotated[list[Gone], Few] = msgspec.field(default_factory=list)
     tapes: Size | None = None
     buffers: Annotated[list[DatasetBuffer], Few] = msgspec.field(default_factory=list)
@@ -354,6 +367,11 @@ class Census(Event, tag="census", frozen=True):
     def looked(self) -> bool:
         """Whether live tensors were looked for."""
         return self.tensors is not None or self.hidden is not None
+
+    @property
+    def of_window(self) -> bool:
+        """Whether it was taken for a window of allocations."""
+        return self.window > 0
 
 
 class Waiting(Event, tag="waiting", frozen=True):

@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,8 +76,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h", "pools.h", "recorder.h", "steps.h"),
-    *("threads.h", "window.h", "window_calls.h"),
+    *("probe.cc", "addresses.cc", "addresses.h", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
+    *("pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
 REPLAY = Product(
@@ -215,24 +216,44 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
+    every = dict(defines)
     if product is PROBE:
         defines[_FEW_HEADERS] = "1"
-    made = draft / f"{product.name}.{product.suffix}"
-    while True:
-        complaint = _run([*compiler, *_arguments(product, defines, tensorflow, made)], draft)
-        if complaint is None:
-            made.chmod(product.mode)
-            return made
-        if re.search("No space left on device|[Qq]uota exceeded", complaint):
-            raise _no_room(draft.parent)
-        if defines.pop(_FEW_HEADERS, None):
-            continue
-        left_out = [macro for macro, about in _LEFT_OUT.items() if macro not in defines and re.search(about, complaint)]
-        if left_out:
-            defines |= dict.fromkeys(left_out, "1")
-        elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
-            line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
-            raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])
+    made, main, addresses = draft / f"{product.name}.{product.suffix}", draft / "main.o", draft / "addresses.o"
+
+    def compiled(source: Path, macros: dict[str, str], to: Path) -> str | None:
+        return _run([*compiler, *_compiling(product, macros, tensorflow, source, to)], draft)
+
+    with ThreadPoolExecutor(1) as beside:
+        # Where it fails, the library does not find the buffers of tensors.
+        also = beside.submit(compiled, _HERE / "addresses.cc", every, addresses) if product is PROBE else None
+        while True:
+            complaint = compiled(product.source, defines, main)
+            if complaint is None:
+                objects = [main, addresses] if also is not None and also.result() is None else [main]
+                complaint = _run([*compiler, *_linking(product, tensorflow, objects, made)], draft)
+            if complaint is None:
+                made.chmod(product.mode)
+                return made
+            _leave_out(complaint, defines, draft)
+
+
+def _leave_out(complaint: str, defines: dict[str, str], draft: Path) -> None:
+    """Change the macros so that the part of the probe is left out about which the compiler complains.
+
+    Raises:
+        _CannotBuild: there is no such part.
+    """
+    if re.search("No space left on device|[Qq]uota exceeded", complaint):
+        raise _no_room(draft.parent)
+    if defines.pop(_FEW_HEADERS, None):
+        return
+    left_out = [macro for macro, about in _LEFT_OUT.items() if macro not in defines and re.search(about, complaint)]
+    if left_out:
+        defines |= dict.fromkeys(left_out, "1")
+    elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
+        line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
+        raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])
 
 
 def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | None:
@@ -296,12 +317,15 @@ def _refused(mark: Path) -> _CannotBuild:
     return _CannotBuild("refused", file=str(mark), detail=name[0] if name else "")
 
 
-def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made: Path) -> list[str]:
+def _compiling(product: Product, defines: dict[str, str], tensorflow: Path, source: Path, to: Path) -> list[str]:
+    macros = [f"-D{name}={value}" for name, value in defines.items() if value]
+    return [*product.flags, *macros, f"-I{tensorflow / 'include'}", "-c", str(source), "-o", str(to)]
+
+
+def _linking(product: Product, tensorflow: Path, objects: list[Path], made: Path) -> list[str]:
     return [
         *product.flags,
-        *(f"-D{name}={value}" for name, value in defines.items() if value),
-        f"-I{tensorflow / 'include'}",
-        str(product.source),
+        *map(str, objects),
         "-o",
         str(made),
         f"-L{tensorflow}",

@@ -9,9 +9,9 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from tfmemtop import events
-from tfmemtop.state.census_matching import Known, known_tensors, known_variables, matched
 from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.holdings import OPTIMIZER
+from tfmemtop.state.holdings import OPTIMIZER, TENSORS
+from tfmemtop.state.located import Listed, located, other_values, sources
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
 from tfmemtop.state.step_course import WindowCourse, unpacked
@@ -68,7 +68,8 @@ class Attribution:
     def __init__(self, window: events.Holders, hooked: Hooked) -> None:
         self._hooked = hooked
         self._course = course = unpacked(window)
-        variables = known_variables(hooked, window.device)
+        censuses = sources(window, hooked)
+        variables = censuses.variables(window.device)
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         names = [*course.names, *compiled, *_names_before(window, hooked)]
         self._layers = Layers(names, [one.name for one in variables if one.kind != OPTIMIZER])
@@ -82,11 +83,13 @@ class Attribution:
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
         self._before(course)
-        for place, variable in matched(course, variables, succeed=True):
-            self.of[place] = self._of_variable(self.of[place], variable)
-        for place, tensor in matched(course, known_tensors(hooked, window.device), succeed=False):
-            if not self.of[place].python_name:
-                self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=tensor.name)
+        found = list(located(window, course, censuses))
+        of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
+        for place, one in (*of_variables, *other_values(course, of_variables)):
+            self.of[place] = self._of_variable(self.of[place], one)
+        for place, one in found:
+            if one.kind == TENSORS and not self.of[place].python_name:
+                self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
@@ -193,7 +196,7 @@ class Attribution:
                 return self._layers.of_variable("/".join((match[1], *one.scopes[at + 1 :])))
         return self._layers.of_slot("/".join(one.scopes[:2])) if len(one.scopes) > 1 else ""
 
-    def _of_variable(self, owner: Owner, variable: Known) -> Owner:
+    def _of_variable(self, owner: Owner, variable: Listed) -> Owner:
         slot = variable.kind == OPTIMIZER
         layer = self._layers.of_slot(variable.name) if slot else self._layers.of_variable(variable.name)
         return replace(
@@ -257,7 +260,8 @@ _last: list[tuple[tuple[object, ...], Attribution]] = []
 
 def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
     """Return the window's owners, cached for as long as the data that they are computed from is the same."""
-    basis = window, hooked, hooked.census, hooked.look, *hooked.clusters.values(), *hooked.lines.values()
+    found = sources(window, hooked)
+    basis = window, hooked, *found.censuses, found.look, *hooked.clusters.values(), *hooked.lines.values()
     for place, (known, answer) in enumerate(_last):
         if len(known) == len(basis) and all(map(lambda a, b: a is b, known, basis)):
             _last.insert(0, _last.pop(place))

@@ -22,6 +22,7 @@ from tfmemtop.state.model import (
     NOTICES_KEPT,
     OUTPUT_CHARACTERS,
     RUNS_KEPT,
+    WINDOWS_KEPT,
     Complaint,
     CpuPool,
     DeviceState,
@@ -343,6 +344,9 @@ def _census(state: State, event: events.Census) -> None:
         hooked.census = event
         if event.looked:
             hooked.look = event
+        if event.window:
+            hooked.of_windows.append(event)
+            del hooked.of_windows[1 : -2 * WINDOWS_KEPT]  # each has two
 
 
 @folds(events.OutOfMemory)

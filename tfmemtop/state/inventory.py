@@ -12,11 +12,11 @@ from functools import cached_property
 from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
-from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
+from tfmemtop.state.located import lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
@@ -179,11 +179,6 @@ class Inventory:
 
     def _lies_here(self, device: str) -> bool:
         return lies_in(device, self.device)
-
-
-def lies_in(device: str, pool: str) -> bool:
-    """Return whether memory on *device* lies in the pool of *pool*: all logical CPUs of TensorFlow share one pool."""
-    return device == pool or (is_cpu(device) and is_cpu(pool))
 
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:

@@ -156,6 +156,7 @@ class Hooked:
     steps: Steps = field(default_factory=Steps)
     census: events.Census | None = None
     look: events.Census | None = None  # the last census in which live tensors were looked for
+    of_windows: list[events.Census] = field(default_factory=list)  # those of the first and the newest windows
     initialised: events.Initialised | None = None  # the newest attempt
     requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))

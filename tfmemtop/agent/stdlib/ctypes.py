@@ -4,7 +4,7 @@ import _ctypes
 from _ctypes import Structure, addressof, byref, sizeof
 from typing import Any, Optional
 
-__all__ = ["CDLL", "Structure", "addressof", "byref", "sizeof"]
+__all__ = ["CDLL", "PyDLL", "Structure", "addressof", "byref", "sizeof"]
 
 
 def _simple(code: str) -> Any:
@@ -22,6 +22,11 @@ class _Function(_ctypes.CFuncPtr):
     _restype_ = c_int
 
 
+class _LockedFunction(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
+    _restype_ = c_int
+
+
 class CDLL:
     """A shared library; its functions are its attributes, and return an ``int`` unless their ``restype`` is set.
 
@@ -29,10 +34,19 @@ class CDLL:
         OSError: the library cannot be loaded.
     """
 
-    def __init__(self, name: Optional[str], mode: int = 0) -> None:
-        self._handle = _ctypes.dlopen(name, mode)  # type: ignore[arg-type]  # which takes None
+    _kind: Any = _Function
+
+    def __init__(self, name: Optional[str], mode: int = 0, handle: Optional[int] = None) -> None:
+        """*handle* is that of a library that is loaded already."""
+        self._handle = _ctypes.dlopen(name, mode) if handle is None else handle  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
-        function = _Function((name, self))  # type: ignore[arg-type]
+        function = self._kind((name, self))
         setattr(self, name, function)
         return function
+
+
+class PyDLL(CDLL):
+    """A shared library whose functions are called with Python's lock held."""
+
+    _kind = _LockedFunction
