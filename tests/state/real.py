@@ -12,13 +12,13 @@ from tfmemtop.state.holders import Standing
 from tfmemtop.state.model import Hooked
 
 
-def load(path: Path) -> tuple[events.Holders, Hooked]:
-    """Return the window of the CPU's pool in the recording at *path*, and the process to which it belongs."""
+def load(path: Path, device: str = "CPU:0") -> tuple[events.Holders, Hooked]:
+    """Return the window of the pool of *device* in the recording at *path*, and the process to which it belongs."""
     stream = [events.decode_event(line) for line in path.read_bytes().splitlines()]
     state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *stream])
     hooked = state.processes[100].hooked
     assert hooked is not None and hooked.census is not None
-    (window,) = hooked.windows["CPU:0"].newest
+    (window,) = hooked.windows[device].newest
     return window, hooked
 
 

@@ -2,7 +2,8 @@
 
 The recordings are those of ``tests/state/real_windows``: the last step that was recorded, and what the hook knew of the
 variables and tensors then. Of ``dense``, all windows are kept in ``tests/state/recorded_windows`` as well. ``leak`` is
-``tests/scripts/windows/leak.py`` in a pool of 128 MiB, whole, in ``tests/recordings/windows``.
+``tests/scripts/windows/leak.py`` in a pool of 128 MiB, whole, in ``tests/recordings/windows``. With ``gpu``, the
+programs of ``tests/scripts/gpu`` are recorded on a GPU, for ``tests/state/gpu_windows``.
 """
 
 import getpass
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,29 +24,35 @@ from tfmemtop.state.located import sources
 
 _TESTS = Path(__file__).parents[1]
 _PROGRAMS = _TESTS / "scripts" / "programs.py"
-_DEVICE, _PID = "CPU:0", 100
+_PID = 100
 _OPTIONS = ("--cpu-pool", "512M", "--holders-interval", "2")
+_ON_A_GPU = {
+    "resnet": ((), ("resnet.py", "off", "20")),
+    "resnet-xla": (("--xla-report",), ("resnet.py", "auto", "40")),
+    "transformer": ((), ("transformer.py", "20")),
+}
+"""Options of ``tfmemtop record``, and the program with its arguments."""
 
 
-def record(name: str, folder: Path) -> list[events.Event]:
-    """Run a program, and return what was recorded of it.
+def record(name: str, options: Sequence[str], program: Sequence[str], folder: Path) -> list[events.Event]:
+    """Run a program with Python, and return what was recorded of it.
 
     Raises:
         CalledProcessError: it failed.
     """
     path = folder / f"{name}.jsonl"
-    program = [sys.executable, str(_PROGRAMS), name]
-    subprocess.run(["tfmemtop", "record", *_OPTIONS, "-o", str(path), "--", *program], check=True)
+    command = ["tfmemtop", "record", *options, "-o", str(path), "--", sys.executable, *program]
+    subprocess.run(command, check=True)
     return list(recording.read(path).events())
 
 
-def last_step(stream: list[events.Event]) -> list[events.Event]:
-    """Return the last window with a whole step, and the censuses that are nearest to it."""
+def last_step(stream: list[events.Event], device: str) -> list[events.Event]:
+    """Return the last window of *device* with a whole step, and the censuses that are nearest to it."""
     state = State()
     for event in stream:
         apply(state, event)
     (hooked,) = [process.hooked for process in state.processes.values() if process.hooked]
-    windows = [one for one in hooked.windows[_DEVICE].newest if one.steps]
+    windows = [one for one in hooked.windows[device].newest if one.steps]
     window = windows[-1]
     known = sources(window, hooked)
     chosen = [*hooked.clusters.values(), window, *known.censuses, known.look]
@@ -53,6 +61,7 @@ def last_step(stream: list[events.Event]) -> list[events.Event]:
 
 def write(stream: list[events.Event], path: Path) -> None:
     """Write *stream* to *path*, as if it came from the process of the tests."""
+    path.parent.mkdir(exist_ok=True)
     moved = [msgspec.structs.replace(event, pid=_PID) for event in stream]
     path.write_bytes(b"".join(events.encode(event) + b"\n" for event in moved))
 
@@ -74,13 +83,20 @@ def record_leak(folder: Path) -> bytes:
 def main(names: list[str]) -> None:
     """Record the programs with these *names*, all of ``programs.py`` if there are none."""
     folder = _TESTS / "state"
+    if names == ["gpu"]:
+        for name, (options, program) in _ON_A_GPU.items():
+            program = (str(_TESTS / "scripts" / "gpu" / program[0]), *program[1:])
+            with tempfile.TemporaryDirectory() as made:
+                stream = record(name, ("--growth", "on", "--holders-interval", "5", *options), program, Path(made))
+            write(last_step(stream, "GPU:0"), folder / "gpu_windows" / f"{name}.jsonl")
+        return
     for name in names or sorted(path.stem for path in (folder / "real_windows").glob("*.jsonl")):
         with tempfile.TemporaryDirectory() as made:
             if name == "leak":
                 (_TESTS / "recordings" / "windows" / "leak.jsonl").write_bytes(record_leak(Path(made)))
                 continue
-            stream = record(name, Path(made))
-        write(last_step(stream), folder / "real_windows" / f"{name}.jsonl")
+            stream = record(name, _OPTIONS, (str(_PROGRAMS), name), Path(made))
+        write(last_step(stream, "CPU:0"), folder / "real_windows" / f"{name}.jsonl")
         if name == "dense":
             kept: list[events.Event] = [event for event in stream if isinstance(event, events.Census | events.Holders)]
             write(kept, folder / "recorded_windows" / f"{name}.jsonl")
