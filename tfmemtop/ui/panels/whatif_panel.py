@@ -1,5 +1,6 @@
 """X: what other settings would do to a pool, a row for each setting. Enter takes one of them for the next run."""
 
+from operator import itemgetter
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -17,6 +18,7 @@ from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_te
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui import refusals
+from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -51,8 +53,8 @@ def taken_limit(limit: str) -> str:
     return f"The next run has limit {limit}. [R] starts it."
 
 
-_DROPPED_FIRST = ("fragmented", "largest free", "grew", "cached", "process total")
-"""Columns that are left out first if there is little room, in this order."""
+_PRIORITIES = {"fragmented": 1, "largest free": 2, "grew": 3, "cached": 4, "process total": 5}
+"""Columns that are left out first if there is little room, those with the lowest number before others."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
 _BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines on what the table is based on; lines left for the table
 _REMARK_LEAST = 12  # cells beside the table from which a row's remark stands there
@@ -126,28 +128,28 @@ class WhatIfPanel(CoveringPanel):
         self, view: Predicted, rows: list[SettingReplayed], seen: range, at: int, width: int, above: int
     ) -> list[Line]:
         texts = [whatif.cells(view, row) for row in rows]
-        used = [
-            place
+        columns: list[Column[tuple[str, ...]]] = [
+            Column(
+                name.upper(),
+                max(len(text[place]) for text in (whatif.COLUMNS, *texts)),
+                _PRIORITIES.get(name, 100),
+                itemgetter(place),
+                left=name in whatif.LEFT,
+            )
             for place, name in enumerate(whatif.COLUMNS)
             if any(text[place] not in ("", UNKNOWN) for text in texts)
         ]
-        headings = [name.upper() for name in whatif.COLUMNS]
-        head, *cells = whatif.aligned([headings, *texts], used)
-        for name in _DROPPED_FIRST:
-            if 2 + sum(len(cell) + 2 for cell in head) > width:
-                used = [place for place in used if whatif.COLUMNS[place] != name]
-                head, *cells = whatif.aligned([headings, *texts], used)
-        lines: list[Line] = [[Segment(fit("  " + "  ".join(head), width, self.glyphs), DIM)]]
-        taken = 2 + sum(len(cell) + 2 for cell in head)
-        self._beside = width - taken
+        columns = fitting_columns(columns, width - 2)
+        lines: list[Line] = [[Segment(fit(f"  {names(columns)}", width, self.glyphs), DIM)]]
+        self._beside = width - 2 - sum(map(cells_of, columns))
         for index in seen:
             self._spots[above + len(lines)] = index
             mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
-            for place, cell in zip(used, cells[index], strict=True):
-                look = _LOOKS[view.fits(rows[index])] if whatif.COLUMNS[place] == "fits" else PLAIN
-                look = CHOSEN if index == at and place == used[0] else look
-                line += [Segment(cell, look), Segment("  ")]
+            for column in columns:
+                look = _LOOKS[view.fits(rows[index])] if column.name == "FITS" else PLAIN
+                look = CHOSEN if index == at and column is columns[0] else look
+                line += [Segment(column.pad(column.value(texts[index]), self.glyphs), look), Segment(" ")]
             if self._beside >= _REMARK_LEAST:
                 line.append(Segment(fit(whatif.remark(view, rows[index]), self._beside, self.glyphs), DIM))
             lines.append(Segment.adjust_line_length(line, width))
