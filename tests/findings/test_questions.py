@@ -22,8 +22,7 @@ from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate
 from tfmemtop.reports.answers import Question, answers
-from tfmemtop.reports.why import heading, pasted
-from tfmemtop.reports.why import told as findings_told
+from tfmemtop.reports.why import found_groups, heading, pasted
 
 GROWING: list[events.Event] = [
     *begin(),
@@ -79,7 +78,7 @@ def test_what_many_gpus_have_alike_is_told_once() -> None:
     eight = [*begin(), *(s.device(n) for n in (1, 2, 3)), *growths]
     whole = [s.allocator(t, 100, GIB, pool=139 * GIB, name=f"GPU:{n}") for t in (3.0, 9.0, 15.0) for n in range(4)]
     course = review([*eight, *sorted(whole, key=lambda event: event.t), s.alive(30.0, 100)])
-    assert sum("GPU 0 to 3 alike" in told.text for told in findings_told(course)) == 1
+    assert sum("GPU 0 to 3 alike" in text for _, text in found_groups(course)) == 1
 
 
 def test_a_gpu_that_the_script_may_not_use_is_none_that_tensorflow_had() -> None:
@@ -98,8 +97,8 @@ def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
     course = review(GROWING)
     (idle,) = [t for t in course.held if isinstance(t.finding, CachedButIdle)]
     assert 17 < idle.first < 20 and 24 < idle.last < 27
-    (said,) = findings_told(course)
-    assert said.when.startswith("From 17 s to 2") and said.text.startswith(f"{said.when}: GPU 0: 886.0 MiB")
+    ((_, text),) = found_groups(course)
+    assert text.startswith("From 17 s to 2") and " s: GPU 0: 886.0 MiB" in text
 
 
 def test_growth_that_was_not_had_is_the_answer() -> None:

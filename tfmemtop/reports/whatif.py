@@ -1,7 +1,7 @@
 """The report on what other settings would do to a run, as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
 from tfmemtop.events.device_names import is_gpu
@@ -27,8 +27,8 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
         lines += [*([""] if lines else []), *_pool(view)]
     first = views[0]
     if first.beside is not None and first.replayed.smallest:
-        heads = ("", card_heading(first, True), card_heading(first, False))
-        rows = [tuple(row) for row in card_rows(first, cards)]
+        heads = ("", _card_heading(first, True), _card_heading(first, False))
+        rows = [(card[0], *(_on_card(first, growth, card) for growth in (True, False))) for card in cards]
         if any(row[1:] != (NOT_KNOWN, NOT_KNOWN) for row in rows):
             lines += ["", *(line.rstrip() for line in _columns([heads, *rows]))]
     return [safe(line) for line in lines]
@@ -166,14 +166,6 @@ NOT_KNOWN = "not known"
 
 LATE = 0.01
 """A share of the most bytes requested. If at least this much was in use as the trace began, the text mentions it."""
-
-
-class CardRow(NamedTuple):
-    """The row of one card: its name, and whether the run would fit with growth on and off."""
-
-    name: str
-    on: str
-    off: str
 
 
 def title(view: Predicted) -> str:
@@ -357,7 +349,7 @@ def asynchronous(view: Predicted) -> str | None:
     )
 
 
-def card_heading(view: Predicted, growth: bool) -> str:
+def _card_heading(view: Predicted, growth: bool) -> str:
     """Return the heading of the column for *growth* in the table of cards, with the limit or pool that it assumes."""
     ends = view.ends(growth)
     if ends is None:
@@ -369,26 +361,18 @@ def card_heading(view: Predicted, growth: bool) -> str:
     return f"growth {'on' if growth else 'off'}{goes_by}"
 
 
-def card_rows(view: Predicted, cards: Sequence[tuple[str, int, bool]]) -> Iterator[CardRow]:
-    """Yield for each of *cards* whether the run fits.
-
-    A card is its name, its usable bytes, and whether these were measured.
-    """
-    for name, usable, measured in cards:
-        about = "" if measured and view.measured_beside else "~"
-        yield CardRow(name, _on_card(view, True, usable, about), _on_card(view, False, usable, about))
-
-
-def _on_card(view: Predicted, growth: bool, usable: int, about: str) -> str:
+def _on_card(view: Predicted, growth: bool, card: Card) -> str:
+    """Return whether the run fits on *card*."""
+    _, usable, measured = card
     ends = view.ends(growth)
     lowest = None if ends is None else view.total(ends.at_least)
     if ends is None or lowest is None:
         return UNKNOWN
     enough = ends.worked if ends.surely is None else with_margin(ends.surely)
     needs = None if enough is None else view.total(enough)
-    if needs is not None and needs <= usable:
-        return f"fits, {about}{format_bytes(usable - needs)} left"
     about = "" if view.measured_beside else "~"
+    if needs is not None and needs <= usable:
+        return f"fits, {about if measured else '~'}{format_bytes(usable - needs)} left"
     if lowest > usable:
         return f"no, needs at least {about}{format_bytes(lowest)}"
     return NOT_KNOWN if ends.surely is None else "perhaps"

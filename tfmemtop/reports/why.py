@@ -4,7 +4,6 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tfmemtop.filenames import where
@@ -15,8 +14,7 @@ from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.names import alike_gpus, gpus
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
-from tfmemtop.findings.review import WIDTH, HeldFinding, RunReview, Verdict, verdict, weighed
-from tfmemtop.placement import Placement
+from tfmemtop.findings.review import WIDTH, RunReview, Verdict, verdict, weighed
 from tfmemtop.reports.answers import answers, arising
 from tfmemtop.reports.holders import WHO_HOLDS, in_short, not_recorded, top_rows
 from tfmemtop.reports.holders import to_json as to_json_holders
@@ -91,12 +89,12 @@ def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield all findings, the holders, and the answers to the questions that the run raises."""
     if found.cause.explanation:
         yield [WHY, *_paragraphs([found.cause.explanation])]
-    groups = told(seen)
+    groups = list(found_groups(seen))
     if groups:
-        yield [FOUND, *(line for one in groups for line in _wrap(one.text, "  * "))]
+        yield [FOUND, *(line for _, text in groups for line in _wrap(text, "  * "))]
     if holders := chosen(seen.state):
         yield _who_holds(holders[0])
-    elif groups and groups[0].group.first.fatal:
+    elif groups and groups[0][0].first.fatal:
         yield [WHO_HOLDS, *_paragraphs([not_recorded(windowless_text(missing(seen.state)))])]
     asked = arising(seen)
     for answer in answers(seen):
@@ -112,7 +110,7 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
     yield from _wrap(heading(seen))
     session, run = seen.state.session, seen.state.run
     if session and session.placement and session.placement.among_others:
-        yield from _wrap(safe(of_a_rank(session.placement)))
+        yield from _wrap(safe(f"It was {where(session.placement)}."))
     if run is None:
         return
     others = earlier(run.run, path) if run.kernel is None else restarted(run.run, run.earlier)
@@ -258,11 +256,6 @@ def restarted(run: int, before: Sequence[str]) -> str:
     return f"Run {run - 1} of this kernel is session {before[-1]}: tfmemtop why {before[-1]}" if before else ""
 
 
-def of_a_rank(place: Placement) -> str:
-    """Return which rank of its job the run was."""
-    return f"It was {where(place)}."
-
-
 def earlier(run: int, path: str) -> str:
     """Return which runs of recording *path* come before *run*, and the command that shows them; empty if none does."""
     if run <= 1:
@@ -271,33 +264,16 @@ def earlier(run: int, path: str) -> str:
     return f"{which} in this recording too: tfmemtop why {quoted(f'{path}:{run - 1}')}"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A group of findings as text: ``when`` it held, and a whole ``text`` with what helps."""
-
-    group: Group
-    when: str
-    text: str
-
-
-def told(seen: RunReview) -> list[Told]:
-    """Return what was found, the most serious first. Findings that are alike on many devices are one group."""
-    return [_told(times, seen) for times in alike(weighed(seen), lambda held: held.finding)]
-
-
-def _told(times: Sequence[HeldFinding], seen: RunReview) -> Told:
-    group = Group(tuple(held.finding for held in times))
-    first, last = min(held.first for held in times), max(held.last for held in times)
-    when = f"From {spoken(first)} to {spoken(last)}" if seen.ceased(last) else f"From {spoken(first)} on"
-    if group.first.fatal:
-        when = f"At {spoken(first)}"  # the failure is one moment, though the finding holds from then on
-    helps = "; ".join(step.elsewhere for step in steps(group))
-    return Told(group, when, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else ""))
-
-
-def steps(group: Group) -> list[SaidRemedy]:
-    """Return what can be done about *group* without the screen, best first."""
-    return sized(group.remedies, None)
+def found_groups(seen: RunReview) -> Iterator[tuple[Group, str]]:
+    """Yield each group of findings that are alike, the most serious first, and its text: when it held, what helps."""
+    for times in alike(weighed(seen), lambda held: held.finding):
+        group = Group(tuple(held.finding for held in times))
+        first, last = min(held.first for held in times), max(held.last for held in times)
+        when = f"From {spoken(first)} to {spoken(last)}" if seen.ceased(last) else f"From {spoken(first)} on"
+        if group.first.fatal:
+            when = f"At {spoken(first)}"  # the failure is one moment, though the finding holds from then on
+        helps = "; ".join(step.elsewhere for step in sized(group.remedies, None))
+        yield group, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else "")
 
 
 def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[SaidRemedy]:
