@@ -262,15 +262,6 @@ async def test_too_much_is_deleted_and_told_once(desk: Desk, monkeypatch: pytest
     assert [(one.missing, one.module, one.detail) for one in desk.clusters] == [(XlaMissing.TOO_MUCH, -1, "100000")]
 
 
-async def test_of_too_many_modules_the_first_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_reports, "MOST_MODULES", 2)
-    desk.ask()
-    for number in range(5):
-        desk.write(_dump(LOOP, number)[0], assignment(LOOP), age_s=10 - number)
-    desk.reports.drain()
-    assert [one.missing for one in desk.clusters] == [None, None, XlaMissing.TOO_MANY] and desk.left() == []
-
-
 async def test_where_the_user_has_xla_write_elsewhere_each_process_says_so(desk: Desk) -> None:
     desk.reports.run(asked=True, refused=(XlaMissing.USERS_FOLDER, "--xla_dump_to=/mine"))
     hook = Hook(t=0.0, pid=9, ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=None)

@@ -198,7 +198,6 @@ class XlaMissing(DescribedEnum):
         "the script itself sets XLA_FLAGS, which replaces the flags that ask for the report",
     )
     NO_FOLDER = "no_folder", "there is no folder for it ({detail})"  # detail: the error
-    TOO_MANY = "too_many", "only the first {detail} that XLA compiled were read"  # detail: how many were read
     # detail: how many are allowed
     TOO_MUCH = "too_much", "XLA wrote more than {detail} bytes before they could be read, and the oldest were deleted"
 

@@ -27,8 +27,6 @@ from tfmemtop.units import MIB
 PACE_S = 0.5
 MOST_BYTES = 512 * MIB
 """The most bytes of files in XLA's folders. If there are more, the oldest files are deleted unread."""
-MOST_MODULES = 300
-"""The most modules of a process that are read. Later ones are deleted unread."""
 ALL_TOLD, WORTH_TELLING = 32, 0.01
 """How many clusters of a process are published, however small.
 
@@ -42,14 +40,9 @@ _ASSIGNMENT, _TEXT, _BEFORE = "-buffer-assignment.txt", ".txt", "before_optimiza
 _SETTLED_S = 1.0  # after which a file that did not change is complete
 _PATIENCE_S = 20.0  # after which a file that still cannot be read is given up
 _LINGER_S = 120.0  # how long a module's text waits for its buffer assignment
-_LONGEST_S = 30.0  # to read one module
 _LINES, _PAUSE_S = 2000, 0.004  # after so many lines the thread pauses, for so long
 _LINE = 256 * 1024  # bytes of a line; the rest of a longer one counts as lines of their own
 _WHOLE = -1  # the number of the module in an event that is about the whole process
-
-
-class _TooLong(Exception):
-    """A report takes too long to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +57,6 @@ class _File:
 class _Process:
     """What is known of a process that writes reports."""
 
-    modules: set[str] = field(default_factory=set)
     sizes: dict[str, int] = field(default_factory=dict)  # of files in bytes, when they were last looked at
     clusters: int = 0  # that were published
     largest: int = 0  # bytes of the temporary buffers of the largest cluster
@@ -191,14 +183,12 @@ class XlaReports(Source):
             if not same and not ended:
                 return
             try:
-                cluster = self._read(file, process)
+                cluster = self._read(file)
             except (OSError, Unread) as error:
                 if not ended and now - file.changed < _PATIENCE_S:
                     return  # still being written
                 detail = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
                 cluster = self._without(file, XlaMissing.UNREAD, detail)
-            except _TooLong:
-                cluster = self._without(file, XlaMissing.TOO_LARGE, "")
             if cluster is not None and process.worth_telling(cluster):
                 found.append(cluster)
             process.sizes.pop(name, None)
@@ -207,26 +197,21 @@ class XlaReports(Source):
         elif not _is_read(name) or now - file.changed > _LINGER_S:
             _delete(file.path)
 
-    def _read(self, file: _File, process: _Process) -> XlaCluster | None:
+    def _read(self, file: _File) -> XlaCluster | None:
         """Return the cluster of a complete buffer assignment; ``None`` if nothing is to be published.
 
         Raises:
             OSError: the file cannot be read.
             Unread: the form of the file is not known.
-            _TooLong: reading takes too long.
         """
         from tfmemtop.engine.xla.cluster import make_cluster
 
         number, name = _module(file.path.name)
-        process.modules.add(file.path.name)
-        if len(process.modules) > MOST_MODULES:
-            return self._tell(file.pid, process, XlaMissing.TOO_MANY, MOST_MODULES)
         if file.size > LARGEST:
             return self._without(file, XlaMissing.TOO_LARGE, "")
-        until = time.monotonic() + _LONGEST_S
         return make_cluster(
-            chain(_lines(file.path, until), *(_lines_if_any(path, until) for path in _beside(file.path))),
-            _lines_if_any(_beside_it(file.path, _TEXT), until),
+            chain(_lines(file.path), *map(_lines_if_any, _beside(file.path))),
+            _lines_if_any(_beside_it(file.path, _TEXT)),
             pid=file.pid,
             name=name,
             module=number,
@@ -240,13 +225,6 @@ class XlaReports(Source):
         t = self._stream.now()
         return XlaCluster(t=t, pid=file.pid, name=function_name(name), module=number, missing=why, detail=detail)
 
-    def _tell(self, pid: int, process: _Process, why: XlaMissing, most: int) -> XlaCluster | None:
-        """Return the event that a process has written more than *most*; ``None`` if that was reported before."""
-        if process.told:
-            return None
-        process.told = True
-        return XlaCluster(t=self._stream.now(), pid=pid, name="", module=_WHOLE, missing=why, detail=str(most))
-
     def _bound(self, found: list[XlaCluster]) -> None:
         """If there are too many bytes, delete the oldest files until half of what is allowed is left."""
         files = self._files()
@@ -259,9 +237,10 @@ class XlaReports(Source):
             _delete(file.path)
             size -= file.size
             process = self._processes.setdefault(file.pid, _Process())
-            told = self._tell(file.pid, process, XlaMissing.TOO_MUCH, MOST_BYTES)
-            if told is not None:
-                found.append(told)
+            if not process.told:
+                process.told = True
+                t, why = self._stream.now(), XlaMissing.TOO_MUCH
+                found.append(XlaCluster(t=t, pid=file.pid, name="", module=_WHOLE, missing=why, detail=str(MOST_BYTES)))
 
 
 def _entries(folder: Path) -> "list[os.DirEntry[str]]":
@@ -305,14 +284,13 @@ def _module(name: str) -> tuple[int, str]:
     return number, rest or name
 
 
-def _lines(path: Path, until: float) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of *path*, with pauses, in which other threads run.
 
     A lower priority cannot replace the pauses: while such a thread waits for a processor, it may hold Python's lock.
 
     Raises:
         OSError: *path* is not a regular file, or cannot be read.
-        _TooLong: the time *until* has passed.
     """
     # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
@@ -323,15 +301,13 @@ def _lines(path: Path, until: float) -> Iterator[str]:
             number += 1
             if number % _LINES == 0:
                 time.sleep(_PAUSE_S)
-                if time.monotonic() > until:
-                    raise _TooLong
             yield line.decode("utf-8", "replace").rstrip("\n")
 
 
-def _lines_if_any(path: Path, until: float) -> Iterator[str]:
+def _lines_if_any(path: Path) -> Iterator[str]:
     """Yield the lines of *path* as :func:`_lines` does; none if the file is missing or too large."""
     try:
         if path.stat(follow_symlinks=False).st_size <= LARGEST:
-            yield from _lines(path, until)
+            yield from _lines(path)
     except OSError:
         return
