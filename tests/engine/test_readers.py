@@ -2,18 +2,15 @@
 
 import asyncio
 import socket
-import subprocess
 import sys
 
 from tests.engines import READS, Engines
-from tests.own_sessions import own_sessions
 from tfmemtop.engine.stream.client import Client
 from tfmemtop.engine.stream.line_queue import QUEUE
 from tfmemtop.engine.stream.server import Reader
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Input,
-    Leave,
     Notice,
     NoticeKind,
     Process,
@@ -80,32 +77,3 @@ async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
     assert len(kept) < QUEUE / 16_000
     last_word = [event for event in got if isinstance(event, Notice)][-1]
     assert (last_word.kind, last_word.count) == (NoticeKind.READER_SLOW, 400 - len(kept))
-
-
-async def test_the_monitor_killed_leaves_the_script_running(engines: Engines) -> None:
-    launched = engines.launch(sys.executable, "-u", "-c", READS)
-    program = (
-        f"import socket, time\ns = socket.socket(socket.AF_UNIX)\ns.connect({launched.socket!r})\nprint(s.recv(10))"
-    )
-    monitor = await asyncio.create_subprocess_exec(
-        sys.executable, "-u", "-c", program + "\ntime.sleep(300)", stdout=subprocess.PIPE
-    )
-    assert monitor.stdout
-    await monitor.stdout.readline()
-    monitor.kill()
-    await monitor.wait()
-    screen = await engines.look(launched.socket)
-    await screen.client.send(Input(text="still there\n"))
-    await screen.until_shown("got still there")
-
-
-async def test_leaving_leaves_it_running_and_another_screen_can_attach(engines: Engines) -> None:
-    launched = engines.launch(sys.executable, "-u", "-c", READS)
-    screen = await engines.look(launched.socket)
-    await screen.until_shown("up")
-    await screen.client.send(Leave())
-    await screen.until_closed()
-    (session,) = own_sessions()
-    assert (session.id, session.command[0], session.output_path) == (launched.id, sys.executable, launched.output_path)
-    again = await engines.look(session.socket)
-    await again.until_shown("up")

@@ -181,10 +181,3 @@ def test_damaged_text_is_refused_or_adds_up(data: st.DataObject) -> None:
         _sound(make_cluster(lines, text, pid=7, name="f", module=1, t=0.0))
     except Unread as error:
         assert str(error)
-
-
-@given(st.lists(st.text(max_size=80), max_size=40), st.lists(st.text(max_size=80), max_size=40))
-def test_any_text_is_refused(lines: list[str], text: list[str]) -> None:
-    with pytest.raises(Unread):
-        make_cluster(lines, text, pid=7, name="f", module=1, t=0.0)
-    Origins(text).of("x")

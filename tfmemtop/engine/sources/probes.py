@@ -5,7 +5,6 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -81,24 +80,19 @@ class Probes(Source):
             self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT, detail=tensorflow[1])
 
     def _deliver(self, tensorflow: tuple[str, str], outcome: "_Outcome") -> None:
-        built = outcome.built
+        built, told = outcome
         for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
             del self._waiting[pid]
             if built.digest in self._unfit:
                 self._publish(pid, ProbeState.FAILED, ProbeNote.NOT_AGAIN)
-            elif outcome.state is ProbeState.BUILT:
+                continue
+            if told.state is ProbeState.BUILT:
                 self._loads.handed(pid, built)
                 self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
-                self._publish(pid, ProbeState.BUILT, ProbeNote.TO_BE_LOADED)
-            elif outcome.note is not None:
-                self._publish(pid, outcome.state, outcome.note, detail=outcome.detail, count=outcome.seconds)
-            else:
-                self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=outcome.state, unbuilt=outcome.unbuilt))
+            self._stream.publish(msgspec.structs.replace(told, t=self._stream.now(), pid=pid))
 
-    def _publish(
-        self, pid: int, state: ProbeState, note: ProbeNote, *, detail: str = "", count: int | None = None
-    ) -> None:
-        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail, count=count))
+    def _publish(self, pid: int, state: ProbeState, note: ProbeNote, *, detail: str = "") -> None:
+        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail))
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
         """Stop using a library that ended the process that loaded it. *number* is the signal, if it is known."""
@@ -169,19 +163,8 @@ class _Loads:
             self._condemn(pid, built, None)
 
 
-class _Outcome(NamedTuple):
-    """The result of a build. It has a ``note`` where the building process has not reported the result itself."""
-
-    built: Built
-    unbuilt: Unbuilt | None = None
-    note: ProbeNote | None = None
-    detail: str = ""
-    seconds: int | None = None
-
-    @property
-    def state(self) -> ProbeState:
-        """The state that ``built`` names. The building process imports no events."""
-        return ProbeState(self.built.state)
+_Outcome = tuple[Built, Probe]
+"""The result of a build, and the event that reports it, without time and process."""
 
 
 class _Build:
@@ -202,17 +185,17 @@ class _Build:
     @property
     def outdated(self) -> bool:
         """Whether the library that was built has been deleted or changed since."""
-        if self.outcome is None or self.outcome.state is not ProbeState.BUILT:
+        if self.outcome is None or self.outcome[1].state is not ProbeState.BUILT:
             return False
-        return not whole(Path(self.outcome.built.path), self.outcome.built.digest)
+        built, _ = self.outcome
+        return not whole(Path(built.path), built.digest)
 
     def let_go(self) -> None:
         """Stop waiting for the process. It goes on by itself, and its library is used the next time."""
         self._process.let_go()
 
     def _finish(self, output: bytes | None) -> None:
-        late = _Outcome(Built("failed"), note=ProbeNote.NOT_IN_TIME, seconds=round(_BUILD_S))
-        self.outcome = late if output is None else _parse(output)
+        self.outcome = _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
         self._done(self._tensorflow, self.outcome)
 
 
@@ -220,7 +203,13 @@ def _parse(output: bytes) -> _Outcome:
     last = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
         built = Built(**json.loads(last))
-        made = ProbeState(built.state) is ProbeState.BUILT
-        return _Outcome(built, None if made else msgspec.convert(built.unbuilt, Unbuilt))
+        state = ProbeState(built.state)
+        if state is ProbeState.BUILT:
+            return built, Probe(t=0.0, pid=0, state=state, note=ProbeNote.TO_BE_LOADED)
+        return built, Probe(t=0.0, pid=0, state=state, unbuilt=msgspec.convert(built.unbuilt, Unbuilt))
     except (ValueError, TypeError):
-        return _Outcome(Built("failed"), note=ProbeNote.NOT_BUILT, detail=last)
+        return _failed(ProbeNote.NOT_BUILT, detail=last)
+
+
+def _failed(note: ProbeNote, *, detail: str = "", count: int | None = None) -> _Outcome:
+    return Built("failed"), Probe(t=0.0, pid=0, state=ProbeState.FAILED, note=note, detail=detail, count=count)
