@@ -4,7 +4,8 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.helper_process import HelperProcess
@@ -28,15 +29,6 @@ from tfmemtop.experiments.whatif.settings import Asked, present
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run
-
-
-@dataclass(frozen=True)
-class _Failed:
-    """Why the worker returned no event."""
-
-    why: Unreplayed
-    detail: str = ""
-    count: int | None = None
 
 
 class Replays(Source):
@@ -111,43 +103,40 @@ class Replays(Source):
             return
         pid, device, request = self._waiting.popleft()
         try:
-            self._worker = _start(self._loop, request, lambda answer: self._done(pid, device, answer))
+            self._worker = _start(self._loop, request, lambda answer: self._done(answer, pid, device))
         except OSError as error:
-            self._done(pid, device, _Failed(Unreplayed.NOT_STARTED, str(error)))
+            self._done(_without(Unreplayed.NOT_STARTED, str(error)), pid, device)
 
-    def _done(self, pid: int, device: str, answer: "Replayed | _Failed") -> None:
+    def _done(self, answer: Replayed, pid: int, device: str) -> None:
         self._worker = None
-        t = self._stream.now()
-        if isinstance(answer, _Failed):
-            answer = Replayed(
-                t=t, pid=pid, device=device, unreplayed=answer.why, detail=answer.detail, count=answer.count
-            )
-        self._stream.publish(answer)
+        self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
         self._loop.call_soon(self._next)
 
 
-def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed | _Failed], None]) -> HelperProcess:
-    """Start a worker that replays *asked*. *done* receives the event, or why there is none.
+def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed], None]) -> HelperProcess:
+    """Start a worker that replays *asked*. *done* receives its answer.
 
     Raises:
         OSError: the worker cannot be started.
     """
-
-    def answered(output: bytes | None) -> None:
-        done(_Failed(Unreplayed.SLOW, "", round(_LONGEST_S)) if output is None else _parse(output))
-
     with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
         file.write(asked)
         file.seek(0)
-        return HelperProcess(loop, boot.command("tfmemtop.experiments.whatif.worker"), _LONGEST_S, answered, file)
+        command = boot.command("tfmemtop.experiments.whatif.worker")
+        return HelperProcess(loop, command, _LONGEST_S, lambda output: done(_parse(output)), file)
 
 
-def _parse(output: bytes) -> Replayed | _Failed:
+def _parse(output: bytes | None) -> Replayed:
+    if output is None:
+        return _without(Unreplayed.SLOW, count=round(_LONGEST_S))
     last = output.strip().rpartition(b"\n")[2]
     try:
         event = decode_event(last)
     except Unreadable:
         event = None
-    if isinstance(event, Replayed):
-        return event
-    return _Failed(Unreplayed.NO_ANSWER, last.decode(errors="replace")[:500])
+    return event if isinstance(event, Replayed) else _without(Unreplayed.NO_ANSWER, last.decode(errors="replace")[:500])
+
+
+def _without(why: Unreplayed, detail: str = "", count: int | None = None) -> Replayed:
+    """Return an answer without a table, still without time, process and device."""
+    return Replayed(t=0.0, pid=0, device="", unreplayed=why, detail=detail, count=count)
