@@ -7,7 +7,7 @@ and variables.
 
 import binascii
 import time
-from struct import pack
+from _struct import pack
 from typing import TYPE_CHECKING, Any, Optional
 
 from .addresses import reader
