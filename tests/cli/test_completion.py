@@ -52,7 +52,7 @@ SHELLS = pytest.mark.parametrize(
         ("tfmemtop record -o ", {"my run.jsonl"}),
         ("tfmemtop --memory-limit ", set()),
         ("tfmemtop record --allo", {"--allocator"}),
-        ("tfmemtop fit --t", {"--to", "--trace", "--tries"}),
+        ("tfmemtop fit --t", {"--to", "--tries"}),
         ("tfmemtop replay ", {"my run.jsonl"}),
         ("tfmemtop replay run.jsonl ", set()),
         ("tfmemtop compare run.jsonl ", {"my run.jsonl"}),

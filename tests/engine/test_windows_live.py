@@ -61,13 +61,13 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     screen = await engines.run(sys.executable, "train.py")
-    start = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.START))
-    trace = await screen.until(Trace)
+    start = Unpacked(await screen.until(Holders, lambda event: event.steps is not None))
     pid = start.event.pid
-    assert trace.whole and trace.last and len(trace.steps) >= 3 and trace.lost == 0
 
     await screen.client.send(HoldersNow(pid=pid))
     asked = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.ASKED))
+    trace = await screen.until(Trace)
+    assert trace.whole and len(trace.steps) >= 3 and trace.lost == 0
     reading = await screen.until(Allocator, lambda event: event.t > asked.event.t)
     for found in (start, asked):
         event = found.event

@@ -35,14 +35,17 @@ class Watched:
         self.monitor.say(self.pid, message)
 
     def until(self, opened: str, count: int = 1) -> Event:
-        """Wait until the *count*-th window that was opened for the reason *opened* has ended. Return its last event."""
+        """Return the event of the *count*-th window that was opened for the reason *opened* and has ended.
+
+        It may be the window of the start, which goes on, and was completed for that reason.
+        """
 
         self.monitor.wait_for(lambda _: len(self.ended(opened)) >= count)
         return self.ended(opened)[count - 1]
 
     def ended(self, opened: str) -> list[Event]:
         told = self.monitor.of("window", self.pid)
-        return [window for window in told if window["opened"] == opened and window["last"]]
+        return [one for one in told if one.get("reading") == opened or (one["opened"] == opened and one["last"])]
 
     def ask(self) -> Event:
         count = len(self.ended("asked"))
@@ -128,13 +131,14 @@ print("trained", flush=True)
 
 def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: Path) -> None:
     keras = watch(KERAS)
-    told = keras.until("start")
+    said = json.loads(keras.line())
+    told = keras.ask()
     found = keras.read(told)
-    assert (told["closed"], told["function"], told["pools"]) == ("step", "multi_step_on_iterator", ["CPU:0"])
+    assert (told["opened"], told["last"], told["closed"]) == ("start", False, None), "it goes on"
+    assert (told["function"], told["pools"]) == ("multi_step_on_iterator", ["CPU:0"])
     assert not found.chunks and not found.pools[0].in_use, "it began before the first allocation"
     _, peak = found.replay()
     assert len(found.steps) >= 3 and not found.lost
-    said = json.loads(keras.line())
     assert peak == said["peak"], "what stands at the peak is what the allocator says"
     made = [record for record in found.records if record.size > 0]
     assert sum(record.size for record in made if record.operation) > 0.9 * sum(record.size for record in made)
@@ -147,16 +151,14 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     assert len(found.calls) >= len(found.steps) and len({call.thread for call in found.calls}) == 1
 
     keras.go_on()
+    before = found
     for _ in range(2):
-        before, told = told["window"], keras.ask()
-        while told["closed"] == "time":  # on a busy machine the step was longer than the window
-            told = keras.ask()
-        assert told["closed"] == "step" and told["window"] > before and told["cost_us"] > 0
+        told = keras.ask()
         found = keras.read(told)
         found.replay()
-        assert found.chunks and not found.lost and found.steps
-        assert any("gradient_tape" in operation for operation in operations(found))
-        assert len(found.records) < 2000, "one step, and the part of one before it"
+        assert (told["window"], found.records[: len(before.records)]) == (1, before.records) and told["cost_us"] > 0
+        assert found.steps[: len(before.steps)] == before.steps and not found.lost
+        before = found
     (tmp_path / "done").touch()
     assert outcome(keras.process)[:2] == (0, "trained\n")
     assert not keras.monitor.of("hook_error")
@@ -322,8 +324,8 @@ def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
     assert loops.line() == "-1", "in a forked child nothing is recorded"
     loops.go_on()
     told = loops.until("start")
-    assert (told["closed"], told["function"]) == ("step", "step")
-    assert len(loops.read(told).steps) >= 3
+    assert (told["closed"], told["function"]) == ("events", "step"), "as many as are recorded at the start"
+    assert len(loops.read(told).steps) > 1000
 
     told = loops.ask()
     found = loops.read(told)
@@ -383,7 +385,8 @@ def test_a_script_that_ends_or_is_killed_in_a_window(watch: Watch, monitor: Moni
     assert {f"[{1000 + number}]" for number in range(50)} <= {record.shape for record in found.records}
 
     def beginning(event: Event) -> bool:
-        return event["type"] == "window" and event["pid"] == killed.pid and bool(killed.read(event).records)
+        of_killed = event["type"] == "window" and event["pid"] == killed.pid
+        return of_killed and len(killed.read(event).records) >= len(found.records)
 
     told = monitor.wait_for(beginning)
     killed.process.kill()

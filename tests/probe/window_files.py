@@ -108,9 +108,9 @@ def read_window(path: Path, size: int | None = None) -> WindowFile:
                 names = (found.strings[row[6]], found.strings[row[7]])
                 found.records.append(Record._make((*row[:6], *names, *row[8:])))
         elif kind == 5:
-            found.steps += struct.iter_unpack("<qq", payload)
+            found.steps = [*struct.iter_unpack("<qq", payload)]
         elif kind == 7:
-            found.calls += (Call(*row[:3]) for row in struct.iter_unpack("<qqII", payload))
+            found.calls = [Call(*row[:3]) for row in struct.iter_unpack("<qqII", payload)]
         else:
             assert kind == 6 and not payload
             found.lost += count

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests import pools
@@ -117,16 +116,11 @@ async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["X", "B"])
-async def test_where_all_is_recorded_the_key_ends_that_to_show_it(key: str) -> None:
+async def test_what_was_recorded_until_now_is_read_to_be_replayed(key: str) -> None:
     cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
-    for traced in (True, False):
-        stream = [
-            msgspec.structs.replace(event, traced=traced) if isinstance(event, events.Run) else event
-            for event in pools.watched(cuts)
-        ]
-        async with TfmemtopApp(Recorded(stream), UiOptions()).run_test(size=(120, 36)) as pilot:
-            shown = await drawn(pilot)
-            told = await press(pilot, key)
-            asked = [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
-            assert asked == ([events.HoldersNow(pid=100)] if traced else [])
-            assert ("The recording ends now" in told) is (traced and key == "X")
+    async with TfmemtopApp(Recorded(pools.watched(cuts)), UiOptions()).run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, key)
+        asked = [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
+        assert asked == ([events.HoldersNow(pid=100)] if key == "X" else [])
+        assert ("until now are being read" in told) is (key == "X")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests import streams
@@ -73,13 +72,11 @@ for rows in (500, 600, 700, 800, 900, 20_000, 700):
 
 
 @pytest.mark.tensorflow
-def test_of_a_run_whose_steps_differ_a_longer_trace_can_be_recorded(
-    tensorflow: tuple[Path, str], tmp_path: Path
-) -> None:
-    """The sixth step needs twenty times as much as those before it: 39 MiB twice. Without --trace it is not known."""
+def test_of_a_run_whose_steps_differ_all_are_replayed(tensorflow: tuple[Path, str], tmp_path: Path) -> None:
+    """The sixth step needs twenty times as much as those before it: 39 MiB twice."""
     assert build(*tensorflow).state == "built"  # so that the probe is there when the first step begins
     path = str(tmp_path / "run.jsonl")
-    options = ("--cpu-pool", "1G", "--trace", "--holders-interval", "0")
+    options = ("--cpu-pool", "1G")
     done = tfmemtop("record", "-o", path, *options, "--", sys.executable, "-c", GROWS)
     assert done.returncode == 0, done.stderr
     found = json.loads(command(path, "--json").stdout)
@@ -163,14 +160,13 @@ def test_a_run_of_several_is_named_by_its_number(tmp_path: Path) -> None:
     assert none.returncode == 2 and "holds no run 3" in none.stderr
 
 
-def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
+def outgrown(*later: Any) -> "tuple[str, dict[str, Any]]":
     """Return the page and the JSON about a run with growth on, with a table of cards of 11 to 40 GiB.
 
     The events *later* come after the allocations that were recorded and replayed.
     """
-    run = msgspec.structs.replace(streams.run(), traced=traced)
     stream = [
-        *(streams.session(), run, streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
+        *(streams.session(), streams.run(), streams.process(0.2, 100), streams.device(), streams.hook(0.4, 100)),
         *(streams.effective(0.5, 100), streams.device_reading(1.0, {100: 13 * GIB}), streams.alive(1.0, 100)),
         *(streams.allocator(2.0, 100, 8 * GIB, 10 * GIB, 12 * GIB), streams.device_reading(2.1, {100: 13 * GIB})),
         *(replayed_on_a_gpu(), *later),
@@ -182,8 +178,8 @@ def outgrown(*later: Any, traced: bool = False) -> "tuple[str, dict[str, Any]]":
 
 def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_is_told() -> None:
     later = [streams.allocator(9.5, 100, 8 * GIB, 14 * GIB, 24 * GIB), streams.device_reading(9.6, {100: 25 * GIB})]
-    text, told = outgrown(*later, traced=True)
-    assert "--trace" not in text and "tfmemtop fit" in text, "it was recorded so"
+    text, told = outgrown(*later)
+    assert "tfmemtop fit" in text
     assert [(row["growth"], row["limit"], row["fits"], row["pool"]) for row in told["rows"]] == [
         (True, 16 * GIB, True, 24 * GIB),
         (True, 9 * GIB, False, 12 * GIB),

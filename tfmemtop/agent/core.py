@@ -116,7 +116,7 @@ class Agent:
             guarded("xla", self._name_xlas_folder)
         self._folder = told.get("TFMEMTOP_DATA")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
-        self._windows.may_write(self._folder, holders_interval, "TFMEMTOP_TRACE" in told, self._joined)
+        self._windows.may_write(self._folder, holders_interval, self._joined)
 
     def _number(self, name: str, otherwise: float) -> float:
         number: Optional[float] = self.messenger.guarded(

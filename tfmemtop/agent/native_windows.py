@@ -32,6 +32,8 @@ class _Wanted(ctypes.Structure):
 class Limits(NamedTuple):
     """The limits that end a window: whole *steps*, seconds, events of allocators and of all kinds, bytes of its file.
 
+    With 0 *steps*, the window does not end with a step.
+
     *pause_s* is the time between two looks at what was recorded.
     """
 
@@ -46,13 +48,15 @@ class Limits(NamedTuple):
 class Progress(ctypes.Structure):
     """How far a window is: whether it is ``running``, why it ``closed``, and what was recorded, in counts and bytes.
 
-    ``step_s`` is the time from one step to the next, 0 if none was whole.
+    ``step_s`` is the time from one step to the next, 0 if none was whole. ``completed`` is how often the window's file
+    has been completed.
     """
 
     _fields_ = [
         ("size", ctypes.c_uint64),
         *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
         *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "lasted_ns", "cost_ns", "step_ns")),
+        ("completed", ctypes.c_int64),
         ("name", ctypes.c_char * 256),
     ]
 
@@ -84,6 +88,7 @@ class NativeWindows:
         """
         self._start: Any = library.tfmemtop_window_start
         self._told: Any = library.tfmemtop_window_told
+        self._complete: Any = library.tfmemtop_window_complete
         self._end: Any = library.tfmemtop_window_end
         self._forbid: Any = library.tfmemtop_window_forbid
         self._progress = Progress(size=ctypes.sizeof(Progress))
@@ -110,6 +115,10 @@ class NativeWindows:
     def progress(self) -> Optional[Progress]:
         """Return how far the newest window is, until the next call; ``None`` if there was none."""
         return self._progress if self._told(ctypes.byref(self._progress)) == _DONE else None
+
+    def complete(self) -> None:
+        """Have the file completed soon with all that was recorded until now; the recording goes on."""
+        self._complete()
 
     def end(self, why: int) -> None:
         """End the recording at once, for the reason *why*; what was recorded is still written."""

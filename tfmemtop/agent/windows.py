@@ -19,17 +19,16 @@ START, INTERVAL, PEAK, FINDING, ASKED, WAITING = "start", "interval", "peak", "f
 SHARE = 0.005
 """The share of the script's time that windows may cost."""
 
-_FIRST = Limits(steps=3, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.005)
-_TRACE = _FIRST._replace(steps=0)  # --trace: until there are enough allocations
+_START = Limits(steps=0, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.02)
 _STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
 _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
 _LONGEST_S = 3.0  # the longest window, for a step that is known to be longer than _STEP allows
 _TRIES = 3  # windows in a row in which no step was whole, each longer than the one before
 _STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
-_ASKED_WAITS_S = 2.0  # for so long a requested window lets the window of the start go on
 _RISEN = 1.1  # a peak that has risen by this factor since the last window opens another one
 _RISEN_BYTES = 1 << 20
 _PARTS_S = 1.0  # between two messages about an open window
+_READS_S = 0.5  # between two readings of the window of the start, at first; then half of its age
 _LOOK_S = 0.05  # between two looks at an open window
 _GOODBYE_S = 0.3
 
@@ -43,7 +42,8 @@ class _Open:
         self.pools = pools
         self.since = monotonic()
         self.told = self.since
-        self.bytes = 0
+        self.bytes = self.allocations = self.completed = 0
+        self.reading: Optional[str] = None  # why its file is being completed, to be read while the window goes on
 
 
 class Windows:
@@ -56,7 +56,7 @@ class Windows:
         self._messenger = messenger
         self._folder: Optional[str] = None
         self._interval = 0.0
-        self._traces = self._joined = False
+        self._joined = False
         self._served = ""  # why no window can be opened any more
         self._profilers = 0  # the number of profilers that the script is just starting
         self.start_over()
@@ -67,7 +67,7 @@ class Windows:
         self._count = 0
         self._open: Optional[_Open] = None
         self._wishes: list[str] = []
-        self._asked_at = self._next = self._retry_at = self._rests_until = self._step_s = 0.0
+        self._next = self._retry_at = self._rests_until = self._step_s = 0.0
         self._pace: Optional[float] = None
         self._again = ""  # why the last window was opened, if it was too short for a step
         self._tries = 0
@@ -76,18 +76,17 @@ class Windows:
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
-    def may_write(self, folder: Optional[str], interval: float, traces: bool, joined: bool = False) -> None:
+    def may_write(self, folder: Optional[str], interval: float, joined: bool = False) -> None:
         """Let windows be written to *folder*, the session's. One is opened every *interval* seconds; with 0, none is.
 
-        With *traces*, the window of the start goes on after the first steps, until it has enough allocations. If the
-        agent has *joined* a process that ran already, there is no window of the start.
+        If the agent has *joined* a process that ran already, there is no window of the start.
         """
-        self._folder, self._interval, self._traces, self._joined = folder, interval, traces, joined
+        self._folder, self._interval, self._joined = folder, interval, joined
 
     @property
     def wanted(self) -> bool:
         """Whether the window of the start is still to be opened."""
-        return (self._interval > 0 or self._traces) and self._count == 0 and not self._served and not self._joined
+        return self._interval > 0 and self._count == 0 and not self._served and not self._joined
 
     @property
     def number(self) -> int:
@@ -122,7 +121,6 @@ class Windows:
         if finding:
             self._found = True
         else:
-            self._asked_at = monotonic()
             self._wish(ASKED)
 
     def waits(self) -> None:
@@ -132,7 +130,7 @@ class Windows:
 
     def read(self, device: str, peak: Optional[int]) -> None:
         """Note the present *peak* of a pool, in bytes."""
-        if peak is not None and self._open is None:
+        if peak is not None:
             before = self._peaks.setdefault(device, peak)
             self._risen |= peak > before * _RISEN and peak > before + _RISEN_BYTES
 
@@ -174,10 +172,18 @@ class Windows:
             return
         if self._open is not None:
             self._look(native, self._open, stopping)
-        if self._open is None and not stopping:
-            opened = self._due()
-            if opened is not None:
-                self._start(native, opened, devices)
+        window = self._open
+        if stopping or not (window is None or (window.opened == START and window.reading is None)):
+            return
+        why = self._due()
+        if why is None:
+            return
+        if window is None:
+            self._start(native, why, devices)
+        else:
+            found = native.progress()
+            window.reading, window.completed = why, found.completed if found is not None else 0
+            native.complete()
 
     def next(self) -> Optional[float]:
         """Return when, by the monotonic clock, there is something to do; ``None`` while there is nothing."""
@@ -258,7 +264,7 @@ class Windows:
 
     def _limits(self, opened: str) -> Limits:
         if opened == START:
-            return _TRACE if self._traces else _FIRST
+            return _START
         if opened == WAITING:
             return _EMERGENCY
         step_s = self._step_s
@@ -276,9 +282,6 @@ class Windows:
             while found is not None and found.running and monotonic() < until:
                 pause(0.002)
                 found = native.progress()
-        elif window.opened == START and self._others_wait():
-            native.end(BY_TIME)
-            found = native.progress()
         else:
             found = native.progress()
         if found is None:  # in a forked child
@@ -286,16 +289,22 @@ class Windows:
         elif not found.running:
             self._open = None
             self._ended(window, found)
+        elif window.reading is not None and found.completed > window.completed:
+            self._completed(window, found, window.reading)
         elif found.bytes > window.bytes and monotonic() > window.told + _PARTS_S:
             window.bytes, window.told = found.bytes, monotonic()
             self._tell(window, found, None)
 
-    def _others_wait(self) -> bool:
-        """Return whether the window of the start must end for another one.
-
-        While an allocation waits for room, no step ends, and the holders must be recorded before the allocation fails.
-        """
-        return WAITING in self._wishes or (ASKED in self._wishes and monotonic() > self._asked_at + _ASKED_WAITS_S)
+    def _completed(self, window: _Open, found: Progress, why: str) -> None:
+        """Have the engine read the *window* of the start, which goes on. Its next reading comes after half its age."""
+        now = monotonic()
+        if why in (ASKED, WAITING) or found.allocations > window.allocations:
+            self._tell(window, found, None, why)
+        window.reading, window.bytes, window.told, window.allocations = None, found.bytes, now, found.allocations
+        self._step_s = found.step_s or self._step_s
+        self._risen = self._found = False
+        self._peaks.clear()
+        self._next = self._rests_until = now + min(self._interval, max(_READS_S, (now - window.since) / 2))
 
     def _ended(self, window: _Open, found: Progress) -> None:
         too_short = found.closed == BY_TIME and found.events > 0 and not found.steps and window.opened != WAITING
@@ -314,13 +323,14 @@ class Windows:
         self._next = now + (self._pace or self._interval)
         self._tell(window, found, CLOSED[found.closed])
 
-    def _tell(self, window: _Open, found: Progress, closed: Optional[str]) -> None:
+    def _tell(self, window: _Open, found: Progress, closed: Optional[str], reading: Optional[str] = None) -> None:
         self._messenger.send(
             "window",
             window=window.number,
             opened=window.opened,
             closed=closed,
             last=closed is not None,
+            reading=reading,
             bytes=found.bytes,
             pools=window.pools,
             function=found.function,

@@ -128,9 +128,6 @@ class RunArguments(BaseArguments):
         type=seconds(0, 86_400),
         default=60.0,
     )
-    trace: bool = switch(
-        FOR_RUN, "record the first 200000 allocations and frees, not only those of the first three steps, for whatif"
-    )
     no_probe: bool = switch(FOR_RUN, "do not read the inside of TensorFlow's pools")
 
     record: Path | None = None

@@ -27,11 +27,10 @@ _POOL = 2 * GIB  # bytes: about three times what the training needs, so that a s
 
 
 class DemoArguments(ScreenArguments, WatchedRunArguments):
-    """The options of any run. The command is the demo's own, and all its allocations are recorded for a replay."""
+    """The options of any run. The command is the demo's own."""
 
     record: Path | None = RECORD
     no_record: bool = NO_RECORD
-    trace: bool = True
 
 
 ARGUMENTS = DemoArguments

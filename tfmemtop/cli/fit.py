@@ -240,7 +240,7 @@ class _Fit:
             if watch.runs.number:
                 await watch.ending.end(command.grace_s)
             try:
-                run = await watch.prepare(command.argv, command.settings, trace=command.trace)
+                run = await watch.prepare(command.argv, command.settings)
                 # Read what the GPUs hold before the run. Where the driver lists no processes, the run's memory counts
                 # as free once the GPUs hold no more than this again.
                 with suppress(asyncio.TimeoutError):  # a notice reports that the driver does not answer

@@ -49,7 +49,6 @@ def make_launch(
         settings=settings,
         interval_s=arguments.interval,
         holders_interval_s=arguments.holders_interval,
-        trace=arguments.trace,
         probe=not arguments.no_probe,
         keep=not arguments.no_record,
         record=str(Path(cwd, arguments.record)) if arguments.record else None,

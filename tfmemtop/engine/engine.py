@@ -242,7 +242,7 @@ class Engine:
 
     async def _relaunch(self, command: Relaunch) -> None:
         try:
-            self._next = await self.watch.prepare(command.argv, command.settings, trace=command.trace)
+            self._next = await self.watch.prepare(command.argv, command.settings)
         except Exception as error:
             # The new run cannot be started, so the present one is not ended.
             if not isinstance(error, StartError | ValueError):

@@ -157,7 +157,7 @@ class Watch:
         outside = self._outside.sessions() if self._outside is not None else frozenset[int]()
         return self._probes.sessions() | outside | self.replays.sessions()
 
-    async def prepare(self, argv: list[str], settings: Settings, *, trace: bool = False) -> Prepared:
+    async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check everything that can be checked before a run is started.
 
         With *trace*, all allocations of the run will be recorded.
@@ -166,7 +166,7 @@ class Watch:
             StartError: the command does not exist, or the driver does not answer.
             ValueError: the settings do not fit this machine.
         """
-        return self.runs.prepare(argv, settings, await self._machine(settings), trace=trace)
+        return self.runs.prepare(argv, settings, await self._machine(settings))
 
     def start(self, run: Prepared) -> None:
         """Start the next run.

@@ -22,15 +22,11 @@ GRACE_S, TRY_GRACE_S = 10.0, 5.0
 
 
 class Relaunch(Command, tag="relaunch", frozen=True):
-    """End the run if it still goes on, wait until its memory is free, and start the next run.
-
-    With ``trace`` all allocations of the next run are recorded, not only those of its first steps.
-    """
+    """End the run if it still goes on, wait until its memory is free, and start the next run."""
 
     argv: Words
     settings: Settings
     grace_s: Seconds = GRACE_S
-    trace: bool = False
 
 
 class ForNextStart(Command, tag="for_next_start", frozen=True):

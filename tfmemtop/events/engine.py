@@ -66,7 +66,7 @@ class Run(Event, tag="run", frozen=True):
 
     ``kernel`` is the connection file of a Jupyter kernel. Jupyter starts and ends the kernel. Its next start is a
     session of its own, with the next run number. ``notebook`` is the file of its notebook, if known. ``earlier`` are
-    the sessions of its earlier starts, oldest first. ``traced``: all allocations are recorded from the start on.
+    the sessions of its earlier starts, oldest first.
     ``variables`` are the environment variables that the script's text names.
     """
 
@@ -82,7 +82,6 @@ class Run(Event, tag="run", frozen=True):
     kernel: Text | None = None
     notebook: Text | None = None
     earlier: Annotated[tuple[Name, ...], Few] = ()
-    traced: bool = False
     variables: Variables = msgspec.field(default_factory=dict)
 
     def recorded(self) -> "Run":

@@ -39,6 +39,7 @@ class Closed(DescribedEnum):
     EXIT = "exit", "no whole step: the script ended"
     DISK = "disk", "no whole step: the window's file could not be written"
     MEMORY = "memory", "no whole step: no memory was left for the window"
+    OPEN = "open", "no whole step yet"
 
 
 class Windowless(DescribedEnum):
@@ -242,7 +243,8 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     The engine makes :class:`Holders` and :class:`Trace` events of the file. The message itself is not an event and is
     not published. The file is ``{pid}.{window}.window``; its first ``bytes`` bytes are written. ``probe/window.h``
     describes its layout. ``pools`` are TensorFlow's logical devices, by the number that the file has for them. ``last``
-    is false while the window goes on and the file has only its beginning. ``windowless`` is set if no window was
+    is false while the window goes on and the file has only its beginning. ``reading`` is why that is complete, and to
+    be read now; ``None`` if it is not. ``windowless`` is set if no window was
     opened: it is the reason, and there is no file.
     """
 
@@ -251,6 +253,7 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     opened: Opened
     closed: Closed | None
     last: bool
+    reading: Opened | None = None
     bytes: Size
     pools: Annotated[list[Name], Few]
     function: Text = ""

@@ -91,7 +91,7 @@ _LACKING = {
     NoWindow.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
     NoWindow.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
     "automatically: the session was started with --holders-interval 0.",
-    NoWindow.NOT_YET: "No window has been recorded yet. The first one ends with the script's third step.",
+    NoWindow.NOT_YET: "No window has been recorded yet. The first one comes with the first allocations.",
 }
 
 _HELPS = {

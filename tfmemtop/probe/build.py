@@ -40,7 +40,7 @@ _TRIAL_ENVIRONMENT = {
     "TF_CPU_ALLOCATOR_USE_BFC": "true",  # the allocator of GPUs, on the CPU
     "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64",
 }
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
+_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
 _LINK_FLAGS = (
     "-Wl,-z,defs",  # else a missing symbol is found only in the script's process
     "-Wl,-z,nodelete",  # the library's thread runs on even if the library is closed
@@ -379,10 +379,16 @@ def _string_abi(library: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Build for the folder and version in *arguments*, at the lowest priority, so as not to slow the script down."""
-    os.nice(19)
+    """Build for the folder and version in *arguments*.
+
+    The probe takes some seconds, while the script imports TensorFlow: what the script allocates before is not recorded.
+    Anything else is built at the lowest priority.
+    """
     folder, version, *name = arguments
-    print(json.dumps(build(Path(folder), version, _PRODUCTS[name[0]] if name else PROBE)._asdict()))
+    product = _PRODUCTS[name[0]] if name else PROBE
+    if product is not PROBE:
+        os.nice(19)
+    print(json.dumps(build(Path(folder), version, product)._asdict()))
     return 0
 
 

@@ -52,6 +52,7 @@ struct Recording {
 
 struct Progress {
   std::atomic<bool> running{false};
+  std::atomic<bool> asked{false};  // whether all that was recorded until now is to be written at once
   std::mutex mutex;
   Told told{};
 };
@@ -194,7 +195,8 @@ class Window {
       Settle(open ? until : INT64_MAX);
       over = open && IsOver();  // then one more turn collects what was recorded until the end
       const bool due = settled_.size() > kFlush || Clock(CLOCK_MONOTONIC) - flushed_ > kFlushAfter_ns;
-      if (!open || due) Flush(!open);
+      const bool whole = progress.asked.exchange(false) || !open;
+      if (whole || due) Flush(whole);
       Tell();
     }
     End(kByDisk);
@@ -343,21 +345,25 @@ class Window {
     return true;
   }
 
-  void Flush(bool last) {
+  // With `whole`, the file is complete up to now: it has the steps and the calls, too.
+  void Flush(bool whole) {
     strings_.Flush(content_);
     if (!settled_.empty()) Append(content_, kRecords, settled_);
     settled_.clear();
     if (lost_ > 0) Append(content_, kLost, lost_, nullptr, 0);
     told_.lost += lost_;
     lost_ = 0;
-    if (last) {
+    if (whole) {
       std::vector<StepRow> rows;
       if (steps_.Enough(true)) {
-        for (const Steps::Call& step : steps_.steps()) rows.push_back({step.begin, step.end});
+        const auto& steps = steps_.steps();
+        const size_t most = std::min(steps.size(), kMostSteps);
+        for (auto step = steps.end() - most; step != steps.end(); ++step) rows.push_back({step->begin, step->end});
       }
       Append(content_, kSteps, rows);
       Append(content_, kCalls, calls_.Made());
       told_.steps = rows.size();
+      told_.completed++;
       told_.step_ns = steps_.step_ns();
       std::strncpy(told_.function, steps_.function().c_str(), sizeof told_.function - 1);
     }
@@ -376,6 +382,7 @@ class Window {
   }
 
   static constexpr size_t kFlush = 1 << 14;  // records
+  static constexpr size_t kMostSteps = 1 << 16;  // in a file, as engine/sources/window_file.py expects
   static constexpr int64_t kFlushAfter_ns = 1000000000;
 
   const Wanted wanted_;

@@ -5,11 +5,11 @@
 //   2 CHUNKS   a ChunkRow for each chunk in use at that moment.
 //   3 STRINGS  new strings, each a u32 length and its bytes. Ids count through the file from 1 on; 0 is "none".
 //   4 RECORDS  a RecordRow for each allocation or deallocation, by time.
-//   5 STEPS    a StepRow for each whole call of the function that the window is about.
-//   7 CALLS    a CallRow for each function or session that a thread runs and waits for, by the time of its start.
+//   5 STEPS    a StepRow for each whole call, until now, of the function that the window is about.
+//   7 CALLS    a CallRow for each function or session that a thread has run and waited for, by the time of its start.
 //   6 LOST     the count of events that are known to be lost. Other losses can be found with `in_use`, which is the
 //              allocator's own figure.
-// Sections 3 to 7 may repeat.
+// Sections 3 to 7 may repeat; of STEPS and CALLS the last one counts.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_H_
 #define TFMEMTOP_PROBE_WINDOW_H_
@@ -99,7 +99,7 @@ struct Wanted {
 struct Told {
   uint64_t size;
   int64_t running, closed, error;  // errno
-  int64_t bytes, events, allocations, steps, lost, began_ns, lasted_ns, cost_ns, step_ns;
+  int64_t bytes, events, allocations, steps, lost, began_ns, lasted_ns, cost_ns, step_ns, completed;
   char function[256];
 };
 

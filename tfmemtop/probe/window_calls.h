@@ -85,6 +85,14 @@ TFMEMTOP_API int tfmemtop_window_told(Told* out) {
   });
 }
 
+// Has all that was recorded until now written to the file, which is complete then; the recording goes on.
+TFMEMTOP_API int tfmemtop_window_complete() {
+  return Guarded([] {
+    progress.asked.store(true);
+    return kDone;
+  });
+}
+
 // Ends the recording of a window at once; its thread goes on to write what was recorded.
 TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
   return Looking([=] {
@@ -116,6 +124,7 @@ extern "C" {
 
 TFMEMTOP_API int tfmemtop_window_start(const void*) { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_told(void*) { return kNoMap; }
+TFMEMTOP_API int tfmemtop_window_complete() { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_end(int64_t) { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_forbid(int) { return kNoMap; }
 

@@ -218,10 +218,7 @@ def _beyond(view: Predicted) -> Iterator[str]:
         yield "The run ran out of memory: what it would have needed after that is not known."
     else:
         yield "The run failed: what it would have needed is not known."
-    if view.later is Later.MORE and not view.traced:
-        yield "Record it with --trace to have more steps replayed."
-    else:
-        yield "tfmemtop fit finds the smallest limit by trying."
+    yield "tfmemtop fit finds the smallest limit by trying."
     worked = ", and which worked" if view.later is Later.MORE else ""
     yield f"The table shows which limits are too small for the recorded allocations{worked}."
 

@@ -84,7 +84,6 @@ def _run(state: State, event: events.Run) -> None:
             kernel=event.kernel,
             notebook=event.notebook,
             earlier=event.earlier,
-            traced=event.traced,
             variables=event.variables,
         )
     )

@@ -236,7 +236,6 @@ class RunState:
     kernel: str | None = None  # the connection file, if the process is a Jupyter kernel
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
-    traced: bool = False  # all its allocations are recorded, from the start on
     variables: dict[str, str] = field(default_factory=dict)  # of the environment, that the script's text names
     left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None

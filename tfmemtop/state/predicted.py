@@ -40,8 +40,7 @@ class Predicted:
 
     ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for
     the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``gpu`` is the GPU's NVML
-    index. ``failed`` is the way in which the run failed, if it did. ``traced`` if all of its allocations were to be
-    recorded.
+    index. ``failed`` is the way in which the run failed, if it did.
     """
 
     pid: int
@@ -51,7 +50,6 @@ class Predicted:
     measured_beside: bool
     gpu: int | None = None
     failed: Later = Later.NO_MORE
-    traced: bool = False
 
     @property
     def device(self) -> str:
@@ -163,7 +161,6 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         measured_beside=measured,
         gpu=index,
         failed=_failed(state, pid, hooked, replayed.device),
-        traced=bool(state.run and state.run.traced and of_run(state, pid)),
     )
 
 

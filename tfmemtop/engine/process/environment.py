@@ -50,16 +50,11 @@ def path_with_hook(users: str) -> str:
     return f"{INJECT}{os.pathsep}{users}" if users not in ("", ALONE) else ALONE
 
 
-def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path, *, trace: bool = False) -> dict[str, str]:
-    """Return *environment* with the variables that bring the hook in.
-
-    With *trace*, all allocations of this run are recorded. ``launch.trace`` does this for all runs.
-    """
+def with_hook(environment: dict[str, str], launch: Launch, hook_socket: Path) -> dict[str, str]:
+    """Return *environment* with the variables that bring the hook in."""
     hooked = environment | {"PYTHONPATH": path_with_hook(environment.get("PYTHONPATH", ""))}
-    for name in ("TFMEMTOP_NO_PROBE", "TFMEMTOP_TRACE"):
-        hooked.pop(name, None)  # may be set by an outer run that this run is part of
-    hooked |= hook_variables(launch, hook_socket)
-    return hooked | {"TFMEMTOP_TRACE": "1"} if trace else hooked
+    hooked.pop("TFMEMTOP_NO_PROBE", None)  # may be set by an outer run that this run is part of
+    return hooked | hook_variables(launch, hook_socket)
 
 
 def hook_variables(launch: Launch, hook_socket: Path) -> dict[str, str]:
@@ -72,8 +67,6 @@ def hook_variables(launch: Launch, hook_socket: Path) -> dict[str, str]:
     }
     if not launch.probe:
         found["TFMEMTOP_NO_PROBE"] = "1"
-    if launch.trace:
-        found["TFMEMTOP_TRACE"] = "1"
     return found
 
 

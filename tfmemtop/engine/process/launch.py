@@ -50,7 +50,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     interval_s: float = INTERVAL_S  # between two readings of the hook
     holders_interval_s: float = 60.0  # between two windows of allocations, 0: none
-    trace: bool = False  # record all allocations from the start on, not only those of the first steps
     record: str | None = None  # path of a recording to write
     keep: bool = False  # make the recording that is kept of every session
     probe: bool = True  # use the probe to read the pools

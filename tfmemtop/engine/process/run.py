@@ -56,8 +56,7 @@ class Prepared:
     """A run that is ready to start: everything that can be checked beforehand has been checked.
 
     ``argv`` is the script's command line, ``shown`` is the same in valid UTF-8. ``environment`` is the script's whole
-    environment. ``no_report`` is why no reports are requested from XLA although the settings ask for them. ``traced``
-    is whether all allocations are recorded.
+    environment. ``no_report`` is why no reports are requested from XLA although the settings ask for them.
     """
 
     argv: list[str]
@@ -65,7 +64,6 @@ class Prepared:
     environment: dict[str, str]
     settings: Settings
     no_report: Refused | None = None
-    traced: bool = False
 
 
 class Runs:
@@ -115,11 +113,10 @@ class Runs:
         """The script's process, while it runs."""
         return self._process.pid if self._process else None
 
-    def prepare(self, argv: list[str], settings: Settings, machine: Machine, *, trace: bool = False) -> Prepared:
+    def prepare(self, argv: list[str], settings: Settings, machine: Machine) -> Prepared:
         """Check everything that can be checked before a run is started.
 
-        *argv* may be as shown on the screen, or as the user gave it. With *trace*, all allocations of the run are
-        recorded, not only those of its first steps.
+        *argv* may be as shown on the screen, or as the user gave it.
 
         Raises:
             StartError: the command does not exist.
@@ -130,7 +127,7 @@ class Runs:
         # For an argument that was made readable to be shown, take the original that the user gave.
         given = [self._given.get(argument, argument) for argument in argv]
         check_command(given, self._launch.cwd, environment)
-        environment = with_hook(environment, self._launch, self._hook_socket, trace=trace)
+        environment = with_hook(environment, self._launch, self._hook_socket)
         no_report = None
         if settings.xla_report:
             asked = with_report(environment, xla_folder(self._hook_socket))
@@ -138,8 +135,7 @@ class Runs:
                 no_report = asked
             else:
                 environment = asked
-        traced = (trace or self._launch.trace) and self._launch.probe
-        return Prepared(given, [readable(argument) for argument in argv], environment, settings, no_report, traced)
+        return Prepared(given, [readable(argument) for argument in argv], environment, settings, no_report)
 
     def start(self, run: Prepared) -> None:
         """Start the next run and publish it.
@@ -179,7 +175,6 @@ class Runs:
                 kernel=readable(kernel.connection) if kernel else None,
                 notebook=readable(kernel.notebook) if kernel and kernel.notebook else None,
                 earlier=kernel.earlier if kernel else (),
-                traced=run.traced,
                 variables=named_variables(run.shown, self._launch.cwd, environment),
             )
         )

@@ -87,7 +87,7 @@ def holders_of(
         device=device,
         window=window.window,
         opened=window.opened,
-        closed=window.closed or Closed.EXIT,
+        closed=window.closed or Closed.OPEN,
         began=since,
         ended=max(since, clock(ended)),
         function=window.function,

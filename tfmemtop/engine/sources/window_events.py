@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
+import msgspec
+
 from tfmemtop.engine.sources.holders_event import holders_of, missing
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
 from tfmemtop.engine.sources.trace_event import trace_of
@@ -89,7 +91,7 @@ def events_of(
         known.remember(device, course)
         for part in _parts(window, file, course):
             yield holders_of(
-                window,
+                msgspec.structs.replace(window, opened=part.opened),
                 device,
                 course,
                 (part.first, part.last),
@@ -100,7 +102,7 @@ def events_of(
                 breathe=breathe,
                 t=t,
             )
-        if window.opened is Opened.START:
+        if window.opened is Opened.START and (window.last or window.reading is Opened.ASKED):
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
             yield from trace_of(
@@ -153,13 +155,14 @@ class _Namer:
 class _Part(NamedTuple):
     """A part of a course: its first event, the one after its last, and its whole steps.
 
-    ``began`` is when it began, in ns of CLOCK_REALTIME.
+    ``began`` is when it began, in ns of CLOCK_REALTIME. ``opened`` is what the event has.
     """
 
     first: int
     last: int
     steps: int
     began: int
+    opened: Opened
 
 
 def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Part]:
@@ -169,8 +172,9 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Pa
     the step after it. The window of the start has no such step. If its peak is elsewhere than in the last step, the
     part around its peak comes first.
     """
-    if window.opened is Opened.WAITING or not file.steps:
-        yield _part(file, course, 0, len(course.at_ns), None)
+    opened = window.reading or window.opened
+    if opened is Opened.WAITING or not file.steps:
+        yield _part(file, course, 0, len(course.at_ns), None, opened)
         return
     borders = [(bisect_left(course.at_ns, begin), bisect_left(course.at_ns, end)) for begin, end in file.steps]
     first, last = borders[-1]
@@ -180,16 +184,16 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Pa
         peak = course.in_use.index(highest)
         within = next((place for place, (begin, end) in enumerate(borders) if begin <= peak < end), None)
         if within is not None:
-            yield _part(file, course, *borders[within], within)
+            yield _part(file, course, *borders[within], within, Opened.START)
         else:
             begin = max((end for _, end in borders if end <= peak), default=0)
             end = min((begin for begin, _ in borders if begin > peak), default=len(course.at_ns))
             begin = max(begin, peak - MOST_EVENTS // 2)
-            yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None)
-    yield _part(file, course, first, last, len(borders) - 1)
+            yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None, Opened.START)
+    yield _part(file, course, first, last, len(borders) - 1, opened)
 
 
-def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None) -> _Part:
+def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None, opened: Opened) -> _Part:
     """Return the part from event *first* to before *last*: the whole *step*, if it is one.
 
     If it has more than ``MOST_EVENTS`` events, it is cut to the last of them, and is no whole step.
@@ -201,4 +205,4 @@ def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int
         began = min(began, file.steps[step][0])
     elif not first:
         began = min(began, file.realtime_ns)
-    return _Part(first, last, int(step is not None), began)
+    return _Part(first, last, int(step is not None), began, opened)

@@ -142,11 +142,11 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
                     found.records += part  # type: ignore[arg-type]
                     breathe()
             case 5:
-                found.steps += ((begin, end) for begin, end in _each(_STEP, payload, count, _STEPS - len(found.steps)))
+                found.steps = [(begin, end) for begin, end in _each(_STEP, payload, count, _STEPS)]
             case 6:
                 found.lost += count
             case 7:
-                found.calls += starmap(CallStart, _each(_CALL, payload, count, _CALLS - len(found.calls)))
+                found.calls = [*starmap(CallStart, _each(_CALL, payload, count, _CALLS))]
                 breathe()
     _check_whole(found, pools, named)
     return found

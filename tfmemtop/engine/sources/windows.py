@@ -91,23 +91,26 @@ class WindowReader(Source):
     def take(self, window: PutDown) -> None:
         """Handle a hook's message about a window.
 
-        A complete window is read. One that goes on is stored until it is complete. If none was opened, that is
+        What is complete is read. A window that goes on is stored until its process ends. If none was opened, that is
         published.
         """
         if not isinstance(window, Window):
             return
         if window.windowless is not None:
             self._publish_nothing(window, window.windowless)
-        elif not window.last:
-            self._open[window.pid] = window
-        else:
+        elif window.last:
             self._open.pop(window.pid, None)
             self._read(window)
+        else:
+            self._open[window.pid] = window
+            if window.reading is not None:
+                self._read(window)
 
     def _read(self, window: Window) -> None:
         if len(self._working) >= _WAITING:
-            self._delete(window)
-            self._publish_nothing(window, Damage.SUPERSEDED)
+            if window.last:
+                self._delete(window)
+                self._publish_nothing(window, Damage.SUPERSEDED)
             return
         self._work(window, self._thread.submit(self._made, window))
 
@@ -170,7 +173,7 @@ class WindowReader(Source):
         window = self._open.pop(event.pid, None)
         if window is not None:
             # The process has ended within the window. What the file contains until then is still valid.
-            self._read(msgspec.structs.replace(window, closed=Closed.EXIT, last=True))
+            self._read(msgspec.structs.replace(window, closed=Closed.EXIT, last=True, reading=None))
         self._asked.pop(event.pid, None)
         self._work(None, self._thread.submit(self._clear, event.pid))
 
@@ -181,7 +184,7 @@ class WindowReader(Source):
     # These run in the thread:
 
     def _made(self, window: Window) -> _Made:
-        """Read *window*, delete its file, and return its events."""
+        """Read *window*, delete its file unless it goes on, and return its events."""
         name = file_name(window.pid, window.window)
         # Nothing here makes reference cycles. To search so many records for cycles would delay the readings.
         gc.disable()
@@ -195,7 +198,8 @@ class WindowReader(Source):
             return _Made((), unread=damage_of(error))
         finally:
             gc.enable()
-            self._delete(window)
+            if window.last:
+                self._delete(window)
 
     def _clear(self, pid: int) -> _Made:
         self._known.pop(pid, None)

@@ -110,10 +110,6 @@ class LargestSearch(Search):
         return bool(self.tried) and self.unproved is None and self._candidate() is None
 
     @property
-    def traces(self) -> bool:
-        return True
-
-    @property
     def model(self) -> Tried | None:
         return None  # a larger value may take longer
 

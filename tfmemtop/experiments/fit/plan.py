@@ -55,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the watch for the next try of *search*."""
         growth = not self.on_gpu or self.settings.growth != "off"
         kind = "GPU" if self.on_gpu else "CPU"
-        return TryWatch(kind, self.goal, search.model, growth=growth, traces=search.traces)
+        return TryWatch(kind, self.goal, search.model, growth=growth)
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """Return the limit to set after *search*; ``None`` if it has found none."""

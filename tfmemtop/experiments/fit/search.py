@@ -36,11 +36,6 @@ class Search(ABC):
 
     @property
     @abstractmethod
-    def traces(self) -> bool:
-        """Whether all allocations of the next try are recorded, to be replayed."""
-
-    @property
-    @abstractmethod
     def model(self) -> Tried | None:
         """A try that ran without want of memory. It shows how long a later try may take; ``None`` if there is none."""
 
@@ -97,10 +92,6 @@ class LimitSearch(Search):
     @property
     def settled(self) -> bool:
         return self.found is not None and self.unproved is None and self._candidate() is None
-
-    @property
-    def traces(self) -> bool:
-        return not self.tried
 
     @property
     def model(self) -> Tried | None:

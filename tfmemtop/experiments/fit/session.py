@@ -145,7 +145,7 @@ class SessionFit:
         self._complained, self._tail, self._unreplayed = False, "", set()
         self._watch = self.plan.watch(self.search)
         argv, settings = self.plan.argv(trial.value), self.plan.settings_of(trial.limit)
-        return [Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S, trace=self._watch.traces)]
+        return [Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S)]
 
     def _await(self, event: Event) -> None:
         """Process an event while the try's own run has not begun."""
@@ -191,7 +191,7 @@ class SessionFit:
 
     def _over(self) -> list[Command]:
         """Process the end of the current try. It is judged as soon as its recorded allocations have been replayed."""
-        if not self._unreplayed or not self._watch.traces:
+        if not self._unreplayed:
             return self._judge()
         self.phase, self._ended = Phase.REPLAYING, self._now
         return []

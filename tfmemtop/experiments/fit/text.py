@@ -55,8 +55,7 @@ def table(search: Search, *, pools: bool = True) -> list[TableLine]:
     """Return the lines of the table: a heading and all tries, or nothing without any.
 
     Limits come from the largest down, values from the smallest up. Under a limit, each try has its speed, compared with
-    that of the first. A try whose allocations were recorded is slower for that reason, and is not compared. With
-    *pools*, a column shows how large the pool became.
+    that of the first. With *pools*, a column shows how large the pool became.
     """
     if isinstance(search, LargestSearch):
         tried = sorted(search.tried, key=lambda one: one.value or 0)
@@ -65,7 +64,7 @@ def table(search: Search, *, pools: bool = True) -> list[TableLine]:
     else:
         tried = sorted(search.tried, key=lambda one: -(one.limit or 1 << 62))
         subject = ["LIMIT", *("none" if one.limit is None else format_bytes(one.limit) for one in tried)]
-        first = next((one for one in tried if one.steps_per_s is not None and not one.traced), None)
+        first = next((one for one in tried if one.steps_per_s is not None), None)
         against = ["", *(_against(one, first) for one in tried)]
     columns = [
         subject,
@@ -83,8 +82,6 @@ def table(search: Search, *, pools: bool = True) -> list[TableLine]:
 def _against(tried: Tried, first: Tried | None) -> str:
     if tried.steps_per_s is None:
         return ""
-    if tried.traced:
-        return "recorded"
     if tried is first or first is None or first.steps_per_s is None:
         return ""
     change = tried.steps_per_s / first.steps_per_s - 1

@@ -49,8 +49,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     ``value`` is the value of the number that is sought, if one is. ``pool_limit`` is the largest limit, in bytes, that
     TensorFlow's allocators reported. ``peak_in_use`` and ``pool`` are the highest values of the largest allocator, in
     bytes. ``steps_per_s`` counts the steps of the busiest ``tf.function``. The replay of the try's allocations predicts
-    that every limit from ``surely`` bytes on passes, and none below ``at_least`` bytes. ``traced``: all its allocations
-    were recorded, which makes a try slower.
+    that every limit from ``surely`` bytes on passes, and none below ``at_least`` bytes.
     """
 
     limit: int | None
@@ -63,7 +62,6 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_s: float | None = None
     surely: int | None = None
     at_least: int | None = None
-    traced: bool = False
 
     @property
     def passed(self) -> bool:

@@ -62,13 +62,10 @@ class TryWatch:
     """Follows a run on devices of *kind* (``GPU`` or ``CPU``) until it has reached its *goal*.
 
     *first* is the result of the first try, which had all the memory. It shows how long a later try may take.
-    *growth* is the growth of all tries. *traces*: all allocations of this try are recorded.
+    *growth* is the growth of all tries.
     """
 
-    def __init__(
-        self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True, traces: bool = False
-    ) -> None:
-        self.traces = traces
+    def __init__(self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True) -> None:
         self._kind = kind
         self._growth = growth
         self._replayed: dict[tuple[int, str], Replayed] = {}
@@ -181,7 +178,6 @@ class TryWatch:
             steps_per_s=self._steps_per_s(over) if how.passed else None,
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
-            traced=self.traces and bool(self._replayed),
         )
 
     def _speaking(self) -> Replayed | None:

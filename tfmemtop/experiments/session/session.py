@@ -244,8 +244,8 @@ class Session:
             self._chosen = None
             self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings))
 
-    def end_traces(self) -> None:
-        """End the recording of all allocations in each process that still records, to show what there is by now."""
+    def read_traces(self) -> None:
+        """Have the allocations that were recorded until now read, in each process of which none were read yet."""
         if self.may_change:
             for pid in still_traced(self.state):
                 self.send(events.HoldersNow(pid=pid))

@@ -15,6 +15,7 @@ from tfmemtop.experiments.whatif.course import is_complete
 from tfmemtop.experiments.whatif.settings import Asked, Present, present
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
+from tfmemtop.state.missing_windows import only_asked
 from tfmemtop.state.model import Hooked
 
 _WORKER = "tfmemtop.experiments.whatif.worker"
@@ -65,12 +66,9 @@ def traced(state: State) -> Iterator[Traced]:
 
 
 def still_traced(state: State) -> Iterator[int]:
-    """Return the pids of the newest run whose allocations are still being recorded.
-
-    No pool of these processes has a complete trace yet, so none can be replayed.
-    """
+    """Return the pids of the newest run whose recorded allocations were not read yet, so that none can be replayed."""
     run = state.run
-    if run is not None and run.traced and run.going:
+    if run is not None and run.going and not only_asked(state):
         for pid, process in state.processes.items():
             hooked = process.hooked
             if (

@@ -305,9 +305,6 @@ class HoldersPanel(CoveringPanel):
         self.choice.move(count)
         self.redraw()
 
-    def on_mount(self) -> None:
-        self.session.end_traces()
-
     def leave(self) -> bool:
         return self.choice.leave()
 

@@ -28,13 +28,8 @@ from tfmemtop.units import UNKNOWN, format_bytes
 TITLE = "What other settings would do"
 TAKE = "take for the next run"
 REPLAYING = "The recorded allocations are being replayed under many settings. That takes some seconds."
-NOT_ENOUGH = (
-    "No allocations have been recorded from the start of this run. The probe records them until the third step; "
-    "the table needs all of them."
-)
-STILL_TRACED = (
-    "All allocations of this run are being recorded. The recording ends now, and the table follows in some seconds."
-)
+NOT_ENOUGH = "No allocations have been recorded from the start of this run. The table needs all of them."
+STILL_TRACED = "The allocations that were recorded until now are being read. The table follows in some seconds."
 NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
 
 
@@ -167,7 +162,7 @@ class WhatIfPanel(CoveringPanel):
             self.redraw()
 
     def on_mount(self) -> None:
-        self.session.end_traces()
+        self.session.read_traces()
         self.run_worker(self._replay(), name="replay", exit_on_error=False)
 
     async def _replay(self) -> None:
