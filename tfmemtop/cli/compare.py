@@ -24,7 +24,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.rules import findings
-from tfmemtop.reports.comparison_text import changed, command, how_it_ended, name, rows, sentences
+from tfmemtop.reports.comparison_text import changed, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json
 from tfmemtop.reports.settings import in_effect
@@ -89,7 +89,7 @@ def _change(change: Change) -> dict[str, Any]:
 
 def _run(run: RunFigures) -> dict[str, Any]:
     told = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in _SAID_OTHERWISE}
-    told |= {"name": name(run), "command": command(run), "settings": in_effect(run.settings)}
+    told |= {"name": name(run), "command": " ".join(run.argv), "settings": in_effect(run.settings)}
     return told | {"end": how_it_ended(run), "good": run.good, "whole": run.whole}
 
 

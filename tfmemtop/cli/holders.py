@@ -19,7 +19,7 @@ from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.probe import why_unused
-from tfmemtop.reports.holders import no_device, no_window, table, to_json
+from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
 from tfmemtop.state.missing_windows import only_asked, unused_probe
@@ -54,10 +54,13 @@ def run(arguments: HoldersArguments) -> int:
     windows = chosen(state)
     if not windows:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
-        raise Refusal(no_window(Path(path).name, why or None, only_asked=only_asked(state)))
+        if not why and only_asked(state):
+            why = "the session was started with --holders-interval 0, and nobody asked for one"
+        raise Refusal(f"{Path(path).name} holds no window of allocations" + (f": {why}" if why else ""))
     shown = [one for one in windows if arguments.device in (None, one.device)]
     if not shown:
-        raise Refusal(no_device(str(arguments.device), sorted({one.device for one in windows})))
+        known = ", ".join(sorted({one.device for one in windows}))
+        raise Refusal(f"there is no window of {arguments.device}, only of {known}")
     by = By(arguments.by)
     if arguments.json:
         print_json(to_json(shown[0], by))

@@ -33,40 +33,9 @@ def name(run: RunFigures) -> str:
     return run.name or f"run {run.run}"
 
 
-RUN_HEADINGS = "RUN", "DURATION", "FIRST STEP", "STEPS/S", "PEAK", "POOL", "PROCESS", "FRAGM"
-SETTINGS, HOW_IT_ENDED = "SETTINGS", "HOW IT ENDED"
-"""The heading of the column of :func:`end_words`."""
-
-
 def how_it_ended(run: RunFigures) -> str:
     """Return how the run ended, or that it is running."""
     return ended(run.ending, running=run.running, left=run.left)
-
-
-def end_words(run: RunFigures) -> str:
-    """Return how the run ended, and how often it ran out of memory."""
-    return how_it_ended(run) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
-
-
-def at_length(run: RunFigures, dot: str) -> str:
-    """Return one run in one line: settings, steps, end and command, separated by *dot*."""
-    words = [settings(run, dot)]
-    if run.first_step_s is not None:
-        words.append(f"first step after {format_duration(run.first_step_s)}")
-    if run.steps is not None:
-        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
-        words.append(counted(run.steps, run.unit.rstrip("s")) + rate)
-    return f"Run {run.run}: " + f" {dot} ".join([*words, end_words(run), " ".join(program(run.argv))])
-
-
-def at_most(peak: str) -> str:
-    """Return the text for the highest figure of a curve."""
-    return f"at most {peak}"
-
-
-def command(run: RunFigures) -> str:
-    """Return the run's command line, as it is shown."""
-    return " ".join(run.argv)
 
 
 def settings(run: RunFigures, dot: str = "·") -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tfmemtop.events import Closed, Opened
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.findings.holders import holder, kind, nameless
+from tfmemtop.findings.holders import group, holder, kind, nameless
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen
@@ -23,9 +23,9 @@ def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
     found = standing(one.window, one.hooked, by)
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
-        rows.append((UNKNOWN, "", *_size(found.unknown, found.total), ""))
-    rows.append((SUM, "", *_size(found.total, found.total), ""))
-    head = (HEAD[by], "" if by is By.KIND else COLUMNS[0], *COLUMNS[1:])
+        rows.append(("unknown", "", *_size(found.unknown, found.total), ""))
+    rows.append(("in use at the peak", "", *_size(found.total, found.total), ""))
+    head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
     told = [higher(one), not_known(found, one), before(found), rounding(found)]
     notes = [line for text in told if text for line in _wrap(text)]
     return [*_wrap(about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
@@ -71,11 +71,6 @@ def _us(one: Chosen, found: Standing) -> int:
 
 def _wrap(text: str) -> list[str]:
     return textwrap.wrap(safe(" ".join(text.split())), _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-HEAD = {By.LAYER: "LAYER", By.OPERATION: "OPERATION", By.KIND: "KIND", By.SHAPE: "SHAPE", By.LINE: "LINE"}
-COLUMNS = "KIND", "BYTES", "SHARE", "COUNT"
-UNKNOWN, SUM = "unknown", "in use at the peak"
 
 
 _NOTEWORTHY = 0.1  # a share of a row
@@ -158,13 +153,6 @@ def rounding(found: Standing) -> str:
     )
 
 
-def no_window(path: str, why: str | None, *, only_asked: bool) -> str:
-    """Return the error for a recording without windows; *only_asked* if windows were opened only on request."""
-    if why is None and only_asked:
-        why = "the session was started with --holders-interval 0, and nobody asked for one"
-    return f"{path} holds no window of allocations" + (f": {why}" if why else "")
-
-
 def not_recorded(why: str) -> str:
     """Return the line about a run that ran out of memory and has no window, and how the next run gets one."""
     reason = f": {why}" if why else ""
@@ -172,11 +160,6 @@ def not_recorded(why: str) -> str:
         f"No window of allocations was recorded in this run{reason}. With the probe, tfmemtop records them by itself, "
         "and tfmemtop holders shows which layers held the memory (tfmemtop help holders)."
     )
-
-
-def no_device(device: str, known: list[str]) -> str:
-    """Return the error for a chosen device that has no window."""
-    return f"there is no window of {device}, only of {', '.join(known)}"
 
 
 def in_short(one: Chosen, found: Standing) -> str:

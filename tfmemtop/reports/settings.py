@@ -52,7 +52,9 @@ def in_effect(effect: EffectiveSettings, *, usual: bool = True) -> list[str]:
         return chosen(effect.chosen)
     words = []
     if effect.growths:
-        words.append("growth differs" if len(effect.growths) > 1 else _growth(True in effect.growths))
+        words.append(
+            "growth differs" if len(effect.growths) > 1 else f"growth {'on' if True in effect.growths else 'off'}"
+        )
     if effect.limits:
         words.append("limit " + " + ".join(map(format_bytes, effect.limits)))
     words += [name for name in effect.allocators if usual or name != "bfc"]
@@ -79,10 +81,6 @@ def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old:
     if list(argv) != list(argv_before):
         words.append("other arguments")
     return words
-
-
-def _growth(on: bool) -> str:
-    return "growth on" if on else "growth off"
 
 
 def _gpus(indices: Sequence[int]) -> str:

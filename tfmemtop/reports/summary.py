@@ -26,7 +26,8 @@ def summary(state: State, readings: int) -> list[str]:
     if run is None:
         return [UNSEEN]
     how = ended(run.ending, running=False, left=run.left)
-    return [f"{format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run), _taken(run, readings)]
+    taken = f"{counted(readings, 'reading')}, {run.dropped} dropped"
+    return [f"{format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run), taken]
 
 
 def left(state: State, run: RunState) -> list[str]:
@@ -54,10 +55,6 @@ def figures(state: State, run: RunState) -> list[str]:
     if run.out_of_memory:
         lines.append(counted(run.out_of_memory, "out-of-memory error"))
     return lines
-
-
-def _taken(run: RunState, readings: int) -> str:
-    return f"{counted(readings, 'reading')}, {run.dropped} dropped"
 
 
 def _until(state: State, run: RunState) -> float:

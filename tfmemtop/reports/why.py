@@ -68,7 +68,7 @@ def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     step = next((step for step in steps if step.complete), None) if not found.cause.code else None
     shown = [each for place, each in enumerate(steps) if place < REMEDIES or each is step]
     if shown:
-        yield [TO_DO, *(line for each in shown for line in _wrap(each.elsewhere, "  * "))]
+        yield ["What to do", *(line for each in shown for line in _wrap(each.elsewhere, "  * "))]
     if found.cause.code:
         yield [*found.cause.code]
     elif step is not None and run is not None:
@@ -88,10 +88,10 @@ def _command(step: SaidRemedy, run: RunState) -> list[str]:
 def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield all findings, the holders, and the answers to the questions that the run raises."""
     if found.cause.explanation:
-        yield [WHY, *_paragraphs([found.cause.explanation])]
+        yield ["Why", *_paragraphs([found.cause.explanation])]
     groups = list(found_groups(seen))
     if groups:
-        yield [FOUND, *(line for _, text in groups for line in _wrap(text, "  * "))]
+        yield ["Found", *(line for _, text in groups for line in _wrap(text, "  * "))]
     if holders := chosen(seen.state):
         yield _who_holds(holders[0])
     elif groups and groups[0][0].first.fatal:
@@ -211,9 +211,6 @@ def _escaped(character: str) -> str:
         return "\\n"
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
-
-WHY, TO_DO, FOUND = "Why", "What to do", "Found"
-"""Titles of the report's parts."""
 
 _COMMAND = 60  # characters of a command line that are enough to recognise it
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from rich.segment import Segment
 
-from tfmemtop.reports import comparison_text as comparison
-from tfmemtop.reports.comparison_text import differing, settings
+from tfmemtop.reports.comparison_text import differing, how_it_ended, settings
 from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.program import program
 from tfmemtop.ui.draw.columns import Column, cells_of, figures, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
 from tfmemtop.ui.draw.runs_graph import swatch
 from tfmemtop.ui.draw.text import exactly, wrap
-from tfmemtop.units import format_duration, format_rate, format_short
+from tfmemtop.units import counted, format_duration, format_rate, format_short
 
 _LEFT = 4  # cells of the mark and the blanks beside it
 _WORDS_LEAST = 24
@@ -20,17 +20,15 @@ _END_FROM = 40
 """Cells for texts, from which part of them is for how the run ended; with fewer, all of them are for the settings."""
 
 
-_RUN, _DURATION, _FIRST_STEP, _PACE, _PEAK, _POOL, _PROCESS, _FRAGM = comparison.RUN_HEADINGS
-
 _COLUMNS: tuple[Column[RunFigures], ...] = (
-    Column(_RUN, 3, 9, lambda run: run.run),
-    Column(_DURATION, 9, 8, lambda run: run.duration_s, format_duration),
-    Column(_FIRST_STEP, 10, 4, lambda run: run.first_step_s, format_duration),
-    Column(_PACE, 7, 7, lambda run: run.steps_per_s, format_rate),
-    Column(_PEAK, 7, 9, lambda run: run.peak_in_use, format_short),
-    Column(_POOL, 7, 9, lambda run: run.peak_pool, format_short),
-    Column(_PROCESS, 7, 9, lambda run: run.peak_process_total, format_short),
-    Column(_FRAGM, 5, 5, lambda run: run.fragmentation, "{:.0%}".format),
+    Column("RUN", 3, 9, lambda run: run.run),
+    Column("DURATION", 9, 8, lambda run: run.duration_s, format_duration),
+    Column("FIRST STEP", 10, 4, lambda run: run.first_step_s, format_duration),
+    Column("STEPS/S", 7, 7, lambda run: run.steps_per_s, format_rate),
+    Column("PEAK", 7, 9, lambda run: run.peak_in_use, format_short),
+    Column("POOL", 7, 9, lambda run: run.peak_pool, format_short),
+    Column("PROCESS", 7, 9, lambda run: run.peak_process_total, format_short),
+    Column("FRAGM", 5, 5, lambda run: run.fragmentation, "{:.0%}".format),
 )
 
 
@@ -42,7 +40,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
     columns = fitting_columns(_COLUMNS, width - _LEFT - 1 - _WORDS_LEAST, least=4)
     room = max(0, width - _LEFT - 1 - sum(map(cells_of, columns)))
     share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
-    words = exactly(comparison.SETTINGS, share) + (comparison.HOW_IT_ENDED if share < room else "")
+    words = exactly("SETTINGS", share) + "HOW IT ENDED" * (share < room)
     lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{names(columns)}  {words}", width), BOLD)]]
     for index, run in enumerate(runs):
         here = index == chosen
@@ -55,7 +53,7 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
             Segment(exactly(told, share), DIM),
         ]
         if share < room:
-            end = exactly(fit(comparison.end_words(run), room - share, glyphs), room - share)
+            end = exactly(fit(_end(run), room - share, glyphs), room - share)
             line.append(Segment(end, GOOD if run.good else WARNING))
         lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
     return lines
@@ -63,7 +61,19 @@ def rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, widt
 
 def at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
     """Return everything about one run, as text in lines of at most *width* cells."""
-    return wrap(comparison.at_length(run, glyphs.dot), max(10, width))
+    words = [settings(run, glyphs.dot)]
+    if run.first_step_s is not None:
+        words.append(f"first step after {format_duration(run.first_step_s)}")
+    if run.steps is not None:
+        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
+        words.append(counted(run.steps, run.unit.rstrip("s")) + rate)
+    told = f" {glyphs.dot} ".join([*words, _end(run), " ".join(program(run.argv))])
+    return wrap(f"Run {run.run}: {told}", max(10, width))
+
+
+def _end(run: RunFigures) -> str:
+    """Return how the run ended, and how often it ran out of memory."""
+    return how_it_ended(run) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
 
 
 def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
@@ -71,7 +81,7 @@ def legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs:
     lines: list[Line] = []
     for which, run in enumerate(runs):
         others = runs[1 - which] if len(runs) > 1 else None
-        words = f" {glyphs.dot} ".join([*differing(run, others), comparison.at_most(peaks[which])])
+        words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
         left = f"run {run.run}  "
         told = fit(words, max(4, width - 5 - len(left)), glyphs)
         lines.append([Segment(f" {swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
