@@ -116,7 +116,7 @@ def closing():
     return lambda: captured
 
 def suspended():
-    inside = [made("")]
+    inside = [made("generator[0]")]
     yield
     return inside
 
@@ -130,7 +130,7 @@ next(generator)
 part = functools.partial(print, made("part.args[0]"))
 apart = threading.local()
 apart.kept = made("")
-iterator = iter([made("")])
+iterator = iter([made("iterator[0]")])
 weak = weakref.WeakValueDictionary()
 
 def hold():

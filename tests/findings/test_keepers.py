@@ -159,7 +159,7 @@ def test_a_tape_that_is_open() -> None:
     results = part("while/MatMul", 600 * MIB, 300)
     cause = kept(look(tapes=1), results)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
-    assert "MatMul" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
+    assert "300 of them [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
     assert kept(look(tapes=0), results) is None
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
 

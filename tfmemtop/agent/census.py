@@ -47,6 +47,8 @@ class Census:
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self.variables = Variables(collector)
         self.datasets = Datasets()
+        self.raised = False
+        """Whether an exception has ended the script."""
         self._messenger = messenger
         self._collector = collector
         self._tensors: Optional[Tensors] = None
@@ -156,7 +158,7 @@ class Census:
             kind: type = type(one.reference())
             if kind is not type(None):
                 kinds[one.item] = kind
-        return tensors.look(handles, kinds, seconds, until)
+        return tensors.look(handles, kinds, seconds, until, self.raised)
 
     def _fields(
         self, tensors: Tensors, variables: "list[Entry]", look: Optional[Look], moment: str

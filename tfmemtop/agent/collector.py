@@ -16,6 +16,7 @@ calls 29."""
 MUCH = 192
 """The same for a step of a look at the script's objects."""
 _RESERVE = 4096  # 160 kB; a look at a script with many classes keeps more than a thousand
+_AT_THE_END = 65_536  # 2.6 MB; a look that goes through an exception's calls meets much of Keras too
 _FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits
@@ -64,6 +65,10 @@ class Collector:
         del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
         return _free() >= containers
 
+    def provide(self) -> None:
+        """Make a large reserve, in the script's thread: for the look after an exception has ended the script."""
+        self._fill(_AT_THE_END, _AT_THE_END)
+
     def regain(self) -> None:
         """Make room again amid a piece of work, during which the script's threads may have run and used it up."""
         hurries, self.hurries = self.hurries, True  # the piece is done to its end, so it cannot wait for more room
@@ -78,8 +83,8 @@ class Collector:
             pause(_PAUSE_S)
         return True
 
-    def _fill(self, number: int) -> None:
-        for _ in range(min(number, _RESERVE - len(self._reserve))):
+    def _fill(self, number: int, most: int = _RESERVE) -> None:
+        for _ in range(min(number, most - len(self._reserve))):
             self._reserve.append(_Filler())
 
 

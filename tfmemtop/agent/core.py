@@ -20,7 +20,7 @@ from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
 from .patches import Patches
 from .requests import options_of, requested_earlier
-from .sampler import Sampler
+from .sampler import AFTER_ERROR_S, GOODBYE_S, Sampler
 from .windows import Windows
 
 if TYPE_CHECKING:
@@ -255,8 +255,10 @@ class Agent:
         error = self.messenger.guarded("end", uncaught)
         if error is not None:
             self.messenger.send("script_error", **error)
+            self._census.raised = True
+            self._collector.provide()
         if self._sampler is not None:
-            self._sampler.stop()
+            self._sampler.stop(GOODBYE_S if error is None else AFTER_ERROR_S)
         self.messenger.goodbye()
 
 

@@ -6,7 +6,7 @@ They are kept in columns, because one container for each would make the collecto
 from typing import TYPE_CHECKING, Any
 
 from .objects import Step, attribute, globals_of, referents
-from .views import CACHE, CLOSURE, View
+from .views import CLOSURE, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,6 @@ class Nodes:
 
 
 def _at(view: View, found: "Iterator[Any]") -> "Iterator[Any]":
-    if view is CACHE:
+    if view.hidden:
         return referents(found)
     return attribute(view.attribute, found) if view.attribute else found

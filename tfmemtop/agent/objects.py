@@ -82,13 +82,27 @@ class Step:
         return chain(without_result(map(box.append, found)), compress(box, map(item.__eq__, map(identity, box))))
 
     def frame(self, thread: int, height: int) -> "Iterator[Any]":
-        """Yield the frame that is *height* calls inwards from the outermost one of *thread*.
+        """Yield the frame that is *height* calls inwards from the outermost one of *thread*, or of :data:`RAISED`.
 
         It is counted from the outermost, since that changes less often than the innermost.
         """
         box = self.box()
-        inwards = chain.from_iterable(map(reversed, (box,)))  # as the box is when this is read
-        return chain(_filled(box, thread), _at(height, inwards))
+        return chain(self.frames_into(box, thread), _at(height, _reversed(box)))
+
+    def frames_into(self, box: "list[Any]", thread: int) -> "Iterator[Any]":
+        """Fill the *box* with the frames of *thread*, or of :data:`RAISED`, the innermost first, and yield nothing."""
+        if thread == RAISED:
+            traces = self.box()
+            outermost = starmap(getattr, ((sys, "last_traceback"),))
+            # The list grows while it is read: the traceback of each inner call is appended.
+            inner = filter(None, attribute("tb_next", iter(traces)))
+            filled = map(traces.append, outermost), map(traces.extend, (inner,))
+            frames = attribute("tb_frame", _reversed(traces))
+            return without_result(chain(_unheard(), *filled, map(box.extend, (frames,))))
+        # The one audit event is raised before a frame is held.
+        innermost = filter(None, map(dict.get, called(sys._current_frames), repeat(thread)))
+        callers = filter(None, map(_FRAME.f_back.__get__, box))  # as above
+        return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
 
 
 def without_result(part: "Iterator[Any]") -> "Iterator[Any]":
@@ -99,6 +113,19 @@ def without_result(part: "Iterator[Any]") -> "Iterator[Any]":
 def called(function: "Callable[[], Any]") -> "Iterator[Any]":
     """Yield what *function* returns. It is called when this is read."""
     return starmap(function, ((),))
+
+
+def _reversed(box: "list[Any]") -> "Iterator[Any]":
+    """Yield what is in the *box* when this is read, the last first."""
+    return chain.from_iterable(map(reversed, (box,)))
+
+
+def _unheard() -> "Iterator[Any]":
+    """Yield nothing. If the script has an audit hook, raise ``TypeError``, before an object of the script's is held.
+
+    It is from ``sys.audit``, which does nothing without a hook, and otherwise refuses a number in the place of one.
+    """
+    return without_result(starmap(sys.audit, ((0,),)))
 
 
 def _at(position: int, values: "Iterator[Any]") -> "Iterator[Any]":
@@ -135,6 +162,12 @@ if sys.version_info >= (3, 13):
     LOCALS = Container(_PROXY.__len__, _PROXY.values, _PROXY.keys)
 
 
+RAISED = -1
+"""In the place of a thread: the functions that ended by the exception that ended the script. They run no more, so their
+local variables are read in any version."""
+LEFT_LOCALS = LOCALS or MAPPING
+
+
 def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
     """Yield an attribute of the object that is *found*; the object's class must keep it in C, as it does slots."""
     return map(object.__getattribute__, found, repeat(name))
@@ -143,10 +176,9 @@ def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
 def referents(found: "Iterator[Any]") -> "Iterator[Any]":
     """Yield a list of what the object that is *found* holds, for an object of C that shows that in no other way.
 
-    If the script has an audit hook, ``TypeError`` is raised before an object is held. It is from ``sys.audit``, which
-    does nothing without a hook, and otherwise refuses a number in the place of an event.
+    Not if the script has an audit hook.
     """
-    return chain(without_result(starmap(sys.audit, ((0,),))), map(gc.get_referents, found))
+    return chain(_unheard(), map(gc.get_referents, found))
 
 
 def globals_of(module: str) -> "Iterator[Any]":
@@ -155,22 +187,13 @@ def globals_of(module: str) -> "Iterator[Any]":
 
 
 def frames(step: Step, thread: int) -> "tuple[list[int], list[str]]":
-    """Return identity and description of the functions that run in *thread*, the outermost first.
+    """Return identity and description of the functions that run in *thread*, or of :data:`RAISED`, the outermost first.
 
     A frame's own attributes would raise audit events. So it is known by its ``repr``.
     """
     box = step.box()
-    read = step.read(_filled(box, thread), map(identity, box), map(repr, box))[::-1]
+    read = step.read(step.frames_into(box, thread), map(identity, box), map(repr, box))[::-1]
     return read[len(read) // 2 :], read[: len(read) // 2]
-
-
-def _filled(box: "list[Any]", thread: int) -> "Iterator[Any]":
-    """Fill the *box* with the frames of *thread*, the innermost first, and yield nothing."""
-    # The one audit event is raised before a frame is held.
-    innermost = filter(None, map(dict.get, called(sys._current_frames), repeat(thread)))
-    # The list grows while it is read: the caller of each frame is appended.
-    callers = filter(None, map(_FRAME.f_back.__get__, box))
-    return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
 
 
 def threads(step: Step) -> "list[int]":

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
-_GOODBYE_S = 0.5  # the longest time for which the script's exit waits for a reading that is under way
+GOODBYE_S = 0.5  # the longest time for which the script's exit waits for a reading that is under way
+AFTER_ERROR_S = 2.0
+"""The same, where an exception has ended the script: then what it held matters. The look takes 0.1 to 0.4 s; only on a
+busy machine more."""
 _SOON_S = 0.01
 _AT_FIRST_S = 0.3
 """For this time after the devices are made they are read every ``_SOON_S``. Until the script's first operation its GPU
@@ -34,8 +37,8 @@ memory is the CUDA context's. That is certain only if a reading before and one a
 computed."""
 _OPENING_S = 0.05
 """The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
-_LAST_LOOK_S = 0.35
-"""Of this time, what may go by before the look for tensors ends that is taken as the script ends."""
+_AFTER_LOOK_S = 0.15
+"""Of this time, what is left after the look for tensors that is taken as the script ends."""
 _LAST_LOOK_FROM = 16 << 20
 """Bytes that a pool must hold for that."""
 _LISTEN_S = 1.0  # the longest time between two reads of the engine's messages, at any interval
@@ -82,7 +85,7 @@ class Sampler:
         self._waited = False  # whether the script has waited for the first window
         self._opened = real_threads.allocate_lock()
         self._opened.acquire()
-        self._stopping, self._stopped = False, 0.0
+        self._stopping, self._looks_until = False, 0.0
         self._held = 0  # bytes of the largest pool
         self._wake = real_threads.allocate_lock()
         self._wake.acquire()
@@ -139,11 +142,11 @@ class Sampler:
         except RuntimeError:
             pass  # the thread is woken already, and has not yet begun to wait again
 
-    def stop(self) -> bool:
-        """Have the thread take a last reading and end; wait half a second at most. Return whether it has ended."""
-        self._stopping, self._stopped = True, time.monotonic()
+    def stop(self, patience_s: float = GOODBYE_S) -> bool:
+        """Have the thread take a last reading and end, and wait for that. Return whether it has ended."""
+        self._stopping, self._looks_until = True, time.monotonic() + patience_s - _AFTER_LOOK_S
         self._hurry()
-        if self._ended.acquire(True, _GOODBYE_S):
+        if self._ended.acquire(True, patience_s):
             self._ended.release()
             return True
         return False
@@ -191,7 +194,7 @@ class Sampler:
         if not stopping:
             self._do("census", self._census.tell, time.monotonic())
         elif self._held >= _LAST_LOOK_FROM:
-            self._do("census", self._census.tell_last, self._stopped + _LAST_LOOK_S)
+            self._do("census", self._census.tell_last, self._looks_until)
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:

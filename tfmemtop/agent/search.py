@@ -21,6 +21,7 @@ from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
 from .objects import (
     GONE,
     LOCALS,
+    RAISED,
     TUPLE,
     Flat,
     Step,
@@ -47,6 +48,8 @@ from .views import (
     FRAME_LOCALS,
     FUNCTION,
     GLOBALS,
+    ITERATED,
+    LEFT_FRAME,
     MODULE_GLOBALS,
     STORED,
     WRAPPED,
@@ -91,6 +94,7 @@ class Search:
         seconds: float,
         until: Optional[float],
         shape: "Callable[[Any], Any]",
+        raised: bool = False,
     ) -> None:
         """*wanted* are the identities of tensors of class *kind*; the C function *shape* returns the shape of one.
 
@@ -100,7 +104,10 @@ class Search:
         The search takes about *seconds* of the thread's time at most. The script's
         threads take their turns meanwhile. If they leave it little time, or no room for containers, it ends all the
         same: at *until*, or after ``_PATIENCE`` times *seconds*.
+
+        *raised* is whether an exception has ended the script: then the functions that it left are searched too.
         """
+        self._raised = raised
         self._wanted = wanted
         self._kind = kind
         self._variables = variables
@@ -126,20 +133,26 @@ class Search:
         """Search, and return the paths that are found in time."""
         self._attempt(self._look_into_module, "__main__")
         if LOCALS is not None:
-            self._attempt(self._look_into_frames)
+            self._attempt(self._look_into_threads)
+        if self._raised:
+            self._attempt(self._look_into_frames, RAISED, LEFT_FRAME)
         for name in self._attempt(_module_names) or ():
             if name != "__main__" and not self._classes.is_librarys(name):
                 self._attempt(self._look_into_module, name)
-        while any(self._waiting) and not self._over:
-            rank = next(rank for rank in (_SOON, _LATE, _LAST) if self._waiting[rank])
+        self._go_on(_LAST)
+        found = Found({}, {}, {}, self._shapes, self._arrays.rows())
+        write(found, self._nodes, self._paths, self._kind, self._owner)
+        return found
+
+    def _go_on(self, most: int) -> None:
+        """Search what has been met, and what is met then, up to the rank *most*."""
+        while any(self._waiting[: most + 1]) and not self._over:
+            rank = next(rank for rank in range(most + 1) if self._waiting[rank])
             level, self._waiting[rank] = self._waiting[rank], []
             self._may_end |= rank > _SOON
             for node in level:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, rank > _SOON)
-        found = Found({}, {}, {}, self._shapes, self._arrays.rows())
-        write(found, self._nodes, self._paths, self._kind, self._owner)
-        return found
 
     def arrays_of_globals(self) -> "list[str]":
         """Return the large arrays among the global variables of the script, as they are sent."""
@@ -168,20 +181,27 @@ class Search:
         view = GLOBALS if main else MODULE_GLOBALS
         self._look_into(self._nodes.add(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
 
-    def _look_into_frames(self) -> None:
+    def _look_into_threads(self) -> None:
         others = [each for each in threads(Step(self._collector)) if each != real_threads.get_ident()]
         others.sort(key=lambda each: each != real_threads.main)
         for thread in others[:_THREADS]:
-            items, texts = frames(Step(self._collector), thread)
-            for height in range(min(len(items), _FRAMES)):
-                # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
-                place, _, code = texts[height].rpartition(", code ")
-                file = place.partition(", file ")[2].rpartition(", line ")[0][1:-1]
-                mark = LIBRARY if self._classes.of_library(file) else 0
-                text = f"{code[:-1]}.<locals>"
-                node = self._nodes.add(-1, FRAME_LOCALS, height, items[height], object, text, mark)
-                self._nodes.threads[node] = thread
-                self._attempt(self._look_into, node, FRAME_LOCALS, False)
+            self._look_into_frames(thread, FRAME_LOCALS)
+
+    def _look_into_frames(self, thread: int, view: View) -> None:
+        items, texts = frames(Step(self._collector), thread)
+        for height in range(min(len(items), _FRAMES)):
+            # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
+            place, _, code = texts[height].rpartition(", code ")
+            if thread == RAISED and code == "<module>>":
+                continue  # its variables are the module's
+            file = place.partition(", file ")[2].rpartition(", line ")[0][1:-1]
+            mark = LIBRARY if self._classes.of_library(file) else 0
+            text = f"{code[:-1]}.<locals>"
+            node = self._nodes.add(-1, view, height, items[height], object, text, mark)
+            self._nodes.threads[node] = thread
+            self._attempt(self._look_into, node, view, False)
+            if thread == RAISED:
+                self._go_on(_SOON)  # what an outer function holds is handed to inner ones under other names
 
     def _views_of(self, node: int) -> "tuple[View, ...]":
         kind = self._nodes.kinds[node]
@@ -340,6 +360,8 @@ def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]"
     """Return the piece of a path for the value at *key*, and its marks."""
     if view is CACHE:
         return f"{view.form}[{key}]", ITEM | NUMBERED
+    if view is ITERATED:
+        return "", 0
     if view.form:
         return (view.form.format(key), 0) if key is not ... else ("[...]", ITEM)
     if type(key) is int:

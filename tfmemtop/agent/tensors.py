@@ -86,12 +86,18 @@ class Tensors:
         self._asynchronous |= bool(enable_async)
 
     def look(
-        self, handles: "Collection[int]", variables: "dict[int, type]", seconds: float, until: Optional[float]
+        self,
+        handles: "Collection[int]",
+        variables: "dict[int, type]",
+        seconds: float,
+        until: Optional[float],
+        raised: bool,
     ) -> Look:
         """Find all tensors that are alive, and the paths by which Python holds them, those found in about *seconds*.
 
         *handles* are the identities of tensors that must be among them. The paths of *variables*, which are classes by
         identity, are found too. *until* is when the look must be over, ``None`` if the script goes on meanwhile.
+        *raised* is whether an exception has ended it.
         """
         context = self._context._context
         if context is None:
@@ -110,7 +116,10 @@ class Tensors:
         names = {enum: self._dtype(enum) for enum in set(enums)}
         wanted = [at for at in range(len(items)) if not packed[at] and names[enums[at]].name not in _NO_SIZE]
         sought = {items[at] for at in wanted}
-        found = Search(sought, self._class, variables, self._owner, self._collector, seconds, until, self._shape).run()
+        search = Search(
+            sought, self._class, variables, self._owner, self._collector, seconds, until, self._shape, raised
+        )
+        found = search.run()
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else None

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, NamedTuple, Optional
 
-from .objects import CLASS, LIST, LOCALS, MAPPING, TUPLE, Container, identity
+from .objects import CLASS, LEFT_LOCALS, LIST, LOCALS, MAPPING, TUPLE, Container, identity
 
 _MODULE: Any = type(sys)
 FUNCTION: Any = type(lambda: None)
@@ -27,26 +27,36 @@ class View(NamedTuple):
     """A place in an object where it holds others: its attribute of that name, or the object itself.
 
     If there is a ``container``, they are its values; ``form`` is how a value's key is appended to the path, as an index
-    where it is empty.
+    where it is empty. With ``hidden``, the object shows what it holds only to Python's collector.
     """
 
     attribute: str
     container: Optional[Container] = None
     form: str = ""
+    hidden: bool = False
 
 
 ATTRIBUTES = View("__dict__", MAPPING, ".{}")
 CLASS_ATTRIBUTES = View("__dict__", CLASS, ".{}")
 GLOBALS, MODULE_GLOBALS = View("", MAPPING, "{}"), View("", MAPPING, ".{}")
-FRAME_LOCALS = View("f_locals", LOCALS, ".{}")
+FRAME_LOCALS, LEFT_FRAME = View("f_locals", LOCALS, ".{}"), View("f_locals", LEFT_LOCALS, ".{}")
 CLOSURE = View("__closure__", TUPLE, ".__closure__[{}]")
 CONTENTS = View("cell_contents")
 WRAPPED = View("__wrapped__")
 """From a proxy to the object for which it stands."""
 STORED = View("_storage")
 """From TensorFlow's own kind of list, as a ``tf.Module`` keeps it, to the list for which it stands."""
-CACHE = View("", LIST, ".<lru_cache>")
+CACHE = View("", LIST, ".<lru_cache>", hidden=True)
 """From a function with a ``functools.lru_cache`` to what the cache holds. Without a bound, that is in a dict."""
+ITERATED = View("", LIST, hidden=True)
+"""From an iterator, a generator, a traceback or the frame of a call that has ended to what it holds."""
+TRACEBACK = View("__traceback__")
+_ITERATED = {
+    *(("builtins", name) for name in ("generator", "list_iterator", "traceback", "enumerate", "map", "zip")),
+    *(("itertools", name) for name in ("chain", "cycle", "islice")),
+}
+if sys.version_info >= (3, 11):
+    _ITERATED.add(("builtins", "frame"))  # in earlier ones, a frame holds its caller and all global variables too
 _ITEMS = (
     (dict, View("", MAPPING)),
     (list, View("", LIST)),
@@ -109,6 +119,8 @@ class Classes:
             return (CLOSURE,)
         if kind is CELL:
             return (CONTENTS,)
+        if name_and_module(kind)[::-1] in _ITERATED:
+            return (ITERATED,)
         items = tuple(view for base, view in _ITEMS if issubclass(kind, base))
         slots: list[View] = []
         has_attributes, proxy = False, False
@@ -133,6 +145,8 @@ class Classes:
                 has_attributes = True
             if "__slots__" in in_c or (name, module) in (("method", "builtins"), ("partial", "functools")):
                 slots += [View(each) for each, what in in_c.items() if what is MEMBER and each != "__doc__"]
+            if (name, module) == ("BaseException", "builtins"):
+                slots.append(TRACEBACK)
             if name == "ObjectProxy" and in_c.get("__wrapped__") is GETSET:
                 slots.append(WRAPPED)
                 proxy = True

@@ -69,7 +69,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a))
+    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None))
 
 
 def _full(stock: Inventory, cause: Cause) -> Cause:

@@ -5,6 +5,7 @@ there would have been room.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,6 +42,9 @@ _BUFFERS = {"shuffle": Action.SMALLER_BUFFER, "cache": Action.CACHE_IN_FILE, "pr
 
 _MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
 """The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
+
+_OUTPUTS = Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS
+"""The kinds of memory that a tape may keep."""
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
@@ -159,7 +163,7 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:
-    """Python keeps tensors in a way that shows no path: in a frame, a generator, a queue, or an object of a library."""
+    """Python keeps tensors in a way that shows no path: in a local variable, a thread's own data, or a library."""
     look = scene.stock.look
     if look is None or look.tapes or not scene.stock.loose:
         return None
@@ -175,7 +179,9 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         most.bytes,
         most.count,
         (Remedy(Action.KEEP_ARRAYS),),
-        evidence=("Exceptions that are kept, generators, queues and threads hold objects in that way.",),
+        evidence=(
+            "A local variable of a function that runs, before Python 3.13, or a thread's own data may hold them.",
+        ),
     )
 
 
@@ -245,19 +251,23 @@ def tape_open(scene: Scene) -> Cause | None:
     look = scene.stock.look
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
-    parts = [part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)]
-    least = MANY if look.tapes > 2 else _LOOSE
-    most = max((part for part in parts if part.count >= least), key=lambda part: part.bytes, default=None)
-    if most is None:
-        return None
+    counts: Counter[tuple[int, ...]] = Counter()
+    sizes: Counter[tuple[int, ...]] = Counter()
+    for part in scene.stock.parts:
+        if part.shape and part.kind in _OUTPUTS:
+            counts[part.shape] += part.count
+            sizes[part.shape] += part.bytes
+    most = max(sizes, key=lambda shape: sizes[shape], default=())
+    if counts[most] < (MANY if look.tapes > 2 else _LOOSE) or sizes[most] * 2 < size:
+        return None  # as a single step may need it
     tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
         f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
-        f"{most.count:,} of them of {_operation(most)}.",
+        f"{counts[most]:,} of them {tensor_text(list(most), None)}.",
         tapes,
         size,
-        most.count,
+        counts[most],
         (Remedy(Action.TAPE_EACH_STEP),),
         ("for batch in batches:", "    with tf.GradientTape() as tape:  # a new tape for each step"),
     )
@@ -379,12 +389,7 @@ def _tensors(one: Kept) -> str:
 
 def _of_steps(scene: Scene) -> int:
     """Return the bytes of results of operations that Python does not hold by a path."""
-    kinds = (Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS)
-    return min(scene.stock.rest, sum(part.bytes for part in scene.stock.parts if part.kind in kinds))
-
-
-def _operation(part: Part) -> str:
-    return part.operation.rpartition("/")[2] or "copies"
+    return min(scene.stock.rest, sum(part.bytes for part in scene.stock.parts if part.kind in _OUTPUTS))
 
 
 def _is_constant(part: Part) -> bool:

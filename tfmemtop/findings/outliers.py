@@ -6,7 +6,7 @@ from math import prod
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import named_spot, operation_name, quoted, tensor_text
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
@@ -20,6 +20,12 @@ _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorL
 _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
 _CONSTANT = "_EagerConst"
 """The operation that copies an array of the host."""
+
+_ELEMENTWISE = {
+    *("Add", "AddV2", "Sub", "Mul", "RealDiv", "DivNoNan", "SquaredDifference", "Maximum", "Minimum", "Pow"),
+    *("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "SelectV2"),
+}
+"""Operations whose result is no larger than their largest operand, unless they broadcast them."""
 
 _LARGER = 1.5  # times the largest before
 _LEAST = 8 * MIB
@@ -101,20 +107,27 @@ def grown_by_copying(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or a.shape is None or operation_name(a.operation) not in _JOINS:
         return None
-    for one in request.stock.singles:
-        if len(one.shape) != len(a.shape):
+    stock = request.stock
+    held = [(one.name, tuple(one.shape), one.bytes) for one in stock.singles]
+    held += [
+        ("", part.shape, part.requested)
+        for part in stock.parts
+        if part.count == 1 and part.shape and named(part.operation).base == operation_name(a.operation)
+    ]
+    for name, old, size in held:
+        if len(old) != len(a.shape):
             continue
-        differ = [at for at, sides in enumerate(zip(one.shape, a.shape, strict=True)) if sides[0] != sides[1]]
-        if len(differ) == 1 and one.bytes * 2 >= a.asked > one.bytes:
+        differ = [at for at, sides in enumerate(zip(old, a.shape, strict=True)) if sides[0] != sides[1]]
+        if len(differ) == 1 and size * 2 >= a.asked > size:
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{quoted(one.name)} is recreated by {request.who}, larger each time: {format_bytes(a.asked)} are "
-                f"needed while the old {format_bytes(one.bytes)} are still allocated.",
-                one.name,
-                one.bytes + a.asked,
+                f"{quoted(name) if name else 'A tensor'} is recreated by {request.who}, larger each time: "
+                f"{format_bytes(a.asked)} are needed beside the old {format_bytes(size)}.",
+                name,
+                size + a.asked,
                 2,
                 (Remedy(Action.CONCAT_ON_HOST),),
-                (f"parts.append(part.numpy())  # in place of {one.name} = tf.concat(...)", "np.concatenate(parts)"),
+                (f"parts.append(part.numpy())  # in place of {name or 'it'} = tf.concat(...)", "np.concatenate(parts)"),
                 ("No limit is enough for long: each step needs a little more than the one before.",),
             )
     return None
@@ -143,12 +156,32 @@ def dense_gradient(request: Request) -> Cause | None:
     )
 
 
+def broadcast(request: Request) -> Cause | None:
+    """An operation makes a large tensor of small ones: each element of one is combined with each of another."""
+    a, look = request.anatomy, request.stock.look
+    if look is None or not look.largest or a.asked is None or a.in_use is None or not a.shape:
+        return None
+    largest = max(one.bytes for one in look.largest)
+    if operation_name(a.operation) not in _ELEMENTWISE or a.asked < max(a.in_use, 4 * largest, _LEAST):
+        return None
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"It broadcasts its operands to {tensor_text(a.shape, None)}: no tensor before is larger than "
+        f"{format_bytes(largest)}.",
+        bytes=a.asked,
+        remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
+        code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
+        evidence=(f"{format_bytes(a.in_use)} were in use.",),
+    )
+
+
 def step_larger(request: Request) -> Cause | None:
     """A batch, a length or an evaluation asks for more than those before."""
     a = request.anatomy
     if a.asked is None or a.asked < _LEAST or (a.shape and tuple(a.shape) in request.stock.shapes):
         return None  # the size of a variable or of its gradient is not changed by a batch
-    past = largest_before(request.hooked, request.stock.device, a.operation, a.shape, request.t)
+    stock = request.stock
+    past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes)
     if past is None or a.asked < _LARGER * past.bytes:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
@@ -179,4 +212,4 @@ def _changed(request: Request) -> str:
     return ""
 
 
-RULES: tuple[Rule, ...] = (input_on_device, grown_by_copying, dense_gradient, step_larger, copied_whole)
+RULES: tuple[Rule, ...] = (input_on_device, grown_by_copying, dense_gradient, broadcast, step_larger, copied_whole)

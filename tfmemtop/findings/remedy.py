@@ -48,6 +48,7 @@ class Action(Enum):
     PREFETCH_LESS = auto()
     FEED_BATCHES = auto()
     BOUND_REQUEST = auto()
+    CHECK_SHAPES = auto()
     CONCAT_ON_HOST = auto()
     KEEP_SPARSE = auto()
     ONE_DATASET = auto()
@@ -154,7 +155,9 @@ _SAID = {
     Action.SEPARATE_PROCESS: SaidRemedy("run each model in a process of its own, whose end frees all of it"),
     Action.SMALLER_MODEL: SaidRemedy("use a smaller model, or an optimizer that keeps less, such as SGD"),
     Action.CLEAR_RESULTS: SaidRemedy("end the line with ; and clear the results with %reset -f out"),
-    Action.TAPE_EACH_STEP: SaidRemedy("open a tape for each step, with tf.stop_gradient between long stretches"),
+    Action.TAPE_EACH_STEP: SaidRemedy(
+        "record less on one tape: open one for each step; smaller batches, fewer rounds of a loop, tf.recompute_grad"
+    ),
     Action.DEFINE_ONCE: SaidRemedy("define the function once, and pass the array as an argument or a tf.Variable"),
     Action.SMALLER_BUFFER: SaidRemedy("use a smaller buffer: shuffle indices or file names, and load after that"),
     Action.CACHE_IN_FILE: SaidRemedy(
@@ -163,6 +166,9 @@ _SAID = {
     Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
     Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
     Action.BOUND_REQUEST: SaidRemedy("bound the batch or the length to what worked before"),
+    Action.CHECK_SHAPES: SaidRemedy(
+        "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
+    ),
     Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),
     Action.KEEP_SPARSE: SaidRemedy("keep the gradient as IndexedSlices: change only the rows that were used"),
     Action.ONE_DATASET: SaidRemedy("make one Dataset before the loop, and pass it the data"),

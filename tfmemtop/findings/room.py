@@ -14,10 +14,21 @@ BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 
 Rule = Callable[[Anatomy], Cause | None]
 
+_NEARLY = 0.8  # share of the limit
 
-def no_room(a: Anatomy) -> Cause:
-    """Return why there was no room, as far as the figures show."""
-    return next((cause for rule in RULES if (cause := rule(a)) is not None), None) or unexplained(a)
+
+def no_room(a: Anatomy, peak: int | None = None) -> Cause:
+    """Return why there was no room, as far as the figures show. *peak* are the most bytes in use until then."""
+    fragmented_last = sorted(RULES, key=lambda rule: rule is fragmented)
+    rules = fragmented_last if _needs_more(a, peak) else RULES
+    return next((cause for rule in rules if (cause := rule(a)) is not None), None) or unexplained(a)
+
+
+def _needs_more(a: Anatomy, peak: int | None) -> bool:
+    """Return whether more was needed than ever before, and nearly all that there is: a later step will need more."""
+    if peak is None or a.limit is None or a.in_use is None or a.asked is None:
+        return False
+    return a.in_use + a.asked > max(peak, _NEARLY * a.limit)
 
 
 def scratch(a: Anatomy) -> Cause | None:

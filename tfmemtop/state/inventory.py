@@ -183,13 +183,19 @@ class Inventory:
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use."""
-    # A look after the failure comes second: by then the script may have let go of what it held.
+    # After the failure the script may have let go of what it held. But before, the local variables of a function that
+    # ran may not have been searched. So of two looks the one counts that found more by a path; else the earlier one.
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
     near = (look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S)
-    look = next(near, None)
+    look = max(near, key=_by_path, default=None)
     return Inventory(
         device, in_use, look or hooked.census, look, _parts(hooked, device, t), _operations(hooked, device)
     )
+
+
+def _by_path(look: events.Census) -> int:
+    """Return the bytes that were found by a path in Python."""
+    return sum(group.bytes for group in look.alike if group.holder)
 
 
 def _operations(hooked: Hooked, device: str) -> frozenset[str]:

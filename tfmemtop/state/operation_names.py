@@ -64,6 +64,7 @@ _INPUT = re.compile(
 )
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")
+_ONEDNN = re.compile(r"^_Mkl(Native)?")
 _REPLICA = re.compile(r"/replica_\d+$")
 """The end of a variable's name if it is a copy that MirroredStrategy made on another device."""
 _OPERATIONS = re.compile(
@@ -81,8 +82,9 @@ _OPERATIONS = re.compile(
 
 @lru_cache(maxsize=16384)
 def named(operation: str) -> Named:
-    """Parse *operation*, TensorFlow's name of an operation."""
+    """Parse *operation*, TensorFlow's name of an operation. One that oneDNN computes has its usual name."""
     *around, own = operation.split("/")
+    own = _ONEDNN.sub("", own)
     phase = Phase.FORWARD
     kept: list[str] = []
     for scope in around:

@@ -1,5 +1,6 @@
 """Requests like one that failed, in the windows that were recorded before: how large they were. Pure."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from tfmemtop.events import Holding
@@ -7,6 +8,8 @@ from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.step_course import unpacked
+
+_MATRIX = 2  # dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,18 @@ class PastRequest:
 
 
 def largest_before(
-    hooked: Hooked, device: str, operation: str | None, shape: list[int] | None, before: float
+    hooked: Hooked,
+    device: str,
+    operation: str | None,
+    shape: list[int] | None,
+    before: float,
+    variables: Set[tuple[int, ...]] = frozenset(),
 ) -> PastRequest | None:
     """Return the largest earlier request like one for *shape* by *operation*, in windows that began by *before*.
 
     It is one by the same operation, if that is known by its name in a graph; else one for a tensor of as many
-    dimensions, most of which are equal. ``None`` if neither name nor shape is known.
+    dimensions, most of which are equal. What has the shape of one of the *variables* is left out: its size is not that
+    of a batch. ``None`` if neither name nor shape is known.
     """
     windows = hooked.windows.get(device)
     name = operation if operation and not operation.startswith("__") else None
@@ -37,7 +46,8 @@ def largest_before(
         found += [
             PastRequest(tuple(kind.shape or ()), kind.requested)
             for kind in course.kinds
-            if (name is None or _same(course.name(kind), name, whole=shape is None))
+            if tuple(kind.shape or ()) not in variables
+            and (name is None or _same(course.name(kind), name, whole=shape is None))
             and (shape is None or _smaller(kind, shape))
         ]
     return max(found, key=lambda one: one.bytes, default=None)
@@ -51,9 +61,12 @@ def _same(one: str, other: str, *, whole: bool) -> bool:
 def _smaller(kind: Holding, shape: list[int]) -> bool:
     """Return whether an allocation was for a smaller tensor of that kind: at least half of its dimensions are equal.
 
-    A tensor that has the new size of a dimension belongs to the same batch as the one that failed.
+    A tensor that has the new size of a dimension belongs to the same batch as the one that failed. In a matrix the last
+    dimension is the width of a layer: if that differs, it is another layer's.
     """
     if kind.shape is None or len(kind.shape) != len(shape) or not shape:
+        return False
+    if len(shape) == _MATRIX and kind.shape[-1] != shape[-1]:
         return False
     pairs = list(zip(kind.shape, shape, strict=True))
     larger = {new for old, new in pairs if new > old}
