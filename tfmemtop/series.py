@@ -7,6 +7,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+def earlier(first: T, _: T) -> T:
+    """Merge two values into the first of them."""
+    return first
+
+
 class Series(Generic[T]):
     """Values over time, in windows of equal width. The values of one window are merged into one, by *merge*.
 

@@ -144,6 +144,7 @@ async def test_a_step_goes_to_the_next_reading_and_back_to_the_one_before(player
     player.source.step(1)
     assert (await player.settle()).host_used == 3
     player.source.step(-1)
+    assert player.source.seeking and player.state.host_used == 3, "it is searched in a thread"
     assert (await player.settle()).host_used == 2
     player.source.step(-1)
     player.source.step(-1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tfmemtop import events
-from tfmemtop.series import Series
+from tfmemtop.series import Series, earlier
 
 RECENT_S = 30.0
 """The stretch of time over which the present pace is computed."""
@@ -30,10 +30,6 @@ class Count:
     traces: int
 
 
-def _earlier(first: Count, _: Count) -> Count:
-    return first
-
-
 @dataclass(slots=True)
 class FunctionCounts:
     """The counts of one function over time. ``first`` is the first count, ``last`` the newest one that changed."""
@@ -42,7 +38,7 @@ class FunctionCounts:
     first: Count
     last: Count
     recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # those of a minute, and one before
-    whole: Series[Count] = field(default_factory=partial(Series, _earlier, _FINEST_S, _WHOLE_KEPT))
+    whole: Series[Count] = field(default_factory=partial(Series, earlier, _FINEST_S, _WHOLE_KEPT))
 
     def add(self, t: float, function: events.Traced) -> None:
         """Add the counts that were read at *t* seconds."""

@@ -23,6 +23,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
 from tfmemtop.findings.ending import ending
+from tfmemtop.series import Series, earlier
 from tfmemtop.units import MIB, format_bytes
 
 UNSEEN_S = 300.0
@@ -42,7 +43,7 @@ _TOLD_S = 0.5  # the longest time until an event arrives here
 _LOST = 0.001
 """The share of a trace's events that may be missing. A small error does no harm: a try proves every limit anyway."""
 
-_COUNTS_KEPT = 4096
+_COUNTS_KEPT, _FINEST_S = 4096, 0.0625
 
 _SPEED_LEAST_S = 1.5  # the speed is not computed from a shorter time
 
@@ -77,7 +78,7 @@ class TryWatch:
         self._changed = 0.0  # the time of the newest reading that differs from the one before
         self._last: dict[tuple[int, str], Allocator] = {}
         self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
-        self._counts: list[tuple[float, int]] = []  # of steps, each with its time in seconds
+        self._counts: Series[tuple[float, int]] = Series(earlier, _FINEST_S, _COUNTS_KEPT)  # times and steps
         self._stepped_enough: float | None = None  # when the steps of the goal were first complete
         self._unmet = -math.inf  # when TensorFlow last found no room; it then retries
         self._pids: set[int] = set()
@@ -115,9 +116,7 @@ class TryWatch:
                 for function in event.functions:
                     key = event.pid, function.name, function.file, function.line
                     self._called[key] = function.calls * (function.steps or 1)
-                self._counts.append((event.t, self._steps))
-                if len(self._counts) > _COUNTS_KEPT:
-                    del self._counts[::2]
+                self._counts.add(event.t, (event.t, self._steps))
                 if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
                     self._stepped_enough = event.t
             case MemoryMap(moment=MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
@@ -234,7 +233,7 @@ class TryWatch:
     def _steps_per_s(self, over: float) -> float | None:
         """Return the speed in the second half of the time: the first half is building and warming up."""
         middle = ((self._began or self._started) + over) / 2
-        counts = [(t, count) for t, count in self._counts if middle <= t <= over]
+        counts = [(t, count) for t, count in self._counts.windows if middle <= t <= over]
         if not counts:
             return None
         (began, first), (ended, last) = counts[0], counts[-1]
