@@ -19,7 +19,6 @@ _MEANINGS = {
     MemoryPart.OUTSIDE: "workspaces, other libraries",
     MemoryPart.CACHED_AND_OUTSIDE: "the size of the pool is unknown",
 }
-_USUAL_CONTEXT = "the usual size, not measured"
 
 
 def name(part: MemoryPart) -> str:
@@ -40,7 +39,7 @@ def figure(part: MemorySlice) -> str:
 def meaning(part: MemorySlice, found: Breakdown) -> str:
     """Return what that memory is for, in at most 33 characters; empty where its name is clear enough."""
     if part.part is MemoryPart.CONTEXT and not part.exact:
-        return _USUAL_CONTEXT
+        return "the usual size, not measured"
     looked = next((held.looked_s for held in found.held if held.looked_s is not None), None)
     if part.part is MemoryPart.OTHER_IN_USE:
         return "activations, temporaries" + ("" if looked is not None else ", tensors")

@@ -61,14 +61,11 @@ def notes(reading: events.DeviceReading) -> list[str]:
     """Return why figures of a GPU are missing, and which of them are the host's or of processes outside a container."""
     missing = reading.processes_missing
     found = [missing.text if missing else None]
-    found += [_OF_HOST] if reading.of_host else []
+    found += ["this GPU has no memory of its own: used and free are the host's"] if reading.of_host else []
     found += map(_lacking, reading.lacking)
     if reading.outside is not None:
         found.insert(1, f"processes outside this container hold {format_bytes(reading.outside)}")
     return [text for text in found if text]
-
-
-_OF_HOST = "this GPU has no memory of its own: used and free are the host's"
 
 
 _NAMED = 4

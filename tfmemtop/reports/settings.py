@@ -52,9 +52,8 @@ def in_effect(effect: EffectiveSettings, *, usual: bool = True) -> list[str]:
         return chosen(effect.chosen)
     words = []
     if effect.growths:
-        words.append(
-            "growth differs" if len(effect.growths) > 1 else f"growth {'on' if True in effect.growths else 'off'}"
-        )
+        on = "on" if True in effect.growths else "off"
+        words.append("growth differs" if len(effect.growths) > 1 else f"growth {on}")
     if effect.limits:
         words.append("limit " + " + ".join(map(format_bytes, effect.limits)))
     words += [name for name in effect.allocators if usual or name != "bfc"]

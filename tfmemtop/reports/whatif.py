@@ -128,7 +128,6 @@ def unreplayed_remedy(replayed: Replayed) -> str:
     return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else ""
 
 
-_NO_TRACE, _NO_PROBE = "this recording has no first steps", "record again without --no-probe"
 NO_TRACE_OUTSIDE = (
     "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
 )
@@ -141,7 +140,7 @@ def no_trace(probe: Probe | None, refused: Holders | None) -> str:
     *probe* reports why the script ran without the probe, and *refused* why it could not record, if that is known.
     """
     why = why_unused(probe) or windowless_text(refused)
-    return f"{_NO_TRACE}: {why}" if why else f"{_NO_TRACE}; {_NO_PROBE}"
+    return f"this recording has no first steps{f': {why}' if why else '; record again without --no-probe'}"
 
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"

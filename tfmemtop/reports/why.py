@@ -290,6 +290,3 @@ def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) 
     if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
         return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
     return words
-
-
-NO_FINDINGS = "No findings right now."

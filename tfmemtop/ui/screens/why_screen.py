@@ -9,7 +9,6 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop.findings.remedy import said
 from tfmemtop.findings.rules import Finding, findings
-from tfmemtop.reports.why import NO_FINDINGS
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
@@ -59,7 +58,7 @@ class WhyScreen(PageDialog[str]):
         found = findings(self._state())
         self._spots = []
         if not found:
-            return [[Segment(NO_FINDINGS, DIM)]]
+            return [[Segment("No findings right now.", DIM)]]
         at = self._index(found)
         lines: list[Line] = []
         for index, finding in enumerate(found):
