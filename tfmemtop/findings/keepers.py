@@ -14,8 +14,7 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import quoted, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import Part
-from tfmemtop.state.inventory import Inventory, Kept
+from tfmemtop.state.inventory import Inventory, Kept, is_constant
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, counted, format_bytes
 
@@ -158,8 +157,8 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
     """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
     look = scene.stock.look
     shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
-    made_by = {operation.rpartition("/")[2] for operation in scene.stock.made_by(one.holder)}
-    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not made_by <= _COPIES
+    maker = scene.stock.maker(one.holder, shapes).rpartition("/")[2]
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and maker not in _COPIES
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:
@@ -279,8 +278,8 @@ def constants_captured(scene: Scene) -> Cause | None:
     made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
     if made is None or max(made.anew, made.traces) < _TRACED:
         return None
-    constants = [part for part in scene.stock.parts if _is_constant(part)]
-    size = sum(part.bytes for part in constants)
+    constants = [part for part in scene.stock.parts if is_constant(part)]
+    size = min(scene.stock.rest, sum(part.bytes for part in constants))
     if not constants or not scene.matters(size):
         return None
     each = max(constants, key=lambda part: part.bytes)
@@ -390,10 +389,3 @@ def _tensors(one: Kept) -> str:
 def _of_steps(scene: Scene) -> int:
     """Return the bytes of results of operations that Python does not hold by a path."""
     return min(scene.stock.rest, sum(part.bytes for part in scene.stock.parts if part.kind in _OUTPUTS))
-
-
-def _is_constant(part: Part) -> bool:
-    """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
-    base = part.operation.rpartition("/")[2].partition("_")[0]
-    unlike = part.operation and not part.python_name and part.shape is None and not part.region
-    return base == "Const" or bool(unlike)

@@ -1,12 +1,15 @@
 """The inventory of a pool: what is in use at one moment, and who keeps it. Pure.
 
-What Python holds comes from the look at the script's objects, what TensorFlow allocated from the recorded window. The
-window has each allocation once. The look may count memory twice: two tensors may be views of one variable.
+What Python holds comes from the look at the script's objects, what TensorFlow allocated from the recorded window. A
+buffer that the look finds twice, such as that of two views, is counted once, by its address. Where no addresses are
+known, the bytes of a group are what it has at most. Each byte in use is in one group all the same.
 """
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 
 from tfmemtop import events
@@ -24,6 +27,31 @@ _NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _FRESH_S = 20.0
 """Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
+
+
+class Group(Enum):
+    """Who keeps memory in use. What is known best is counted first."""
+
+    VARIABLES = "variables"  # of models and of the script
+    OPTIMIZER = "optimizer"  # slots
+    HELD = "held"  # tensors that Python holds by a path
+    CONSTANTS = "constants"  # of traced functions
+    DATASETS = "datasets"  # buffers and batches
+    COMPILED = "compiled"  # buffers of functions that XLA has compiled
+    SCRATCH = "scratch"  # memory that an operation needs while it runs
+    RECORDED = "recorded"  # results of recorded operations
+    DROPPED = "dropped"  # variables that no Python object holds: TensorFlow itself does
+    NO_NAME = "no name"
+
+
+_RECORDED = {
+    Kind.INPUT: Group.DATASETS,
+    Kind.XLA: Group.COMPILED,
+    Kind.ROUNDING: Group.COMPILED,
+    Kind.WORKSPACE: Group.SCRATCH,
+}
+_KEPT_BY_PYTHON = Kind.VARIABLES, Kind.OPTIMIZER  # the census has them all
+_NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +93,12 @@ class Inventory:
     def kept(self) -> list[Kept]:
         """What Python holds by a path, the largest first: lists, dicts, models, single tensors."""
         found: dict[tuple[str, bool], Kept] = {}
+        counted = {one.address for one in self._named_variables()}
         for group in self.look.alike if self.look else ():
             if group.holder and lies_in(group.device, self.device):
-                one = _kept(group)
+                again = len(group.addresses) - len(set(group.addresses) - counted)
+                counted.update(group.addresses)
+                one = replace(_kept(group), bytes=group.bytes - again * group.bytes // max(1, group.count))
                 before = found.get((one.holder, one.variables))
                 found[one.holder, one.variables] = _both(before, one) if before else one
         grouped = {one.holder for one in found.values()}
@@ -94,22 +125,40 @@ class Inventory:
         return sorted(own, key=lambda one: -one.bytes)
 
     @cached_property
-    def variables(self) -> int:
-        """Bytes of all variables that Python holds, with the optimizers' slots."""
-        kinds = [
-            kinds for device, kinds in (self.census.kinds if self.census else {}).items() if self._lies_here(device)
-        ]
-        return sum(size for of_device in kinds for kind, size in of_device.items() if kind != TENSORS)
+    def groups(self) -> dict[Group, int]:
+        """The bytes in use by who keeps them. They add up to ``in_use``."""
+        found: Counter[Group] = Counter()
+        left = self.in_use
+        for group, size in self._counted():
+            size = min(size, left)
+            found[group] += size
+            left -= size
+        found[Group.NO_NAME] += left
+        return {group: found[group] for group in Group if found[group]}
 
-    @cached_property
-    def tensors(self) -> int:
-        """Bytes of the tensors that Python holds by a path."""
-        return sum(one.bytes for one in self.kept if not one.variables)
+    def _counted(self) -> Iterator[tuple[Group, int]]:
+        kinds: Counter[str] = Counter()
+        for device, of_device in (self.census.kinds if self.census else {}).items():
+            if self._lies_here(device):
+                kinds.update({kind: size for kind, size in of_device.items() if kind != TENSORS})
+        slots = kinds.pop(OPTIMIZER, 0)
+        yield Group.VARIABLES, kinds.total()
+        yield Group.OPTIMIZER, slots
+        yield Group.HELD, sum(one.bytes for one in self.kept if not one.variables)
+        sizes: Counter[Group] = Counter()
+        for part in self.parts:
+            if part.python_name or part.kind in (*_KEPT_BY_PYTHON, *_NAMELESS):
+                continue
+            group = Group.CONSTANTS if is_constant(part) else _RECORDED.get(part.kind, Group.RECORDED)
+            sizes[group] += part.bytes
+        yield from ((group, sizes[group]) for group in Group)
+        yield Group.DROPPED, min(self.gone[1], sum(part.bytes for part in self.parts if part.kind is Kind.BEFORE))
 
     @property
     def rest(self) -> int:
         """Bytes in use that Python does not hold by a path: steps, tapes, buffers, constants, TensorFlow itself."""
-        return max(0, self.in_use - self.variables - self.tensors)
+        held = Group.VARIABLES, Group.OPTIMIZER, Group.HELD
+        return self.in_use - sum(self.groups.get(group, 0) for group in held)
 
     @cached_property
     def gone(self) -> tuple[int, int]:
@@ -148,9 +197,16 @@ class Inventory:
         """The shapes of the variables that Python holds."""
         return {tuple(one.shape) for one in self._named_variables()}
 
-    def made_by(self, holder: str) -> set[str]:
-        """Return the operations that made what Python holds by a path that begins with *holder*."""
-        return {part.operation for part in self.parts if part.python_name.startswith(holder.partition("[")[0])}
+    def maker(self, holder: str, shapes: Collection[tuple[int, ...]]) -> str:
+        """Return the operation that made most of the tensors of *shapes* that Python holds by *holder*'s root.
+
+        Where no addresses are known, that is of all recorded tensors of these shapes.
+        """
+        root = holder.partition("[")[0]
+        here = [part for part in self.parts if part.python_name.startswith(root)]
+        alike = [part for part in self.parts if part.shape in shapes and not part.python_name]
+        most = max(here or alike, key=lambda part: part.bytes, default=None)
+        return most.operation if most else ""
 
     @property
     def tables(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -179,6 +235,13 @@ class Inventory:
 
     def _lies_here(self, device: str) -> bool:
         return lies_in(device, self.device)
+
+
+def is_constant(part: Part) -> bool:
+    """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
+    base = part.operation.rpartition("/")[2].partition("_")[0]
+    unlike = part.operation and not part.python_name and part.shape is None and not part.region
+    return base == "Const" or bool(unlike)
 
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:

@@ -1,0 +1,70 @@
+"""The inventory of a pool, over real recordings: every byte in use is in one group, at any moment."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.state.real import load
+from tests.streams import MIB
+from tfmemtop import events
+from tfmemtop.events import recording
+from tfmemtop.state import State, apply
+from tfmemtop.state.inventory import Group, Inventory, inventory
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PATHS = sorted(path for path in RECORDINGS.rglob("*.jsonl") if '"type":"census"' in path.read_text())
+PROGRAMS = Path(__file__).parent / "real_windows"
+
+
+@cache
+def stream(path: Path) -> list[events.Event]:
+    return list(recording.read(path).events())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(PATHS), st.floats(0.0, 1.0), st.integers(-64 * MIB, 64 * MIB))
+def test_the_groups_add_up_at_any_moment(path: Path, share: float, more: int) -> None:
+    """*more* bytes than were read, or fewer: a census and a reading are not of the same instant."""
+    state = State()
+    for event in stream(path)[: 1 + int(share * len(stream(path)))]:
+        apply(state, event)
+    for process in state.processes.values():
+        for device, read in process.hooked.allocators.items() if process.hooked else ():
+            assert process.hooked is not None
+            in_use = max(0, (read.in_use or 0) + more)
+            stock = inventory(process.hooked, device, in_use, state.now)
+            assert sum(stock.groups.values()) == in_use and all(size > 0 for size in stock.groups.values())
+            assert 0 <= stock.rest <= in_use
+
+
+def stock_of(name: str) -> Inventory:
+    window, hooked = load(PROGRAMS / f"{name}.jsonl")
+    return inventory(hooked, window.device, window.peak, window.ended)
+
+
+@pytest.mark.parametrize("name", ["dense", "transformer", "mirrored"])
+def test_of_a_real_step_little_has_no_name(name: str) -> None:
+    stock = stock_of(name)
+    groups = stock.groups
+    slots, variables = groups[Group.OPTIMIZER], groups[Group.VARIABLES]
+    assert slots == pytest.approx(2 * variables, rel=0.01), "Adam has two for each variable"
+    assert groups.get(Group.HELD, 0) < 0.02 * stock.in_use
+
+
+def test_what_two_paths_hold_is_counted_once() -> None:
+    """Two lists hold the same ten tensors, and a third holds views of a variable."""
+    addresses = b"".join(address.to_bytes(8, "little") for address in range(MIB, 11 * MIB, MIB))
+    view = (64 * MIB).to_bytes(8, "little")
+    alike = [
+        events.Alike("first[*]", 10, [MIB // 4], "float32", "GPU:0", 10 * MIB, packed=addresses),
+        events.Alike("second[*]", 10, [MIB // 4], "float32", "GPU:0", 10 * MIB, packed=addresses),
+        events.Alike("views[*]", 1, [MIB // 4], "float32", "GPU:0", MIB, packed=view),
+    ]
+    weights = events.Variable("weights", "variables", [MIB // 4], "float32", "GPU:0", MIB, 64 * MIB)
+    kinds = {"GPU:0": {"variables": MIB, "tensors": 21 * MIB}}
+    look = events.Census(t=5.0, pid=100, kinds=kinds, largest=[weights], tensors=21, alike=alike)
+    stock = Inventory("GPU:0", 20 * MIB, look, look, ())
+    assert stock.groups == {Group.VARIABLES: MIB, Group.HELD: 10 * MIB, Group.NO_NAME: 9 * MIB}
