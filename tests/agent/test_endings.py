@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooked import Monitor, both, run, working_tensorflow
+from tests.hooked import VERSION, Monitor, both, run, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -75,6 +75,46 @@ Detected at node sequential/conv defined at (most recent call last):
 the end
 \t [[{{node sequential/conv}}]]""")
 '''
+
+
+LEFT = """
+import itertools
+import tensorflow as tf
+class Trainer:
+    def __init__(self):
+        self.pending = []
+def batches():
+    for number in range(9):
+        yield tf.zeros([2, 1 << 20]) + number
+def failing(number):
+    inside = tf.zeros([3, 1 << 20]) + number
+    raise ValueError(number)
+def train(given):
+    given.pending += [tf.zeros([1 << 20]) + number for number in range(4)]
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+def main():
+    trainer, errors, endless = Trainer(), [], itertools.cycle(batches())
+    for number in range(3):
+        next(endless)
+        try:
+            failing(number)
+        except ValueError as error:
+            errors.append(error)
+    train(trainer)
+main()
+"""
+
+
+def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Script) -> None:
+    bare, hooked = both(monitor, script(LEFT))
+    assert bare == hooked and bare.code == 1
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    last = monitor.of("census", monitor.of("hook_end")[-1]["pid"])[-1]
+    assert last["moment"] == "end"
+    groups = {row[0]: row[1] for row in last["alike"]}
+    assert groups["main.<locals>.trainer.pending"] == 4 and groups["main.<locals>.endless"] == 3
+    assert VERSION < (3, 11) or groups["main.<locals>.errors[*].__traceback__"] == 3
+    assert not monitor.of("hook_error")
 
 
 def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, script: Script) -> None:

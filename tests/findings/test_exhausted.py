@@ -15,6 +15,7 @@ from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.out_of_memory import AllocationFailed, Doubt, NoRoom, Old
 from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.room import no_room
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy
@@ -156,6 +157,12 @@ def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
     # Here the pieces together were too small.
     too_small = moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB)
     assert cause(gpu(2 * GIB), too_small, error()).key is Key.LIMIT_TOO_SMALL
+
+
+def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before() -> None:
+    anatomy = told(gpu(2 * GIB, OURS), moment(1900 * MIB, 2000 * MIB, 63 * MIB), error()).anatomy
+    assert no_room(anatomy, peak=1964 * MIB).key is Key.FRAGMENTATION
+    assert no_room(anatomy, peak=1900 * MIB).key is Key.LIMIT_TOO_SMALL
 
 
 def test_held_by_others_who_lowered_the_limit() -> None:

@@ -162,6 +162,10 @@ def test_a_tape_that_is_open() -> None:
     assert "300 of them [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
     assert kept(look(tapes=0), results) is None
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
+    mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
+    assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
+    logits = part("logits/MatMul", 500 * MIB, shape=(4096, 20000))
+    assert kept(look(tapes=1), logits, part("cell/AddV2", 9 * MIB, 300)) is None, "one output has nearly all"
 
 
 def test_constants_of_a_function_that_is_made_again_and_again() -> None:
@@ -242,6 +246,21 @@ def test_a_tensor_that_grows_by_copying() -> None:
     assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
 
 
+def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
+    def cause(operation: str = "Sub", in_use: int = MIB, rows: int = 4096) -> Cause | None:
+        held = events.Variable("y", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        census = look(variables=[held])
+        return request(census, operation=operation, asked=64 * MIB, shape=[4096, 4096], in_use=in_use)
+
+    made = cause()
+    assert (
+        made is not None and made.key is Key.LIMIT_TOO_SMALL and "broadcasts its operands to [4096,4096]" in made.text
+    )
+    assert actions(made)[0] is Action.CHECK_SHAPES
+    assert cause("MatMul") is None, "its result may be larger than its operands"
+    assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
+
+
 def test_the_gradient_of_a_table_that_is_made_dense() -> None:
     def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum") -> Cause | None:
         table = events.Variable("embeddings", "variables", [rows, 1024], "float32", "GPU:0", rows * 4096)
@@ -267,6 +286,9 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert cause(3071) is None
     own = events.Variable("kernel", "variables", [3072, 1024], "float32", "GPU:0", 12 * MIB)
     assert cause(3072, look(variables=[own])) is None, "the request is for a variable or its gradient"
+    before = events.Variable("table", "variables", [2048, 1024], "float32", "GPU:0", 8 * MIB)
+    assert cause(3072, look(variables=[before])) is None, "the request before was for another variable"
+    assert request(look(), steps, operation="Relu", asked=12 * MIB, shape=[2048, 1536]) is None, "a wider layer"
     assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
 
 

@@ -24,7 +24,8 @@ PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables or data sets have been made since."""
 PATHS_S = 0.4
-"""In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
+"""In a look for tensors that was requested, or as the script ends, the most of the agent's thread time that the search
+for their paths takes.
 The script's threads take their turns meanwhile."""
 COST_S = 0.005
 """If a census takes longer than this, later ones are taken on demand only. The same holds for the look for tensors."""
@@ -140,7 +141,7 @@ class Census:
         began = time.thread_time()
         self.variables.look()
         variables = self._alive()
-        look: Optional[Look] = self._looked(self._tensors, variables, seconds, until)
+        look: Optional[Look] = self._looked(self._tensors, variables, min(seconds, PATHS_S), until)
         if look is not None and not look.possible:
             look = None  # the one before says more
         self._send(self._fields(self._tensors, variables, look, END), time.thread_time() - began, True)

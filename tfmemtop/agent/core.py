@@ -11,7 +11,7 @@ from .apply_settings import Settled, parse_settings
 from .census import Census
 from .collector import Collector
 from .device_init import Making
-from .failures import uncaught
+from .failures import is_exhaustion, uncaught
 from .functions import Functions
 from .import_watch import ImportWatch
 from .joining import earlier, remember
@@ -20,7 +20,7 @@ from .messenger import Messenger, TensorFlow, encode
 from .operation_lines import OperationLines
 from .patches import Patches
 from .requests import options_of, requested_earlier
-from .sampler import AFTER_ERROR_S, GOODBYE_S, Sampler
+from .sampler import GOODBYE_S, OUT_OF_MEMORY_S, Sampler
 from .windows import Windows
 
 if TYPE_CHECKING:
@@ -257,8 +257,9 @@ class Agent:
             self.messenger.send("script_error", **error)
             self._census.raised = True
             self._collector.provide()
+        ran_out = error is not None and (error["kind"] == "ResourceExhaustedError" or is_exhaustion(error["message"]))
         if self._sampler is not None:
-            self._sampler.stop(GOODBYE_S if error is None else AFTER_ERROR_S)
+            self._sampler.stop(OUT_OF_MEMORY_S if ran_out else GOODBYE_S)
         self.messenger.goodbye()
 
 

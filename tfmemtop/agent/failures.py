@@ -36,6 +36,12 @@ _GENERATED = "tensorflow.python.ops.gen_"
 _FALLBACK = "_eager_fallback"
 
 
+def is_exhaustion(text: str) -> bool:
+    """Return whether *text*, an error's message, is of a failed allocation."""
+    lower = text.lower()
+    return any(words in lower for words in _ALLOCATION)
+
+
 class Exhaustion:
     """Reports each failed allocation once, although TensorFlow may make several exceptions for it."""
 
@@ -46,8 +52,7 @@ class Exhaustion:
     def notice(self, message: object) -> None:
         """Report the failure in *message*, with which TensorFlow is making an exception, if it is of an allocation."""
         text = message if type(message) is str else ""
-        lower = text.lower()
-        if not any(words in lower for words in _ALLOCATION):
+        if not is_exhaustion(text):
             return
         now, (last, at) = time.monotonic(), self._last
         self._last = text, now

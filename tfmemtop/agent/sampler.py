@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 GOODBYE_S = 0.5  # the longest time for which the script's exit waits for a reading that is under way
-AFTER_ERROR_S = 2.0
-"""The same, where an exception has ended the script: then what it held matters. The look takes 0.1 to 0.4 s; only on a
-busy machine more."""
+OUT_OF_MEMORY_S = 4.0
+"""The same, where memory ran out: then what the script held is the answer. The look takes 0.2 to 0.8 s, more only on a
+busy machine."""
 _SOON_S = 0.01
 _AT_FIRST_S = 0.3
 """For this time after the devices are made they are read every ``_SOON_S``. Until the script's first operation its GPU

@@ -162,7 +162,9 @@ class Search:
     def _attempt(self, look: "Callable[..., Any]", *arguments: Any) -> Any:
         self._looks += 1
         done = self._may_end and not (self._wanted or self._variables)
-        if done or (self._looks % _LOOKED == 0 and time.thread_time() > self._until):
+        if self._looks % _LOOKED == 0:
+            done |= time.thread_time() > self._until or time.monotonic() > self._ends
+        if done:
             self._over = True
         for _ in range(_TRIES):
             if self._over or not self._collector.wait(MUCH + ROOM, self._ends):

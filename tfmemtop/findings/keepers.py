@@ -134,7 +134,12 @@ def tensors_kept(scene: Scene) -> Cause | None:
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            if one.holder.endswith(".queue"):
+            if "__traceback__" in one.holder:
+                remedy, code = (
+                    Action.KEEP_MESSAGES,
+                    "errors.append(str(error))  # an exception holds its calls' variables",
+                )
+            elif one.holder.endswith(".queue"):
                 remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
             elif scalars:
                 code = f"{_plain(one.holder)}.append(float(loss))"

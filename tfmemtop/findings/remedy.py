@@ -34,6 +34,7 @@ class Action(Enum):
     FEED_FASTER = auto()
     KEEP_NUMBERS = auto()  # the tensors that were kept are scalars
     KEEP_ARRAYS = auto()
+    KEEP_MESSAGES = auto()  # of exceptions
     BOUND_QUEUE = auto()
     SUM_UP = auto()  # gradients
     DROP_MODELS = auto()
@@ -146,6 +147,7 @@ _SAID = {
     Action.FEED_FASTER: SaidRemedy("use larger batches, or prefetch"),
     Action.KEEP_NUMBERS: SaidRemedy("store float(loss), not the tensor"),
     Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
+    Action.KEEP_MESSAGES: SaidRemedy("keep str(error), or error.with_traceback(None), in place of the exception"),
     Action.BOUND_QUEUE: SaidRemedy("bound the queue, with maxsize, so that what fills it waits"),
     Action.SUM_UP: SaidRemedy("add the gradients up as they come, in place of a list of them"),
     Action.DROP_MODELS: SaidRemedy("keep the figures and drop the model before the next is made"),
