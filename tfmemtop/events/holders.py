@@ -21,7 +21,7 @@ Packed = Annotated[bytes, msgspec.Meta(max_length=MOST_PACKED)]
 class Opened(DescribedEnum):
     """Why a window was opened."""
 
-    START = "start", "as the script began"
+    START = "start", "with the run's start"
     INTERVAL = "interval", "by schedule"
     PEAK = "peak", "because the peak in use rose"
     FINDING = "finding", "for a finding"

@@ -107,14 +107,14 @@ def higher(one: Chosen) -> str | None:
 def about(one: Chosen, others: Sequence[str]) -> str:
     """Return the description of the window; *others* are the devices of other pools that have a window."""
     window = one.window
-    what = "a window"
+    what = "a window" if window.opened is not Opened.START else "the run's start"
     if window.function and window.steps:
         what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
     text = (
         f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
         f"peak of {what}. It was recorded at {spoken(window.began)}, {window.opened.text}."
     )
-    if window.closed is not Closed.STEP and not window.steps:
+    if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."
     pools = "Other pools" if len(others) > 1 else "Other pool"
     return text + (f" {pools}: {', '.join(others)} (--device)." if others else "")
