@@ -17,9 +17,6 @@ Card = tuple[str, int, bool]
 """A card: its name, the bytes that programs can use of it, and whether these were measured."""
 
 
-_EMPTY = ("", UNKNOWN)
-
-
 def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
     """Return the tables of all pools, and then on which of *cards* the first pool's run would fit, as lines."""
     lines: list[str] = []
@@ -39,7 +36,7 @@ def _pool(view: Predicted) -> list[str]:
     if view.replayed.is_missing:
         return [*lines, *filter(None, (unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)))]
     texts = [COLUMNS, *(cells(view, row) for row in view.rows)]
-    used = [place for place in range(len(COLUMNS)) if any(row[place] not in _EMPTY for row in texts[1:])]
+    used = [place for place in range(len(COLUMNS)) if any(row[place] not in ("", UNKNOWN) for row in texts[1:])]
     remarks = ["", *(remark(view, row) for row in view.rows)]
     # A setting that fails has no figures. The reason for the failure is in their place.
     lines_of = ["  ".join(cells).rstrip() for cells in aligned(texts, used)]

@@ -175,9 +175,6 @@ def key(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-INDENT = "    "
-
-
 def pasted(words: Iterable[str], width: int) -> list[str]:
     """Return the command of *words*, in lines of at most *width* characters where its words allow it.
 
@@ -189,7 +186,7 @@ def pasted(words: Iterable[str], width: int) -> list[str]:
         first, *rest = word.split("\n")
         if lines[-1].strip() and len(lines[-1]) + len(first) + len(" " + " \\") > width:
             lines[-1] += " \\"
-            lines.append(INDENT)
+            lines.append("    ")
         lines[-1] += (" " if lines[-1].strip() else "") + first
         lines += rest
     return lines
