@@ -23,6 +23,10 @@ class Model(tf.Module):
 def step(scale, x):
     return x * scale
 
+@tf.function(jit_compile=True)
+def compiled(x):
+    return x + 1
+
 for n in range(30):
     counted(tf.ones(3), n // 2)
 for _ in range(500):
@@ -33,6 +37,7 @@ model, partial = Model(), tf.function(functools.partial(step, 2.0))
 for _ in range(40):
     model(tf.ones(3))
     partial(tf.ones(3))
+compiled(tf.ones(3))
 for _ in range(5):
     made_anew = tf.function(lambda x: x + 1)
     made_anew(tf.ones(3))
@@ -62,10 +67,11 @@ def test_calls_and_tracings(monitor: Monitor, script: Script, forks: Forks) -> N
     found = {name.rpartition(".")[2]: counts for name, counts in newest(monitor).items()}
     # counted: 15 values twice, one of them 500 times more, then nine values (0 to -8) of which only 0 is not new.
     # So 30 + 500 + 9 calls, and 15 + 8 tracings. The first tracing of a function is not compared with another.
-    assert found["counted"] == [539, 23, path, line("def counted") - 1, 1, 1, [["n", "-7", "-8", 22]]]
-    assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1, 1, []]
-    assert found["step"] == [40, 1, path, line("def step"), 1, 1, []]
-    assert found["<lambda>"] == [5, 5, path, line("lambda"), 1, 5, []]
+    assert found["counted"] == [539, 23, path, line("def counted") - 1, 1, 1, [["n", "-7", "-8", 22]], False]
+    assert found["__call__"] == [40, 1, path, line("def __call__") - 1, 1, 1, [], False]
+    assert found["step"] == [40, 1, path, line("def step"), 1, 1, [], False]
+    assert found["<lambda>"] == [5, 5, path, line("lambda"), 1, 5, [], False]
+    assert found["compiled"] == [1, 1, path, line("def compiled") - 1, 1, 1, [], True]
     assert not monitor.of("hook_error")
 
 
@@ -154,7 +160,7 @@ sys.stdin.readline()
 def test_which_argument_changed_and_how(monitor: Monitor, script: Script, forks: Forks) -> None:
     end = forks.run(monitor, script(CHANGING))
     assert end[:2] == (0, "ready\n"), end
-    changed = {name: counts[-1] for name, counts in newest(monitor).items()}
+    changed = {name: counts[-2] for name, counts in newest(monitor).items()}
     assert changed == {
         "shapes": [["x", "float32[32,10]", "float32[31,10]", 1]],
         "general": [["x", "float32[32]", "float32[None]", 1]],

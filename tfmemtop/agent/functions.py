@@ -30,12 +30,14 @@ class Tally:
 
     ``anew`` counts the tracings that were the first of another ``tf.function`` of the same Python function. ``changed``
     has the arguments in which the newest tracing differed from the one before. ``changes`` has, for each argument, the
-    number of tracings in which it differed.
+    number of tracings in which it differed. ``compiled`` is whether XLA compiles the function, or the steps that Keras
+    makes in it.
     """
 
-    __slots__ = ("anew", "changed", "changes", "lost", "steps", "traces")
+    __slots__ = ("anew", "changed", "changes", "compiled", "lost", "steps", "traces")
 
     def __init__(self) -> None:
+        self.compiled = False
         self.lost = self.traces = self.anew = 0
         self.steps: Optional[int] = 0  # 0 before the first tracing, None if unknown or not always the same
         self.changed: list[Change] = []
@@ -91,7 +93,9 @@ class Functions:
             tally = self._tallies[ref(key, self._tallies.pop)] = Tally()
         tally.traces += 1
         tally.lost += calls_before + 1 - self.calls(key)
-        steps = steps_of_a_call(function)
+        model = _keras_model(function)
+        steps = steps_of_a_call(function, model)
+        tally.compiled = getattr(made, "_jit_compile", None) is True or model.get("_jit_compile") is True
         tally.steps = steps if tally.steps in (0, steps) else None
         if made is not None:
             tally.compare(made)
@@ -112,7 +116,7 @@ class Functions:
                 # A function that was traced by other means than a call may never be traced in a call.
                 steps = self._steps_untraced(key) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
-                counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told()])
+                counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told(), tally.compiled])
         counts.sort(key=lambda count: -count[1])
         del counts[SENT:]
         if counts != self._sent:
@@ -170,24 +174,38 @@ def _is_partial(kind: type) -> bool:
     return any(each.__name__ == "partial" and each.__module__ == "functools" for each in kind.__mro__)
 
 
-def steps_of_a_call(function: Any) -> Optional[int]:
-    """Return the steps that a call of *function* takes: one, unless a Keras model was configured otherwise.
-
-    ``None`` if the model does not have the number, or keeps it where only an operation could read it.
-    """
+def _innermost(function: Any) -> Any:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
+    return function
+
+
+def _keras_model(function: Any) -> "dict[str, Any]":
+    """Return the attributes of the Keras model whose steps *function* makes; empty if it makes none, or it is unknown.
+
+    They are read from ``__dict__``: a property would run code of the script.
+    """
+    function = _innermost(function)
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType) or "self" not in code.co_freevars or code.co_name not in _KERAS_STEPS:
-        is_old_keras = isinstance(code, CodeType) and code.co_name == "train_function" and "keras" in code.co_filename
-        return None if is_old_keras else 1
-    if code.co_name.startswith("one"):
-        return 1
+        return {}
     try:
         model = function.__closure__[code.co_freevars.index("self")].cell_contents
     except ValueError:  # the cell is empty
-        return None
-    # Read from __dict__: a property would run code of the script.
-    attributes = getattr(model, "__dict__", {})
-    said = [attributes[name] for name in _STEPS if name in attributes]
+        return {}
+    return getattr(model, "__dict__", {})
+
+
+def steps_of_a_call(function: Any, model: "dict[str, Any]") -> Optional[int]:
+    """Return the steps that a call of *function* takes: one, unless a Keras *model* was configured otherwise.
+
+    ``None`` if the model does not have the number, or keeps it where only an operation could read it.
+    """
+    code: Any = getattr(_innermost(function), "__code__", None)
+    name = getattr(code, "co_name", "")
+    if name not in _KERAS_STEPS:
+        return None if name == "train_function" and "keras" in code.co_filename else 1
+    if name.startswith("one") or not isinstance(code, CodeType) or "self" not in code.co_freevars:
+        return 1
+    said = [model[name] for name in _STEPS if name in model]
     return said[0] if said and type(said[0]) is int and said[0] > 0 else None

@@ -205,7 +205,7 @@ class Traced(msgspec.Struct, frozen=True, array_like=True):
     ``file`` and ``line`` are those of its Python function. ``steps`` is the number of steps in one call, ``None`` if
     that is not known: a call of Keras may make several. ``anew`` of the tracings were the first tracing of a function
     that was made anew from the same Python function. ``changed`` are the arguments in which the newest of the other
-    tracings differed from the tracing before it.
+    tracings differed from the tracing before it. ``compiled`` if XLA compiles it, or the steps that Keras makes in it.
     """
 
     name: Text
@@ -216,6 +216,7 @@ class Traced(msgspec.Struct, frozen=True, array_like=True):
     steps: Positive | None = 1
     anew: Size = 0
     changed: Annotated[list[Changed], Few] = msgspec.field(default_factory=list)
+    compiled: bool = False
 
 
 class Functions(Event, tag="functions", frozen=True):

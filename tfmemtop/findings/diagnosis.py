@@ -80,7 +80,11 @@ def _full(stock: Inventory, cause: Cause) -> Cause:
     kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
     evidence = f"In use: {kinds}.{tape}", *cause.evidence
-    most = [kind.value for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
+    most = [
+        "XLA's buffers" if kind is Kind.XLA else kind.value
+        for kind, size in known[:2]
+        if size >= _MOSTLY * stock.in_use
+    ]
     if most:
         cause = replace(cause, mostly=f"Mostly {' and '.join(most)}{'; a GradientTape was open' if tape else ''}.")
     of_model = sum(size for kind, size in known if kind in _OF_MODEL)

@@ -73,6 +73,9 @@ class Attribution:
         compiled = [value.operation for cluster in hooked.clusters.values() for value in cluster.values]
         names = [*course.names, *compiled, *_names_before(window, hooked)]
         self._layers = Layers(names, [one.name for one in variables if one.kind != OPTIMIZER])
+        # XLA asks for memory under no name: for each function that it has compiled, it asks for a few large buffers.
+        self._compiled = window.function if hooked.steps.is_compiled(window.function) else ""
+        self._window = window.window
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
         self._answers: dict[Hashable, Any] = {}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
@@ -163,6 +166,8 @@ class Attribution:
         cluster = self._clusters.get(holding.requested)
         if cluster is not None and (not operation or named(operation).phase is Phase.FUNCTION):
             return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
+        if self._compiled and holding.window == self._window and not operation:
+            return Owner(Kind.XLA, "", self._compiled, shape, holding.dtype, holding.region)
         line, made = self._line(operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)

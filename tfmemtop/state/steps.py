@@ -106,6 +106,10 @@ class Steps:
         """The function that was called most often: one call of it is taken for a step."""
         return max(self.courses.values(), key=lambda course: course.last.calls, default=None)
 
+    def is_compiled(self, name: str) -> bool:
+        """Return whether XLA compiles a function of that *name*."""
+        return any(course.function.compiled for course in self.courses.values() if course.function.name == name)
+
     def made(self, start: float, end: float) -> tuple[float, str]:
         """Return how many steps the process made between two times in seconds, and their unit.
 
