@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
 from .apply_settings import Settled, parse_settings
-from .census import Census
-from .collector import Collector
-from .device_init import Making
 from .failures import is_exhaustion, uncaught
-from .functions import Functions
 from .import_watch import ImportWatch
 from .joining import earlier, remember
 from .link import Link
 from .messenger import Messenger, TensorFlow, encode
-from .operation_lines import OperationLines
+from .parts import Parts
 from .patches import Patches
 from .requests import options_of, requested_earlier
 from .sampler import GOODBYE_S, OUT_OF_MEMORY_S, Sampler
-from .windows import Windows
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -49,21 +44,16 @@ class Agent:
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._interval = 0.1
-        self._collector = Collector()
+        self._parts = Parts.made(self.messenger)
+        _, self._collector, self._making, self._census, self._functions, self._lines, self._windows = self._parts
         self.collects = False
         """Whether the collector is off for as long as the agent is brought into a process that runs already."""
-        self._census = Census(self.messenger, self._collector)
-        self._functions = Functions(self.messenger)
-        self._making = Making(self.messenger)
         self._sampler: Optional[Sampler] = None
-        self._windows = Windows(self.messenger)
-        self._lines = OperationLines(self.messenger, self._collector)
         self._folder: Optional[str] = None  # the session's folder, for large data
         self._in_place = True  # whether pools may be read in place
         self._sessions = False  # whether there has been a TF1-style session
         self._inherited = False
-        observers = self._making, self._census, self._functions, self._lines, self._windows
-        patches = self._patches = Patches(self.messenger, *observers, self._initialised, self._session_made)
+        patches = self._patches = Patches(self._parts, self._initialised, self._session_made)
         awaited: dict[str, tuple[str, Callable[..., object]]] = {
             "eager.context": ("TensorFlow", self._tensorflow_is_here),
             "framework.errors_impl": ("errors", patches.errors),
@@ -130,36 +120,23 @@ class Agent:
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
         """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""
-        sampler = self._started_sampler()
-        if sampler is not None:
-            sampler.devices_changed(options, settled)
+        self._sample(Sampler.devices_changed, options, settled)
 
     def _session_made(self, growth: Optional[bool]) -> None:
         """Start to read the devices that a TF1-style session has made, once their allocators can be found."""
         if not self._sessions and not self._eager():
             self._making.made()
         self._sessions = True
-        sampler = self._started_sampler()
-        if sampler is not None:
-            sampler.session_made(growth)
+        self._sample(Sampler.session_made, growth)
 
-    def _started_sampler(self) -> Optional[Sampler]:
+    def _sample(self, begin: Callable[..., None], *arguments: Any) -> None:
+        """Call *begin*, a method of the sampler, whose thread is started first; not in a child that was forked late."""
         if self._sampler is None and not self._inherited and self._context is not None:
-            sampler = Sampler(
-                self.messenger,
-                self._collector,
-                self._context,
-                self._interval,
-                self._folder,
-                self._in_place,
-                self._functions,
-                self._census,
-                self._windows,
-                self._lines,
-            )
+            sampler = Sampler(self._parts, self._context, self._interval, self._folder, self._in_place)
             sampler.start()
             self._sampler = sampler
-        return self._sampler
+        if self._sampler is not None:
+            begin(self._sampler, *arguments)
 
     def join(self) -> None:
         """Take up what the script has made before. This runs in a thread of the agent's; the script does not wait."""
@@ -221,18 +198,14 @@ class Agent:
             real_threads.pause(_LISTEN_S)  # the script is just making them
         if not self._eager():
             if self._sessions:
-                sampler = self._started_sampler()
-                if sampler is not None:
-                    sampler.session_made(None)
+                self._sample(Sampler.session_made, None)
             return
         guarded = self.messenger.guarded
         options = guarded("read:GPU options", options_of, current)
         for asked in guarded("search:requests", requested_earlier, current) or ():
             self.messenger.send("requested", **asked, file="", line=0, error=None)
         guarded("devices", self._making.found)
-        sampler = self._started_sampler()
-        if sampler is not None:
-            sampler.devices_found(options)
+        self._sample(Sampler.devices_found, options)
 
     def _eager(self) -> bool:
         """Whether TensorFlow's eager context has made its devices."""

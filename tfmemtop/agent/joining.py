@@ -37,18 +37,13 @@ _THEIRS = ("_variables", "_trainable_weights", "_non_trainable_weights")
 """Attributes in which optimizers and metrics keep their variables."""
 
 
-class Variable(NamedTuple):
-    """A variable made before, its kind (by the object that keeps it), and Keras's path of it."""
-
-    variable: Any
-    kind: str
-    path: Optional[str]
-
-
 class Earlier(NamedTuple):
-    """The objects made before; the oldest first, as far as Python keeps an order."""
+    """The objects made before; the oldest first, as far as Python keeps an order.
 
-    variables: "list[Variable]"
+    Of each variable there is also the kind, by the object that keeps it, and Keras's path of it.
+    """
+
+    variables: "list[tuple[Any, str, Optional[str]]]"
     graphs: "list[Any]"
     sessions: "list[Any]"
     trainers: "list[dict[str, Any]]"  # the attributes of Keras's models
@@ -88,9 +83,7 @@ def earlier(collector: Collector) -> Earlier:
     kinds: dict[int, str] = {}
     for kind in (OPTIMIZER, METRICS):
         kinds.update((identity(variable), kind) for owner in of[kind] for variable in _theirs(owner))
-    variables = [
-        Variable(each, kinds.get(identity(each), VARIABLES), paths.get(identity(each))) for each in of["variables"]
-    ]
+    variables = [(each, kinds.get(identity(each), VARIABLES), paths.get(identity(each))) for each in of["variables"]]
     return Earlier(variables, of["graphs"], of["sessions"], [_attributes(each) for each in of["trainers"]])
 
 

@@ -5,14 +5,9 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .apply_settings import Settings, Settled, settle
 from .callsite import callers_line
-from .census import Census
-from .device_init import Making
 from .failures import Exhaustion
-from .functions import Functions
-from .messenger import Messenger
-from .operation_lines import OperationLines
+from .parts import Parts
 from .requests import RECORDED, request
-from .windows import Windows
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,15 +36,7 @@ class Patches:
     """
 
     def __init__(
-        self,
-        messenger: Messenger,
-        making: Making,
-        census: Census,
-        functions: Functions,
-        lines: OperationLines,
-        windows: Windows,
-        initialised: Callable[..., None],
-        session_made: Callable[[Optional[bool]], None],
+        self, parts: Parts, initialised: Callable[..., None], session_made: Callable[[Optional[bool]], None]
     ) -> None:
         """*initialised* is called once the devices are there, with ``latest``.
 
@@ -58,14 +45,9 @@ class Patches:
         """
         self.settings = Settings()
         self.latest: tuple[Any, list[Settled]] = (None, [])
-        self._messenger = messenger
-        self._guarded = messenger.guarded
-        self._making = making
-        self._census = census
-        self._functions = functions
-        self._lines = lines
-        self._windows = windows
-        self._exhaustion = Exhaustion(messenger)
+        self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows = parts
+        self._guarded = parts.messenger.guarded
+        self._exhaustion = Exhaustion(parts.messenger)
         self._initialised = initialised
         self._session_made = session_made
 

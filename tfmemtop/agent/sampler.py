@@ -7,17 +7,15 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
-from .census import WAITING, Census
+from .census import WAITING
 from .chunk_copies import ChunkCopies
-from .collector import MUCH, Collector
+from .collector import MUCH
 from .devices import Device, gpu_uuid, local_devices
-from .functions import Functions
-from .messenger import Messenger
-from .operation_lines import PAUSE_S, OperationLines
+from .operation_lines import PAUSE_S
+from .parts import Parts
 from .pools import Pools
 from .trust import PINNED_NAME
 from .wait_watch import WaitWatch
-from .windows import Windows
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -48,33 +46,18 @@ class Sampler:
     """Reads every allocator of this process until it is stopped or the engine has gone."""
 
     def __init__(
-        self,
-        messenger: Messenger,
-        collector: Collector,
-        context: "ModuleType",
-        interval: float,
-        folder: Optional[str],
-        in_place: bool,
-        functions: Functions,
-        census: Census,
-        windows: Windows,
-        lines: OperationLines,
+        self, parts: Parts, context: "ModuleType", interval: float, folder: Optional[str], in_place: bool
     ) -> None:
         """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds.
 
         *folder* is the session's, ``None`` if it is not known. With *in_place*, pools may be read in place.
         """
-        self._messenger = messenger
-        self._collector = collector
+        self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows = parts
         self._context = context
         self._interval = self._asked_interval = interval
-        copies = ChunkCopies(messenger, folder)
-        self._pools = Pools(messenger, collector, copies, in_place)
-        self._waits = WaitWatch(messenger, copies, self._wait_lasts)
-        self._functions = functions
-        self._census = census
-        self._windows = windows
-        self._lines = lines
+        copies = ChunkCopies(parts.messenger, folder)
+        self._pools = Pools(parts.messenger, parts.collector, copies, in_place)
+        self._waits = WaitWatch(parts.messenger, copies, self._wait_lasts)
         self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
         self._first_until = self._next_reading = 0.0
