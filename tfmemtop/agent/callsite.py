@@ -27,7 +27,7 @@ class Line(NamedTuple):
     @property
     def told(self) -> str:
         """The file as it is named in events: a cell of a notebook by its number."""
-        return file_told(self.file)
+        return name_in_events(self.file)
 
     @property
     def code(self) -> str:
@@ -89,7 +89,7 @@ def callers_line() -> Line:
     return line_of(sys._getframe(1))
 
 
-def file_told(file: str) -> str:
+def name_in_events(file: str) -> str:
     """Return the name of *file* for events: the cell's name if the file is a cell of a notebook, else *file* itself.
 
     IPython compiles cells as if they were files: ``/tmp/ipykernel_81/2738.py``. It keeps the number of each such file's

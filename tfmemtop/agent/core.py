@@ -44,7 +44,7 @@ class Agent:
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
         self._interval = 0.1
-        self._parts = Parts.made(self.messenger)
+        self._parts = Parts.of(self.messenger)
         _, self._collector, self._making, self._census, self._functions, self._lines, self._windows = self._parts
         self.collects = False
         """Whether the collector is off for as long as the agent is brought into a process that runs already."""
@@ -102,8 +102,8 @@ class Agent:
         holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
         settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, told.get("TFMEMTOP_SETTINGS") or "{}")
         self._patches.settings = settings or self._patches.settings
-        if not self._joined:
-            guarded("xla", self._name_xlas_folder)
+        if not self._joined and guarded("xla", _own_folder, self.messenger.pid) is False:
+            self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
         self._folder = told.get("TFMEMTOP_DATA")
         self._in_place = "TFMEMTOP_NO_PROBE" not in told
         self._windows.may_write(self._folder, holders_interval, self._joined)
@@ -113,10 +113,6 @@ class Agent:
             f"environment:{name}", float, self._told.get(name) or otherwise
         )
         return otherwise if number is None else number
-
-    def _name_xlas_folder(self) -> None:
-        if not _own_folder(self.messenger.pid):
-            self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
         """Start to read TensorFlow's devices, which have been made with the GPUOptions *options*."""

@@ -68,15 +68,13 @@ class Direct(PoolReader):
             # Only the library that TensorFlow has loaded already. This call loads none.
             library = CDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
             self._cpu_state, self._gpu_state = getattr(library, _CPU_STATE), getattr(library, _GPU_STATE)
+            environment = getattr(library, _ENVIRONMENT)
             self._form = form_of(layout)
         except (OSError, AttributeError, ValueError) as error:
             raise NotTrusted("system", str(error)) from None
-        self._cpu_state.restype, self._cpu_state.argtypes = c_void_p, []
-        self._gpu_state.restype, self._gpu_state.argtypes = c_void_p, [c_void_p]
-        environment = getattr(library, _ENVIRONMENT, None)
-        if environment is not None:
-            environment.restype, environment.argtypes = c_void_p, []
-        self._environment: Optional[int] = None if environment is None else environment()
+        for function, arguments in ((self._cpu_state, []), (self._gpu_state, [c_void_p]), (environment, [])):
+            function.restype, function.argtypes = c_void_p, arguments
+        self._environment: Optional[int] = environment()
         self._layout = layout
         self._memory = Memory(regained)
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
@@ -145,7 +143,7 @@ class Direct(PoolReader):
         follows it. If both values are found, the list is between them, where the headers of this version place it.
         """
         found = self._find(kind, index)
-        if found is None or self._environment is None:
+        if found is None:
             return False
         layout, address = self._layout, found[0]
         reading, limit = self._read(address), self._memory.values(address + layout.limit, _POINTER)

@@ -7,7 +7,7 @@ here once a second. No code of the agent runs in a call, except after one that h
 from _weakref import ref
 from typing import Any, Callable, Optional
 
-from .callsite import file_told
+from .callsite import name_in_events
 from .messenger import Messenger
 from .signatures import Change, changes
 
@@ -167,7 +167,7 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
     if not isinstance(key, CodeType):
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
-    return name.rpartition("<locals>.")[2][:_NAME], file_told(key.co_filename)[-_PATH:], key.co_firstlineno
+    return name.rpartition("<locals>.")[2][:_NAME], name_in_events(key.co_filename)[-_PATH:], key.co_firstlineno
 
 
 def _is_partial(kind: type) -> bool:

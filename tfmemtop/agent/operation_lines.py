@@ -23,7 +23,6 @@ _WANTED = 1024
 _SENT = 16  # lines of one message, which must fit a packet
 _NAME, _PATH = 500, 1000  # characters
 _CALL = "PartitionedCall"
-_LIBRARIES = ("/tensorflow/", "/keras/", "/tf_keras/")
 
 
 class OperationLines:
@@ -99,12 +98,9 @@ class OperationLines:
             name = rest
 
     def _is_scripts(self, file: str) -> bool:
-        if file.startswith("<tfmemtop") or file.startswith("<frozen"):
+        if file.startswith(("<tfmemtop", "<frozen", *_folders())):
             return False
-        if file.startswith(self._library) and "-packages/" not in file:
-            return False
-        _, packages, inner = file.rpartition("-packages")
-        return not (packages and inner.startswith(_LIBRARIES)) and not file.startswith(_folders())
+        return not file.startswith(self._library) or "-packages/" in file
 
 
 def _folders() -> "tuple[str, ...]":

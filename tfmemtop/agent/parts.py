@@ -23,7 +23,7 @@ class Parts(NamedTuple):
     windows: Windows
 
     @classmethod
-    def made(cls, messenger: Messenger) -> "Parts":
+    def of(cls, messenger: Messenger) -> "Parts":
         """Make the parts, which report by *messenger*."""
         collector = Collector()
         observers = Making(messenger), Census(messenger, collector), Functions(messenger)
