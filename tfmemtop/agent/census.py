@@ -70,8 +70,8 @@ class Census:
         self._tensors = Tensors(module, self._collector)
         self._tensors.address = self._address
 
-    def executor_made(self, enable_async: Any) -> None:
-        """Note that an executor of operations is being made, asynchronous or not."""
+    def executor_made(self, enable_async: Any, *_: Any, **__: Any) -> None:
+        """Note that an executor of operations is being made, asynchronous or not, with further arguments."""
         if self._tensors is not None:
             self._tensors.executor_made(enable_async)
 

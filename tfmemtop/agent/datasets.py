@@ -7,7 +7,7 @@ kept.
 import _operator as operator
 from _weakref import ref
 from itertools import repeat
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .messenger import encoded
 from .objects import identity
@@ -27,16 +27,13 @@ _NO_SIZE = {"string", "resource", "variant"}
 _alive: Any = ref.__call__
 
 
-class _Buffer:
+class _Buffer(NamedTuple):
     """A data set: the most elements that it keeps, and the bytes of each; ``None`` where that is not known."""
 
-    __slots__ = ("each", "elements", "kind", "reference")
-
-    def __init__(self, reference: Any, kind: str, elements: Optional[int], each: Optional[int]) -> None:
-        self.reference = reference
-        self.kind = kind
-        self.elements = elements
-        self.each = each
+    reference: Any
+    kind: str
+    elements: Optional[int]
+    each: Optional[int]
 
 
 class Datasets:

@@ -12,7 +12,7 @@ from sys import byteorder
 from time import monotonic
 from typing import Any, Callable, Optional
 
-from .devices import Reading
+from .devices import Reading, asynchronous
 from .layouts import figures_in, form_of, layout_of
 from .memory import Memory, Sheet
 from .trust import CPU, GPU, NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
@@ -131,10 +131,6 @@ class Direct(PoolReader):
             raise NotTrusted("regions")
         return False
 
-    def has_pool(self, kind: int, index: int) -> bool:
-        """Return whether that allocator exists and has a pool that it cuts up into chunks."""
-        return self._find(kind, index) is not None
-
     def shows_waits(self, kind: int, index: int) -> bool:
         """Return whether that allocator keeps a pool in which allocations wait for room, and :meth:`waits` sees it.
 
@@ -171,12 +167,12 @@ class Direct(PoolReader):
         Return what a Chunks event says of the copy; ``None`` if the pool changed during every attempt.
 
         Raises:
-            NoCopy: the pool has too many chunks or regions.
+            NoCopy: the allocator keeps no pool, or the pool has too many chunks or regions.
             OSError: the sheet has no room.
         """
         found = self._find(kind, index)
         if found is None:
-            return None
+            raise NoCopy("async" if asynchronous() else "not_bfc")
         layout, memory = self._layout, self._memory
         at = found[0] + layout.regions
         for _ in range(_TRIES):

@@ -1,12 +1,9 @@
 """Waits until modules of TensorFlow are completely imported, and then calls the action for them once."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import Any, Callable
 
 from . import real_threads
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class ImportWatch:
@@ -30,8 +27,10 @@ class ImportWatch:
     def look(self) -> bool:
         """Call the actions of the modules that are complete by now; return whether others are still awaited."""
         for name in list(self._awaited):
-            module = _complete(name)
-            found = None if module is None else self._awaited.pop(name, None)  # another thread may be first
+            module = sys.modules.get(name)
+            if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+                continue
+            found = self._awaited.pop(name, None)  # another thread may be first
             if found is not None:
                 word, action = found
                 self._guarded(f"listen:{word}", action, module)
@@ -55,10 +54,3 @@ class ImportWatch:
             return None
         del finders[place]
         return following(name, path, target)
-
-
-def _complete(name: str) -> "Optional[ModuleType]":
-    module = sys.modules.get(name)
-    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
-        return None
-    return module

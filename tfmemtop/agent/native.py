@@ -185,15 +185,8 @@ def _row(structure: ctypes.Structure) -> "list[int]":
 
 
 def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:
-    return Reading(
-        in_use=stats.in_use,
-        peak=stats.peak,
-        pool=_known(stats.pool),
-        limit=_known(stats.limit) or None,
-        peak_pool=_known(stats.peak_pool),
-        allocations=stats.allocations,
-        high=high,
-    )
+    pool, limit, peak_pool = map(_known, (stats.pool, stats.limit, stats.peak_pool))
+    return Reading(stats.in_use, stats.peak, pool, limit or None, peak_pool, stats.allocations, high)
 
 
 def _known(value: int) -> Optional[int]:

@@ -95,18 +95,11 @@ class NativeWindows:
 
     def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
         """Open a window; return ``False`` if none may be opened now, ``None`` if this TensorFlow cannot have any."""
-        wanted = _Wanted(
-            size=ctypes.sizeof(_Wanted),
-            steps=limits.steps,
-            most_ns=int(limits.seconds * 1e9),
-            most_allocations=limits.allocations,
-            most_events=limits.events,
-            most_bytes=limits.size,
-            pause_ns=int(limits.pause_s * 1e9),
-            places=min(len(places), PLACES),
-            function=function.encode("utf-8", "replace")[:255],
-            path=path.encode("utf-8", "surrogateescape")[:4095],
-        )
+        steps, seconds, *most, pause_s = limits
+        wanted = _Wanted(ctypes.sizeof(_Wanted), steps, int(seconds * 1e9), *most, int(pause_s * 1e9))
+        wanted.places = min(len(places), PLACES)
+        wanted.function = function.encode("utf-8", "replace")[:255]
+        wanted.path = path.encode("utf-8", "surrogateescape")[:4095]
         for place, (kind, index) in zip(wanted.place, places):
             place.kind, place.index = kind, index
         done = self._start(ctypes.byref(wanted))

@@ -5,7 +5,6 @@ few are made at a time.
 """
 
 import os
-import sys
 from _weakref import ref
 from time import thread_time
 from typing import Any, Optional
@@ -13,6 +12,7 @@ from typing import Any, Optional
 from .callsite import Line
 from .collector import Collector
 from .messenger import Messenger
+from .views import INSTALLED, file_of
 
 AT_ONCE_S = 0.002
 """The thread time of one round of look-ups. After that the script's threads run first."""
@@ -105,9 +105,5 @@ class OperationLines:
 
 def _folders() -> "tuple[str, ...]":
     """Return the folders of TensorFlow and Keras, wherever they were installed."""
-    found = []
-    for name in ("tensorflow", "keras", "tf_keras"):
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if type(file) is str:
-            found.append(file.rpartition("/")[0] + "/")
-    return tuple(found)
+    files = map(file_of, INSTALLED)
+    return tuple(file.rpartition("/")[0] + "/" for file in files if type(file) is str)

@@ -75,7 +75,7 @@ class Patches:
         for owner in (resource_variable_ops.ResourceVariable, resource_variable_ops.UninitializedVariable):
             self._guarded(f"listen:{owner.__name__}", self._observe_new, owner, census.variables.add)
         executors = resource_variable_ops.context.executor
-        made = self._executor_made
+        made = census.executor_made
         self._guarded("listen:executors", self._observe, executors, "new_executor", "notice:executor", None, made)
 
     def reference_variables(self, ref_variable: "ModuleType") -> None:
@@ -108,11 +108,9 @@ class Patches:
             if outcome.error is None:
                 self._functions.traced(key, function, outcome.noted, made if known else None)
 
-        def calls_before(_: Any, key: Any, *__: Any) -> int:
-            return self._functions.calls(key)
-
-        self._observe(type(manager), "called_with_tracing", "count:tracings", traced, calls_before)
-        code = type(manager).called_with_tracing.__code__
+        owner, calls = type(manager), self._functions.calls
+        self._observe(owner, "called_with_tracing", "count:tracings", traced, lambda _, key, *__: calls(key))
+        code = owner.called_with_tracing.__code__
 
     def sessions(self, session: "ModuleType") -> None:
         """Notice TF1-style sessions, and those of their runs that are to be profiled (``RunOptions.FULL_TRACE``)."""
@@ -238,9 +236,6 @@ class Patches:
                 self._census.variables.session_made(session)
                 config = session._config
                 self._session_made(config is not None and bool(config.gpu_options.allow_growth))
-
-    def _executor_made(self, enable_async: Any, *_: Any, **__: Any) -> None:
-        self._census.executor_made(enable_async)
 
     def _profiler_begins(self, *_: Any, **__: Any) -> None:
         self._windows.profiler_begins()

@@ -217,7 +217,8 @@ class Pools:
         cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
         self._rested[device] = monotonic() + cost / _HURRY_SHARE
         if found is None:
-            self._has_no_map(device)
+            self._mapless.add(device)
+            self._messenger.send("memory_map", device=device, mapless="async" if asynchronous() else "not_bfc")
             return pace
         pace = max(pace, cost / _MAP_SHARE * len(self._wishes()))
         self._messenger.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
@@ -227,14 +228,11 @@ class Pools:
         self, direct: Direct, device: str, wanted: "dict[Optional[int], float]", wishes: int
     ) -> "dict[Optional[int], float]":
         """Copy a pool for maps of the *wanted* regions; return the seconds until the next map, by region."""
-        place = direct.places[device]
-        if not direct.has_pool(*place):
-            self._has_no_map(device)
-            return wanted
         try:
-            copied, cost = self._copies.make(direct, device, place, LIVE)
-        except NoCopy as error:
-            self._has_no_map_in_place(device, error)
+            copied, cost = self._copies.make(direct, device, direct.places[device], LIVE)
+        except NoCopy as why:
+            self._mapless_in_place.add(device)
+            self._messenger.send("memory_map", device=device, mapless=why.why, count=why.count, detail=why.detail)
             return wanted
         self._rested[device] = monotonic() + cost / _HURRY_SHARE
         rest = cost / _MAP_SHARE * wishes
@@ -244,14 +242,6 @@ class Pools:
         paces = {region: max(pace, rest) for region, pace in wanted.items()}
         self._copies.tell(copied, [[region, round(pace, 3)] for region, pace in paces.items()])
         return paces
-
-    def _has_no_map(self, device: str) -> None:
-        self._mapless.add(device)
-        self._messenger.send("memory_map", device=device, mapless="async" if asynchronous() else "not_bfc")
-
-    def _has_no_map_in_place(self, device: str, why: NoCopy) -> None:
-        self._mapless_in_place.add(device)
-        self._messenger.send("memory_map", device=device, mapless=why.why, count=why.count, detail=why.detail)
 
     def _makes_much(self) -> bool:
         return self._collector.room(MUCH)

@@ -289,13 +289,7 @@ class Sampler:
             self._census.variables.placed_on(device.name)
 
     def _tell(self, device: Device, settled: "list[Settled]") -> None:
-        self._messenger.send(
-            "effective",
-            device=device.name,
-            physical=device.physical,
-            uuid=None if device.physical is None else gpu_uuid(device.physical),
-            growth=device.growth,
-            limit=device.limit,
-            allocator=device.allocator,
-            settled=[one._asdict() for one in settled],
-        )
+        uuid = None if device.physical is None else gpu_uuid(device.physical)
+        options = {name: getattr(device, name) for name in ("physical", "growth", "limit", "allocator")}
+        changed = [one._asdict() for one in settled]
+        self._messenger.send("effective", device=device.name, uuid=uuid, settled=changed, **options)

@@ -20,7 +20,7 @@ _name, module_of = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module_
 
 _LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
 _PACKAGES = "/site-packages/", "/dist-packages/"
-_INSTALLED = "tensorflow", "keras", "tf_keras"
+INSTALLED = "tensorflow", "keras", "tf_keras"
 
 
 class View(NamedTuple):
@@ -107,7 +107,7 @@ class Classes:
         root = module.partition(".")[0]
         found = self._roots.get(root)
         if found is None:
-            found = self._roots[root] = root != "__main__" and self.of_library(_file_of(root))
+            found = self._roots[root] = root != "__main__" and self.of_library(file_of(root))
         return found
 
     def _find(self, kind: type) -> "tuple[View, ...]":
@@ -166,7 +166,7 @@ def name_and_module(kind: type) -> "tuple[str, str]":
     return name if type(name) is str else "", module if type(module) is str else ""
 
 
-def _file_of(module: str) -> Any:
+def file_of(module: str) -> Any:
     """Return the file from which the module of that name was loaded; ``None`` if there is no such module or file."""
     modules = sys.modules
     found = modules.get(module) if type(modules) is dict else None
@@ -177,7 +177,7 @@ def _file_of(module: str) -> Any:
 
 def _package_folders() -> "tuple[str, ...]":
     """Return where TensorFlow and Keras were installed, such as with ``pip --target``, unless the script lies there."""
-    files = [_file_of(name) for name in ("__main__", *_INSTALLED)]
+    files = [file_of(name) for name in ("__main__", *INSTALLED)]
     scripts, *packages = [file if type(file) is str else "" for file in files]
     parents = [file.rpartition("/")[0].rpartition("/")[0] + "/" for file in packages]
     return tuple(parent for parent in parents if parent != "/" and not scripts.startswith(parent))

@@ -31,6 +31,7 @@ _PARTS_S = 1.0  # between two messages about an open window
 _READS_S = 0.5  # between two readings of the window of the start, at first; then half of its age
 _LOOK_S = 0.05  # between two looks at an open window
 _GOODBYE_S = 0.3
+_NO_FILE = {"closed": None, "last": True, "bytes": 0}
 
 
 class _Open:
@@ -222,12 +223,9 @@ class Windows:
 
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
         pools = self._pools(devices)
-        if self._served:
-            self._say_missing(opened, self._served, pools)
-            self._rests_until = float("inf")
-            return
-        if self._folder is None:
-            self._say_missing(opened, "no_folder", pools)
+        missing = self._served or ("no_folder" if self._folder is None else "")
+        if missing:
+            self._say_missing(opened, missing, pools)
             self._rests_until = float("inf")
             return
         if not pools:
@@ -275,14 +273,12 @@ class Windows:
 
     def _look(self, native: NativeWindows, window: _Open, stopping: bool) -> None:
         """Check how far the *window* is, and report it."""
+        until = monotonic() + _GOODBYE_S
         if stopping:
             native.end(BY_EXIT)
-            until = monotonic() + _GOODBYE_S
-            found = native.progress()
-            while found is not None and found.running and monotonic() < until:
-                pause(0.002)
-                found = native.progress()
-        else:
+        found = native.progress()
+        while stopping and found is not None and found.running and monotonic() < until:
+            pause(0.002)
             found = native.progress()
         if found is None:  # in a forked child
             self._open = None
@@ -343,13 +339,4 @@ class Windows:
         if opened != ASKED and why in self._missing_told:
             return
         self._missing_told.add(why)
-        self._messenger.send(
-            "window",
-            window=self._count,
-            opened=opened,
-            closed=None,
-            last=True,
-            bytes=0,
-            pools=pools,
-            windowless=why,
-        )
+        self._messenger.send("window", window=self._count, opened=opened, pools=pools, windowless=why, **_NO_FILE)
