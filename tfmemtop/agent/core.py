@@ -86,8 +86,7 @@ class Agent:
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""
-        guarded = self.messenger.guarded
-        guarded("hello", self._greet, context)
+        self.messenger.guarded("hello", self._greet, context)
         self._patches.context(context)
         remember(context, self)
 

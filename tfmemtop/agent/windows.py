@@ -223,9 +223,11 @@ class Windows:
 
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
         pools = self._pools(devices)
-        missing = self._served or ("no_folder" if self._folder is None else "")
-        if missing:
-            self._say_missing(opened, missing, pools)
+        if self._served or self._folder is None:
+            if self._served:
+                self._say_missing(opened, self._served, pools)
+            else:
+                self._say_missing(opened, "no_folder", pools)
             self._rests_until = float("inf")
             return
         if not pools:
