@@ -178,7 +178,7 @@ def test_which_argument_changed_and_how(monitor: Monitor, script: Script, forks:
         "datasets": [["rows['a']", "float32[6]", "float32[7]", 1]],
         "Counted.step": [],
     }
-    anew = {name: counts[-2] for name, counts in newest(monitor).items()}
+    anew = {name: counts[-3] for name, counts in newest(monitor).items()}
     assert anew["Counted.step"] == 2 and anew["shapes"] == 1
     assert not monitor.of("hook_error")
 
