@@ -15,7 +15,7 @@ from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.inventory import Inventory, inventory
+from tfmemtop.state.inventory import Group, Inventory, inventory
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked
@@ -69,11 +69,17 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None))
+    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None), a.shape)
 
 
-def _full(stock: Inventory, cause: Cause) -> Cause:
-    """Return *cause* with what was in use, where a limit was too small for it."""
+def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
+    """Return *cause* with what was in use, where a limit was too small for it and for a request of that *shape*."""
+    if cause.key is Key.LIMIT_TOO_SMALL and _makes_variable(stock, tuple(shape or ())):
+        return replace(
+            cause,
+            evidence=("The first value of a variable was being computed.", *cause.evidence),
+            remedies=_without_batches(cause.remedies),
+        )
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     if cause.key is not Key.LIMIT_TOO_SMALL or not known:
         return cause
@@ -90,9 +96,24 @@ def _full(stock: Inventory, cause: Cause) -> Cause:
     of_model = sum(size for kind, size in known if kind in _OF_MODEL)
     if of_model < stock.in_use / 2:
         return replace(cause, evidence=evidence)
+    return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
+
+
+def _without_batches(remedies: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
+    """Return the *remedies* for memory that does not depend on the batch."""
     smaller = {Action.REDUCE_BATCH: Action.SMALLER_MODEL}
-    remedies = tuple(Remedy(smaller.get(one.action, one.action)) for one in cause.remedies)
-    return replace(cause, evidence=evidence, remedies=remedies)
+    return tuple(Remedy(smaller.get(one.action, one.action)) for one in remedies)
+
+
+def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:
+    """Return whether a request of that *shape* is for the first value of a variable, before any step.
+
+    No tape is open, there is no slot of an optimizer, and random numbers or variables of that shape are there.
+    """
+    if not shape or stock.look is None or stock.look.tapes or stock.groups.get(Group.OPTIMIZER):
+        return False
+    alike = [part.operation for part in stock.parts if part.shape == shape and not part.python_name]
+    return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)
 
 
 def _was_fuller(a: Anatomy, trend: Trend) -> bool:
