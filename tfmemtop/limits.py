@@ -1,9 +1,10 @@
 """How much memory a run can use on this machine: the memory that a limit is a share of, and whether it fits. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB, parse_size
@@ -50,8 +51,7 @@ class TooLittle(ValueError):
         self.text = text
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True, dict=True):
     """The GPUs and the memory against which a run's settings are checked.
 
     ``uuids`` and ``totals`` belong to the GPUs, in NVML's order. ``host_memory`` is the part of the host's memory that

@@ -1,12 +1,12 @@
 """The values that the command line passes to the screen, and those that the screen returns to it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True)
-class UiOptions:
+
+class UiOptions(msgspec.Struct, frozen=True, dict=True):
     """How the screen looks and what it may do.
 
     ``ascii``: draw with ASCII only. ``readonly``: no key may change the script or any process. ``color``: false if
@@ -27,8 +27,7 @@ class UiOptions:
     recording: Callable[[str], Path | None] | None = None
 
 
-@dataclass(frozen=True)
-class ScreenOutcome:
+class ScreenOutcome(msgspec.Struct, frozen=True, dict=True):
     """How the screen ended: tfmemtop's exit code, and whether the script goes on without a screen.
 
     ``trouble`` is the error in one line, if the screen ended because of one. ``summary``: lines about the

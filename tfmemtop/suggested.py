@@ -1,7 +1,9 @@
 """A limit to suggest, as a value: how large it is, and what it rests on. Pure."""
 
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.settings import Growth
 from tfmemtop.units import MIB
@@ -53,8 +55,7 @@ class Basis(str, Enum):
         return self not in (Basis.POOL_REACHED, Basis.FIT, Basis.REPLAYED)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLimit:
+class DeviceLimit(msgspec.Struct, frozen=True):
     """The limit of one logical device: ``size`` bytes, in whole MiB.
 
     ``card`` identifies the GPU. It serves only to find which devices are on the same GPU.
@@ -65,8 +66,7 @@ class DeviceLimit:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedLimit:
+class SuggestedLimit(msgspec.Struct, frozen=True):
     """A limit of ``size`` bytes, whole MiB, for each GPU, or for the CPU's pool.
 
     It rests on ``figure`` bytes, which were read in run number ``run`` (``None`` for ``fit``) with that ``growth``.

@@ -3,11 +3,11 @@
 The pool has a limit of 1 GiB, of which 1000 MiB are in use. 64 MiB more are asked for.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests import streams as s
 from tests import windows as w

@@ -11,9 +11,10 @@ A Jupyter kernel's run is compared with the one before its restart, which is a s
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import fields
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import JSON

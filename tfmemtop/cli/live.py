@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone

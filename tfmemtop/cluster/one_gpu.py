@@ -6,7 +6,8 @@ Prometheus has no process ids. Each run of a rank gets a number of its own in th
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.cluster.client import Client, number
@@ -27,13 +28,12 @@ _Who = tuple[str, str, str]
 """Instance, run, rank. Together they stand for a process; Prometheus has nothing more exact."""
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(msgspec.Struct):
     pid: int
     name: str
     seen: float = 0.0
     alive: bool = False
-    devices: set[str] = field(default_factory=set)
+    devices: set[str] = msgspec.field(default_factory=set)
 
 
 class OneGpu:

@@ -3,7 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.cluster.answers import Rows
 from tfmemtop.cluster.client import Client, NoAnswer, in_thread
@@ -20,8 +22,7 @@ APART_S = 5.0
 """If the clocks differ by more than this many seconds, the user is told."""
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, dict=True):
     """What is known after an answer, or after a query without an answer.
 
     ``at`` is the time of the figures by the server's clock, ``answered`` that of the newest answer by this machine's;

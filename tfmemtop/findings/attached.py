@@ -1,7 +1,6 @@
 """The finding for a process that tfmemtop did not start: how far its memory can be read from outside."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.events import Damage, Injection, InjectionState, Outside, OutsideState
 from tfmemtop.events.damage import damage_text
@@ -203,8 +202,7 @@ def offer(event: Outside) -> str:
 _FINE = (OutsideState.READING, OutsideState.STOPPED, OutsideState.NO_DEVICES)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFromOutside(Finding):
+class ReadFromOutside(Finding, frozen=True):
     """A process is read from outside, or cannot be.
 
     ``told`` is the event that reports how far the reading has come. ``injection`` reports on putting the hook into the

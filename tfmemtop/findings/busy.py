@@ -1,7 +1,6 @@
 """The rule for cards whose memory is full while they compute little."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
@@ -25,8 +24,7 @@ BUSY_PERCENT = 80.0
 """Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less."""
 
 
-@dataclass(frozen=True, slots=True)
-class FullButIdle(DeviceFinding):
+class FullButIdle(DeviceFinding, frozen=True):
     """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``.
 
     The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
@@ -79,8 +77,7 @@ class FullButIdle(DeviceFinding):
         return Said(f"{idle}.", f"{counted} The host was not busy either.{others}", figures=f"{_taken(self)}.")
 
 
-@dataclass(frozen=True, slots=True)
-class ReservedUnused(DeviceFinding):
+class ReservedUnused(DeviceFinding, frozen=True):
     """The card is full and idle, and GPU ``working`` of the same process is busy for ``working_percent`` of the time.
 
     The other figures are those of :class:`FullButIdle`.

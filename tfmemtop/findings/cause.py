@@ -4,8 +4,9 @@ There is one :class:`Cause` for each run or failure. ``why --json`` has its key,
 """
 
 import textwrap
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.safe import safe
@@ -43,8 +44,7 @@ class Key(str, Enum):
     OTHER_FRAMEWORK = "other_framework"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """A cause. ``text`` states it in one sentence, ``evidence`` are further sentences, the most important first.
 
     ``holder`` is who holds the memory, as Python's path to it or TensorFlow's name; empty where nobody is known or the

@@ -1,7 +1,6 @@
 """The rules about which GPUs TensorFlow has, and how it divides them into logical devices."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
@@ -18,8 +17,7 @@ from tfmemtop.tensorflow_text import NO_CUDA, NO_LIBRARIES, libraries_not_loaded
 from tfmemtop.units import counted, format_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class NoGpuSeen(Finding):
+class NoGpuSeen(Finding, frozen=True):
     """TensorFlow in process ``pid`` computes on the CPU, though the driver has ``gpus``.
 
     ``hidden`` is the value of CUDA_VISIBLE_DEVICES if it hides all of them. ``complaint`` is what TensorFlow printed,
@@ -118,8 +116,7 @@ def _hides_gpus(request: events.Requested) -> bool:
     return not of_others and request.devices is not None and not any(is_gpu(d) for d in request.devices)
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsBeyondCard(DeviceFinding):
+class LimitsBeyondCard(DeviceFinding, frozen=True):
     """The ``limits`` of one GPU's logical devices add up to more than the card's ``whole``; both in bytes."""
 
     key = Key.SETTING

@@ -4,7 +4,7 @@ The order is: who keeps the memory, or why the request was so large; only if nei
 fragmentation.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, Need, Scene, keeper

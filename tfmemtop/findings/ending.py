@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.ending import Ending, Way
 from tfmemtop.events import Leftover, StillHeld, StoppingPhase
@@ -17,8 +16,7 @@ _SENT = (signal.SIGTERM, signal.SIGKILL)
 """The signals with which tfmemtop ends a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded(Finding):
+class RunEnded(Finding, frozen=True):
     """Run number ``run`` is over, and no next one has been started; ``stopped`` if tfmemtop ended it."""
 
     aside = True
@@ -46,8 +44,7 @@ class RunEnded(Finding):
         return Said(f"Run {self.run} {ending(self.how)} {after}.", figures=_FINAL)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryReleasing(Finding):
+class MemoryReleasing(Finding, frozen=True):
     """The run's processes are gone, and the GPU's memory is not free again yet."""
 
     aside = True
@@ -60,8 +57,7 @@ class MemoryReleasing(Finding):
         return Said(f"Run {self.run} has ended.", figures="tfmemtop waits until its GPU memory is free.")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHeld(Finding):
+class MemoryHeld(Finding, frozen=True):
     """The run's processes are gone, but GPU memory or processes of it are left, as ``held`` names them."""
 
     run: int

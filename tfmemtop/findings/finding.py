@@ -4,9 +4,11 @@ Each kind of finding is a class. Its condition is the function below it, which y
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
@@ -27,8 +29,7 @@ def joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """The text of a finding.
 
     ``headline`` is what was found, in a sentence or two that can stand alone; ``figures`` are the sentences after it.
@@ -46,15 +47,13 @@ class Said:
         return f"{self.headline} {self.figures}".rstrip()
 
 
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The base of all kinds. Each kind has a severity and remedies, which may depend on its figures.
 
     ``key`` is the cause that the kind stands for in a verdict; ``None`` if it is none.
     ``aside`` is true for kinds that a report on a whole run leaves out, ``fatal`` for those that explain why a run
     failed.
     """
-
-    __slots__ = ()
 
     key: ClassVar[Key | None] = None
     aside: ClassVar[bool] = False
@@ -85,15 +84,13 @@ class Finding:
         return (type(self),)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFinding(Finding):
+class DeviceFinding(Finding, frozen=True):
     """A finding about one device."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFailed(Finding):
+class RuleFailed(Finding, frozen=True):
     """One of tfmemtop's own rules raised an error."""
 
     rule: str
@@ -114,8 +111,7 @@ ALIKE = 3
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Findings that are alike, of three or more devices; or a single finding."""
 
     findings: tuple[Finding, ...]

@@ -1,7 +1,6 @@
 """The rule for host memory that keeps rising while TensorFlow's pools do not."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
@@ -33,8 +32,7 @@ POOL_SHARE = 0.25
 SOON_S = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class HostGrowth(Finding):
+class HostGrowth(Finding, frozen=True):
     """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call
     (``None`` where steps are few).
 

@@ -5,7 +5,8 @@ The order is: a failed allocation; another end; memory that rises; what else was
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tfmemtop.ending import Way
 from tfmemtop.findings.cause import Cause, Key
@@ -33,8 +34,7 @@ _FUNCTION_NODE = re.compile(r"\{\{[^{}]*\}\}")
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
 
-@dataclass(frozen=True, slots=True)
-class Judged(Finding):
+class Judged(Finding, frozen=True):
     """The cause that a run which has ended is judged by, where it comes from no other finding."""
 
     aside = True

@@ -7,7 +7,8 @@ there would have been room.
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
@@ -49,8 +50,7 @@ _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
 
     ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
@@ -66,8 +66,7 @@ class Need:
     unit: str = "step"
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process."""
 
     stock: Inventory

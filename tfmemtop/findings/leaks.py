@@ -1,7 +1,6 @@
 """The rule for memory in use that keeps rising."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import ceil
 
 from tfmemtop.events import Event
@@ -40,8 +39,7 @@ LEAK_SHARE = 0.003
 """The same, as a share of what is in use: where much is in use, so small a part of it also varies without a leak."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leak(DeviceFinding):
+class Leak(DeviceFinding, frozen=True):
     """Memory in use has been rising by ``rise`` bytes a second for ``span_s`` seconds, or did so until it ``ended``.
 
     The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second. The

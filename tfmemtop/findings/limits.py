@@ -1,7 +1,6 @@
 """The rule for a limit that was set, and that does not fit what the run needs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.events.device_names import DeviceKind, is_gpu
 from tfmemtop.findings.cause import Key
@@ -21,8 +20,7 @@ LONG_ENOUGH_S = 60.0
 """Seconds. A shorter run has not shown its peak yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class TightLimit(DeviceFinding):
+class TightLimit(DeviceFinding, frozen=True):
     """The peak in use comes close to the limit; bytes."""
 
     severity = Severity.INFO
@@ -43,8 +41,7 @@ class TightLimit(DeviceFinding):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LooseLimit(DeviceFinding):
+class LooseLimit(DeviceFinding, frozen=True):
     """Without growth all of the limit is held, and it lies far above the peak in use; bytes."""
 
     key = Key.RESERVED

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeVar
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events import Call, LogicalDevice, Requested, Setting, Settled
@@ -14,8 +15,7 @@ from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, format_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Callsite:
+class Callsite(msgspec.Struct, frozen=True):
     """A line of the script; ``file`` is empty where it is not known. ``code`` is the text of the line, if known."""
 
     file: str
@@ -52,8 +52,7 @@ BEFORE = "before the hook was there"
 """The text in place of a line that is not known, since it ran before the hook was there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The device that a finding is about.
 
     ``gpu`` is the NVML index, ``None`` for the CPU pool and where it is not known. ``device`` is TensorFlow's logical

@@ -1,7 +1,6 @@
 """What the user should know about tfmemtop's own work: a driver or hook that is missing, events that were left out."""
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tfmemtop import events
@@ -24,8 +23,7 @@ _SEVERITIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed(Finding):
+class Noticed(Finding, frozen=True):
     """The engine or the screen reported something that is missing or went wrong."""
 
     notice: events.Notice
@@ -59,8 +57,7 @@ def notices(state: State) -> Iterator[Noticed]:
         yield Noticed(notice)
 
 
-@dataclass(frozen=True, slots=True)
-class HookAbsent(Finding):
+class HookAbsent(Finding, frozen=True):
     """A process of the run uses TensorFlow, and the hook is not in it; ``why`` is the reason."""
 
     remedies = (Remedy(Action.SHOW_PROCESS),)

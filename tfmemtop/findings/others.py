@@ -1,8 +1,9 @@
 """The rules for other processes on the run's GPUs, and for the memory that they leave to it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import msgspec
 
 from tfmemtop.findings.busy import FULL_SHARE
 from tfmemtop.findings.cause import Key
@@ -19,8 +20,7 @@ HELD_SHARE = 0.1
 """Share of a card. Less than this, held by other processes at the start, does not matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """A process that holds ``used`` bytes of a card; ``script`` names what it runs, empty where that is not known."""
 
     pid: int
@@ -28,8 +28,7 @@ class Holder:
     script: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OthersHoldCard(DeviceFinding):
+class OthersHoldCard(DeviceFinding, frozen=True):
     """Other processes held ``used`` of the card's ``whole`` bytes when the run started, so TensorFlow's limit is lower.
 
     ``limit`` is that of the pool, ``None`` where it is not known. It is at most ``free``, the bytes that were free at
@@ -94,8 +93,7 @@ def _largest_of_others(state: State, card: DeviceState) -> Holder | None:
     return Holder(largest.pid, largest.used, script_name(process) if process else "")
 
 
-@dataclass(frozen=True, slots=True)
-class TwoReserveCard(DeviceFinding):
+class TwoReserveCard(DeviceFinding, frozen=True):
     """Two processes of one script fill a card; the ``first`` of them has growth off.
 
     ``script`` is the script's name, ``None`` if both processes are of this run. ``growth`` is that of the second

@@ -2,8 +2,10 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.diagnosis import explained
@@ -48,8 +50,7 @@ class Old(Enum):
     LARGEST_FREE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(msgspec.Struct, frozen=True):
     """Some figures were read ``age_s`` seconds before the failure, so they may have changed by then."""
 
     old: Old
@@ -62,8 +63,7 @@ class Doubt:
         return f"The largest free chunk was read {self.age_s:.0f} s before the failure; it may have been another."
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationFailed(Finding):
+class AllocationFailed(Finding, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
     ``several`` if other processes of the run have pools too.
@@ -179,8 +179,7 @@ def _doubt(a: Anatomy) -> Doubt | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class NoRoom(Finding):
+class NoRoom(Finding, frozen=True):
     """TensorFlow finds no room, and perhaps waits for some. It raises an error after 10 s, or never."""
 
     anatomy: Anatomy

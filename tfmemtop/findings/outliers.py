@@ -1,8 +1,9 @@
 """Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import named_spot, operation_name, quoted, tensor_text
@@ -31,8 +32,7 @@ _LARGER = 1.5  # times the largest before
 _LEAST = 8 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request for which there was no room, in a pool with that ``stock``; ``asked`` is ``None`` if not known."""
 
     anatomy: Anatomy

@@ -1,7 +1,6 @@
 """The rule for GPU memory that a process holds outside TensorFlow's pool."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
@@ -22,8 +21,7 @@ USUAL_BETWEEN = 1024 * MIB
 """NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s, and no more on four."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutsidePool(DeviceFinding):
+class OutsidePool(DeviceFinding, frozen=True):
     """``outside`` of a process's ``total`` bytes on a GPU are not in TensorFlow's pool; ``usual`` bytes are usual.
 
     ``between_gpus`` if the process computes on several GPUs, for which it needs buffers. ``eager`` if CUDA loads all
@@ -98,8 +96,7 @@ SETTLED_S = 15.0
 """Seconds that a process has to import TensorFlow and make its devices, or to be seen using it without the hook."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBeside(DeviceFinding):
+class HeldBeside(DeviceFinding, frozen=True):
     """Process ``pid`` of the run, which runs ``script``, holds ``used`` bytes of a card, and not through TensorFlow.
 
     ``script`` is empty where it is not known. ``imported`` if it has imported TensorFlow, which then has no GPU there.

@@ -1,7 +1,6 @@
 """The rules about how much TensorFlow's pool holds, and how much of that it needs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
@@ -22,8 +21,7 @@ WORTH_TELLING = 512 * MIB
 IDLE_SHARE = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class WholeCard(DeviceFinding):
+class WholeCard(DeviceFinding, frozen=True):
     """Growth is off and no limit is set: TensorFlow took ``held`` bytes of the card's ``whole`` at once.
 
     ``in_use`` and ``peak`` are ``None`` where they are not known; ``ended`` if these are the process's last figures.
@@ -98,8 +96,7 @@ def _held(device: RunDevice) -> int | None:
     return max(0, share.used - USUAL_CONTEXT) if share and share.used is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class CachedButIdle(DeviceFinding):
+class CachedButIdle(DeviceFinding, frozen=True):
     """``idle`` bytes of a growing ``pool`` were in use once, and have not been for ``span_s`` seconds.
 
     At most ``recent`` bytes were in use in that time, ``peak`` in the whole run.

@@ -2,7 +2,8 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
@@ -26,8 +27,7 @@ _AT_MOST = 2
 """A pool that grows, or a pool of one region, is as a rule at most this many times the peak. Only a guess."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(msgspec.Struct, frozen=True):
     """What one logical device needs, in bytes; ``figure`` is what ``size`` rests on."""
 
     device: str

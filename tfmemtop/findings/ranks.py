@@ -6,11 +6,11 @@ if it is smaller than the usual differences between the ranks.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.ending import Ending
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
@@ -45,15 +45,13 @@ _LATER_S = 60.0
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Differs:
+class Differs(msgspec.Struct, frozen=True):
     """The base of all kinds of difference; ``rank`` is the place in the list of ranks."""
 
     rank: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held(Differs):
+class Held(Differs, frozen=True):
     """The rank held ``size`` bytes more of ``measure`` than usual, or if ``less``, fewer.
 
     With ``up_to``, the difference changes, and ``size`` is its highest value. It lasted from ``begin`` to ``end``, in
@@ -68,8 +66,7 @@ class Held(Differs):
     end: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Peak(Differs):
+class Peak(Differs, frozen=True):
     """A peak of ``measure`` that is ``size`` bytes above the usual one, or if ``less``, below it.
 
     This kind is for a rank that cannot be compared with the others over steps or seconds.
@@ -80,8 +77,7 @@ class Peak(Differs):
     less: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Pace(Differs):
+class Pace(Differs, frozen=True):
     """The rank makes ``rate`` steps a second, and ``usual`` is the usual rate.
 
     ``share`` is by which share it is slower, or if negative, faster.
@@ -92,8 +88,7 @@ class Pace(Differs):
     usual: float
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Differs):
+class Ended(Differs, frozen=True):
     """The rank did not end as most did: after ``steps`` where others made ``usual``, or after ``after_s`` seconds.
 
     ``ending`` is ``None`` if the recording breaks off, or the run goes on.
@@ -105,15 +100,13 @@ class Ended(Differs):
     after_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RanOut(Differs):
+class RanOut(Differs, frozen=True):
     """The rank had ``count`` out-of-memory errors, more than most ranks."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class OtherTensorFlow(Differs):
+class OtherTensorFlow(Differs, frozen=True):
     """The rank has another version of TensorFlow than most.
 
     ``only`` is the place of the rank that has the ``usual`` version, if only one has it.
@@ -124,8 +117,7 @@ class OtherTensorFlow(Differs):
     only: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class OtherSettings(Differs):
+class OtherSettings(Differs, frozen=True):
     """The rank has other settings of TensorFlow's memory than most; ``only`` as in :class:`OtherTensorFlow`."""
 
     settings: EffectiveSettings
@@ -133,20 +125,17 @@ class OtherSettings(Differs):
     only: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NotRead(Differs):
+class NotRead(Differs, frozen=True):
     """TensorFlow's memory was read in other ranks, but not in this one; ``seen`` if TensorFlow itself was seen here."""
 
     seen: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NoSteps(Differs):
+class NoSteps(Differs, frozen=True):
     """The rank counts no steps, or those of another function, so it cannot be compared with the others over steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Later(Differs):
+class Later(Differs, frozen=True):
     """The rank started ``seconds`` later than usual, or if negative, earlier. Or the clock of its host differs."""
 
     seconds: float

@@ -1,8 +1,10 @@
 """The remedy of a finding, as a value. Its text names its key on the screen and its option."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+import msgspec
+from msgspec.structs import replace
 
 
 class Action(Enum):
@@ -60,8 +62,7 @@ class Action(Enum):
     AS_NOTICE_SAYS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(msgspec.Struct, frozen=True):
     """An action; with ``AS_NOTICE_SAYS``, ``text`` is what the notice says."""
 
     action: Action
@@ -83,8 +84,7 @@ GROWTH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SaidRemedy:
+class SaidRemedy(msgspec.Struct, frozen=True):
     """A remedy as text.
 
     ``keys`` of the screen do what ``text`` describes; a remedy without keys is a change of the script. ``options`` of

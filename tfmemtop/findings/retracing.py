@@ -1,7 +1,6 @@
 """The rule for functions that TensorFlow traces over and over."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfmemtop.events import Changed
@@ -28,8 +27,7 @@ CALLS_WARMING_UP = 2
 still meet shapes that are new to it; later, a function with few shapes has met all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retraced(Finding):
+class Retraced(Finding, frozen=True):
     """A function of process ``pid`` was traced in ``traces`` of its ``calls`` of the last ``span_s`` seconds.
 
     ``traces_so_far`` and ``calls_so_far`` are all of its tracings and calls. ``anew`` of these tracings were the first

@@ -1,7 +1,8 @@
 """The review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
@@ -34,8 +35,7 @@ _TO_THE_END_S = 2.0
 _Key = tuple[Hashable, int]
 
 
-@dataclass(slots=True)
-class HeldFinding:
+class HeldFinding(msgspec.Struct):
     """A finding with its newest figures, and from when to when it held, in seconds since the run began.
 
     ``place`` is its place then among all findings, the most serious first.
@@ -47,8 +47,7 @@ class HeldFinding:
     place: int
 
 
-@dataclass(slots=True)
-class CardUse:
+class CardUse(msgspec.Struct):
     """One GPU, for the time in which TensorFlow had devices on it.
 
     ``most_used`` is in bytes. ``percent`` is the sum over ``readings`` of how busy it was.
@@ -63,8 +62,7 @@ class CardUse:
         return self.percent / self.readings if self.readings else None
 
 
-@dataclass(slots=True)
-class RunReview:
+class RunReview(msgspec.Struct):
     """What was found in a run.
 
     ``state`` is the state after the run's last event; ``account`` is the last one of the process that held most.
@@ -72,9 +70,9 @@ class RunReview:
     session still goes on, which its events do not show.
     """
 
-    state: State = field(default_factory=State)
-    held: list[HeldFinding] = field(default_factory=list)
-    cards: dict[int, CardUse] = field(default_factory=dict)  # by NVML index
+    state: State = msgspec.field(default_factory=State)
+    held: list[HeldFinding] = msgspec.field(default_factory=list)
+    cards: dict[int, CardUse] = msgspec.field(default_factory=dict)  # by NVML index
     account: Account | None = None
     end: float = 0.0
     alive: bool = False
@@ -174,8 +172,7 @@ _RISES = Leak, HostGrowth
 """What is no cause once it has ceased: memory that rose and then stayed as it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The verdict on run number ``run``: its ``cause``."""
 
     run: int

@@ -1,8 +1,9 @@
 """Decide whether a series of readings rises steadily. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+import msgspec
 
 from tfmemtop.state.trend import UseWindow
 
@@ -22,8 +23,7 @@ LEAST_WINDOWS = 16
 """With fewer windows, a slope cannot be distinguished from a few jumps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rise:
+class Rise(msgspec.Struct, frozen=True):
     """Memory that rose from ``first`` to ``last`` bytes, from ``start`` to ``end`` in seconds, and was not freed again.
 
     ``rate`` is the slope in bytes a second. ``highs`` are the highest use at the beginning and at the end of that time,

@@ -1,7 +1,8 @@
 """The devices and processes of the newest run, in the form in which several rules need them."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, is_cpu, is_gpu, kind_of
@@ -13,8 +14,7 @@ from tfmemtop.state.model import DeviceState, Hooked, RunState
 from tfmemtop.state.trend import Trend
 
 
-@dataclass(frozen=True, slots=True)
-class RunDevice:
+class RunDevice(msgspec.Struct, frozen=True):
     """One of TensorFlow's logical devices in one process of the newest run, and the card below it.
 
     ``asked_limit``, in bytes, is the one that the script or the user set; ``None`` if TensorFlow chose it.
@@ -163,8 +163,7 @@ def pool_kind(run: RunState) -> PoolKind:
     return PoolKind.GROWING if growths == {True} else PoolKind.RESERVED
 
 
-@dataclass(frozen=True, slots=True)
-class Peaks:
+class Peaks(msgspec.Struct, frozen=True):
     """The most bytes over the whole run; ``None`` where that is not known.
 
     ``gpus`` is the number of GPUs on which the run held memory. With several, the bytes are those of the GPU that had

@@ -1,7 +1,6 @@
 """The rules for settings that the script requested and did not get, or got only in part."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
@@ -28,8 +27,7 @@ TAKEN = ("true", "false")
 """The values that TensorFlow accepts for the environment variable of growth."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedTooLate(Finding):
+class AskedTooLate(Finding, frozen=True):
     """A setting came after TensorFlow had made its devices, at ``made_at`` where that is known."""
 
     key = Key.SETTING
@@ -87,8 +85,7 @@ def _growths(hooked: Hooked) -> set[bool | None]:
     return {effective.growth for name, effective in hooked.effective.items() if is_gpu(name)}
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthDropped(Finding):
+class GrowthDropped(Finding, frozen=True):
     """The script requested growth and then a limit, and TensorFlow dropped growth. ``limits`` are in bytes."""
 
     key = Key.SETTING
@@ -131,8 +128,7 @@ def growth_dropped(state: State) -> Iterator[GrowthDropped]:
             yield GrowthDropped(growing, limited, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class CallRefused(Finding):
+class CallRefused(Finding, frozen=True):
     """A call raised an error for a reason other than coming too late."""
 
     key = Key.SETTING
@@ -178,8 +174,7 @@ def refused(state: State) -> Iterator[CallRefused]:
             break
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthDiffers(Finding):
+class GrowthDiffers(Finding, frozen=True):
     """TensorFlow could not make its devices at the line ``at``: growth was set only for the GPUs ``asked``."""
 
     key = Key.SETTING
@@ -216,8 +211,7 @@ def growth_differs(state: State) -> Iterator[GrowthDiffers]:
     yield GrowthDiffers(tuple(sorted(asked)), at)
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthOverridden(Finding):
+class GrowthOverridden(Finding, frozen=True):
     """The script switched growth on, or off, and it is the other way round; ``is_on`` is how it is.
 
     ``word`` is the value of the environment variable, ``None`` where it is not set or TensorFlow does not accept it.
@@ -270,8 +264,7 @@ def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
             break
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthWordIgnored(Finding):
+class GrowthWordIgnored(Finding, frozen=True):
     """``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept; ``None`` where it is not known."""
 
     key = Key.SETTING

@@ -1,7 +1,6 @@
 """The rules for memory of XLA that has no name, and for XLA reports that were requested and are missing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tfmemtop.events import XlaMissing
 from tfmemtop.events.device_names import DeviceKind
@@ -14,8 +13,7 @@ from tfmemtop.state.unnamed_buffers import unnamed_buffers
 from tfmemtop.units import format_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Nameless(DeviceFinding):
+class Nameless(DeviceFinding, frozen=True):
     """One allocation of ``bytes``, more than half of the ``peak``, belongs to no operation that TensorFlow names."""
 
     remedies = (Remedy(Action.XLA_REPORT),)
@@ -39,8 +37,7 @@ class Nameless(DeviceFinding):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReportMissing(Finding):
+class ReportMissing(Finding, frozen=True):
     """There is no XLA report, though it was requested; where ``cluster`` is given, none of that cluster."""
 
     why: XlaMissing

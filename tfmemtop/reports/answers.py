@@ -4,8 +4,9 @@ Each answer has a line, for the short report, and paragraphs.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu, is_pinned
@@ -59,8 +60,7 @@ _IDLE_PERCENT = 50.0
 """A full card that is busy for less than this gives reason to ask why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The answer to a question: in a ``line``, and in ``paragraphs``.
 
     ``command`` are the words of a command to try, ``code`` lines for the script.

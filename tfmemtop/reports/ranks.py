@@ -1,10 +1,11 @@
 """The report on the ranks of a job side by side, as text and as JSON. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from enum import Enum
 from functools import singledispatch
 from typing import Any
+
+from msgspec.structs import fields, replace
 
 from tfmemtop.findings.ending import ending
 from tfmemtop.findings.ranks import (

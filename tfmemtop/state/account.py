@@ -9,7 +9,8 @@ is as exact as the others, and wrong for a moment if a pool has grown since NVML
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.state.lookup import cached_of, device_of
 from tfmemtop.state.model import Hooked, State
@@ -25,8 +26,7 @@ _LARGEST_CONTEXT = 2 * USUAL_CONTEXT
 """More than this is not a context alone: something else allocated memory before TensorFlow did."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolPart:
+class PoolPart(msgspec.Struct, frozen=True):
     """One logical device's pool, in bytes. ``cached`` is ``None`` where the pool's size is not known."""
 
     device: str
@@ -37,8 +37,7 @@ class PoolPart:
     allocator: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """The memory of process ``pid`` on GPU ``gpu``, in bytes.
 
     ``total`` is NVML's figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,

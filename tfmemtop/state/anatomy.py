@@ -1,7 +1,8 @@
 """An allocation that failed: what was requested, and the state of the pool and the device at that time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
@@ -21,8 +22,7 @@ _LATER_S = 3.0  # the time that the script's output and files take to arrive her
 _COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
-@dataclass(frozen=True, slots=True)
-class HoldersAtFailure:
+class HoldersAtFailure(msgspec.Struct, frozen=True):
     """The holders of most of ``total`` bytes, the largest first, ``age_s`` seconds before the failure.
 
     They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
@@ -37,8 +37,7 @@ class HoldersAtFailure:
     nameless: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Anatomy:
+class Anatomy(msgspec.Struct, frozen=True):
     """A failed allocation on ``device`` (``None`` where that is not known). Sizes in bytes, unknown ones ``None``.
 
     ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the

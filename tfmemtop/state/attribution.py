@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.state.holder_choice import recorded
@@ -46,8 +48,7 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """The owner of an allocation; the fields are those of :class:`tfmemtop.state.holders.Part`."""
 
     kind: Kind

@@ -1,8 +1,9 @@
 """A process's memory on one device as slices that add up: its account, with the memory in use by kind. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.account import Account, accounts
@@ -30,8 +31,7 @@ class MemoryPart(Enum):
 KINDS = (MemoryPart.VARIABLES, MemoryPart.OPTIMIZER, MemoryPart.METRICS, MemoryPart.TENSORS)
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySlice:
+class MemorySlice(msgspec.Struct, frozen=True):
     """``size`` bytes of a ``part``; not ``exact`` where the size is based on a usual figure, not a measured one."""
 
     part: MemoryPart
@@ -39,8 +39,7 @@ class MemorySlice:
     exact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(msgspec.Struct, frozen=True):
     """A process's memory on GPU ``gpu``, or in its pool on the CPU (``gpu`` is ``None``): the slices add up to it.
 
     ``account`` is the account on that GPU, ``None`` for the CPU. ``held`` has the kinds on each logical device.

@@ -1,7 +1,9 @@
 """The parts of two runs that can be compared: the same number of steps, or of seconds. Pure."""
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.overlay import Measure
@@ -25,8 +27,7 @@ class Basis(Enum):
     NOTHING = auto()  # no part: one of the runs never held memory, as far as is known
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedPart:
+class ComparedPart(msgspec.Struct, frozen=True):
     """The part of one run that is compared. Sizes are bytes, ``None`` where not known.
 
     ``span_s`` is the length in seconds: for a part in steps since the first step, for one in seconds since memory was
@@ -40,8 +41,7 @@ class ComparedPart:
     steps_per_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
+class Common(msgspec.Struct, frozen=True):
     """The compared parts of both runs. If they are compared by steps, ``steps`` is their number, in ``unit``."""
 
     basis: Basis

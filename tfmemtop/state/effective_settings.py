@@ -1,7 +1,5 @@
 """The settings that are in effect in a run. Pure."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from tfmemtop.events.device_names import is_gpu
@@ -9,8 +7,7 @@ from tfmemtop.settings import Settings
 from tfmemtop.state.model import RunState
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveSettings:
+class EffectiveSettings(msgspec.Struct, frozen=True):
     """The settings that TensorFlow uses in a run: on its GPUs, or on the CPU if there are none.
 
     ``chosen`` is what the user chose. Until TensorFlow has made its devices, ``settled`` is false and nothing else is

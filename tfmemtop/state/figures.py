@@ -1,6 +1,6 @@
 """The figures of one run, to be compared with those of other runs. Pure."""
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.ending import Ending
 from tfmemtop.state.curve import Curve
@@ -10,8 +10,7 @@ from tfmemtop.state.program import lasting
 from tfmemtop.state.steps import FunctionCounts, pace
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(msgspec.Struct, frozen=True):
     """The course of a run: its memory over the seconds since it ``started``, and the calls of its busiest function."""
 
     started: float
@@ -19,8 +18,7 @@ class Past:
     course: FunctionCounts | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFigures:
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One run's figures. Sizes are bytes, ``None`` where not known; peaks are over the whole run.
 
     ``name`` is that of the recording, empty for a run of this session. Peaks are of the GPU that had most, all its

@@ -4,7 +4,7 @@ Most of them were allocated between two windows and have no name. They are ident
 that were made within a window and outlived it.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.events import Holders, OperationLine
 from tfmemtop.events.allocations import FOREVER
@@ -16,8 +16,7 @@ from tfmemtop.state.step_course import once_per_window, unpacked
 _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
+class Grown(msgspec.Struct, frozen=True):
     """Allocations of one size whose number has grown over the last windows.
 
     At the end of the last window there are ``count`` more than at the end of the first, with ``bytes`` bytes of chunks.

@@ -1,6 +1,6 @@
 """Chooses for each pool the window of its highest peak. Pure."""
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.events import Holders, Opened
 from tfmemtop.state.lookup import of_run
@@ -9,8 +9,7 @@ from tfmemtop.state.model import Hooked, PoolWindows, State
 _NEARLY, _HALF = 0.98, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A window of the pool of logical device ``device`` in process ``pid``."""
 
     pid: int

@@ -1,8 +1,10 @@
 """Views of a pool's holders: the windows that there are, their rows with shares, and how two of them differ."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from itertools import accumulate
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
@@ -15,8 +17,7 @@ from tfmemtop.state.step_course import once_per_window, times_us, unpacked
 from tfmemtop.state.step_slices import ORDER, StepSlice, slices
 
 
-@dataclass(frozen=True, slots=True)
-class HolderRow:
+class HolderRow(msgspec.Struct, frozen=True):
     """A holder with its share of all memory in use, 0 to 1; ``kind`` is that of most of its bytes.
 
     ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` has the same kinds in the order of a
@@ -36,8 +37,7 @@ class HolderRow:
 _NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """The holders after event ``at``, ``at_us`` µs into the window.
 
     The bytes of ``rows``, which are ``named``, and of ``unknown``, if any, add up to ``total``.
@@ -56,8 +56,7 @@ class Listed:
         return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """How a row differs between two windows.
 
     ``before`` and ``after`` are its bytes, 0 where a window does not have it. ``change`` is the difference in bytes,
@@ -73,8 +72,7 @@ class Change:
     part: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(msgspec.Struct, frozen=True):
     """What an event did: ``operation`` allocated ``change`` bytes, or freed them if ``change`` is below 0."""
 
     operation: str | None

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from tfmemtop.events import Holders, Holding, OperationLine
 from tfmemtop.events.allocations import FOREVER
@@ -25,8 +26,7 @@ class By(Enum):
     LINE = "line"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """``count`` allocations that are alike: ``bytes`` of chunks in all, of which ``requested`` were requested.
 
     ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
@@ -48,8 +48,7 @@ class Part:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """A row. ``kind`` is that of most of its bytes; ``name`` is empty where only the kind is known."""
 
     name: str
@@ -59,8 +58,7 @@ class Holder:
     parts: tuple[Part, ...]  # the largest first
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """What is in use after event ``at``: ``total`` bytes, which are those of the ``holders`` and the ``unknown`` ones.
 
     ``nameless`` has those of the unknown bytes for which TensorFlow gave no name. The others were allocated in events

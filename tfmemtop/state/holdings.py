@@ -1,7 +1,8 @@
 """The memory in use in a process's pools by kind: variables of model, optimizer and metrics, live tensors, the rest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.state.model import Hooked, State
@@ -15,8 +16,7 @@ SHOWN = 20
 """How many of the largest variables and tensors are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holdings:
+class Holdings(msgspec.Struct, frozen=True):
     """The memory in use on one logical device, in bytes. ``kinds`` are pairs of a census's kind and size.
 
     ``rest`` is the memory in use beyond those: activations, temporaries, and all tensors if none were looked for.

@@ -8,9 +8,11 @@ known, the bytes of a group are what it has at most. Each byte in use is in one 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
@@ -54,8 +56,7 @@ _KEPT_BY_PYTHON = Kind.VARIABLES, Kind.OPTIMIZER  # the census has them all
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """Tensors or variables that Python holds by one ``holder``: its path, such as ``search.done[*][1]``.
 
     There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
@@ -73,8 +74,7 @@ class Kept:
     dtype: str = ""
 
 
-@dataclass(frozen=True)
-class Inventory:
+class Inventory(msgspec.Struct, frozen=True, dict=True):
     """What is in use in the pool of ``device`` at a moment, ``in_use`` bytes by TensorFlow's allocator.
 
     ``census`` has the variables, ``look`` the tensors that Python held; ``None`` if there was no look at that moment.

@@ -11,8 +11,9 @@ counts for no variable of that size.
 
 from bisect import bisect_right
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
@@ -25,8 +26,7 @@ _NEAR_S = 1.0
 """Seconds. Memory may have been used again in a longer time: then only a buffer as large as the allocation is found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """A variable, or tensors with one holder, in a census; ``kind`` is the census's word for them.
 
     ``bytes`` are those of each tensor, 0 if they differ.

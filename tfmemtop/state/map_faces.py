@@ -6,7 +6,8 @@ the map has more in use, it is assumed to be what the window's step last had the
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
@@ -27,8 +28,7 @@ def kind_of(face: int) -> Kind:
     return ORDER[face - 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Lies:
+class Lies(msgspec.Struct, frozen=True):
     """An allocation of ``size`` bytes at ``address``, made at session second ``since``, ``None`` if before the window.
 
     ``window`` is the number of the window in which it was allocated, 0 if in none that is known. ``stays`` if it

@@ -1,7 +1,8 @@
 """The reason why the holders of a pool's memory are not known."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from tfmemtop.events import Holders, Probe, ProbeState
 from tfmemtop.state.holder_views import hooked_at, missing
@@ -26,8 +27,7 @@ class NoWindow(Enum):
     NOT_YET = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class MissingWindow:
+class MissingWindow(msgspec.Struct, frozen=True):
     """Why a pool has no window; ``told`` is the process's own event with the reason, ``probe`` that of the probe."""
 
     reason: NoWindow

@@ -1,8 +1,9 @@
 """The state as plain data. Only the handlers in the ``fold*`` modules change it."""
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.ending import Ending, how_ended
@@ -39,31 +40,28 @@ RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: those of a minute, at NVML's rate."""
 
 
-@dataclass(slots=True)
-class Pool:
+class Pool(msgspec.Struct):
     """What the probe has read of the inside of one allocator."""
 
     map: events.MemoryMap | None = None  # the newest of the whole pool
     zoom: events.MemoryMap | None = None  # the newest of a single region
     exhausted: events.MemoryMap | None = None  # the map at the time when an allocation failed
-    growths: deque[events.PoolGrowth] = field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
+    growths: deque[events.PoolGrowth] = msgspec.field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 
 
-@dataclass(slots=True)
-class PoolWindows:
+class PoolWindows(msgspec.Struct):
     """The recorded allocations of one pool: its first window, that with the highest peak, its newest windows, and the
     trace from the start.
     """
 
     first: events.Holders | None = None
     highest: events.Holders | None = None
-    newest: deque[events.Holders] = field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
-    trace: deque[events.Trace] = field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
+    newest: deque[events.Holders] = msgspec.field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
+    trace: deque[events.Trace] = msgspec.field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
     replayed: events.Replayed | None = None  # that trace, under other settings
 
 
-@dataclass(slots=True)
-class Context:
+class Context(msgspec.Struct):
     """The fewest bytes that a process was found to have on a GPU beside its pools: its CUDA context is at most that.
 
     ``exact`` if TensorFlow had not computed anything at that time, so that there was nothing else.
@@ -75,11 +73,10 @@ class Context:
     size: int | None = None
     exact: bool = False
     unconfirmed: tuple[int, float] | None = None
-    recent: deque[int] = field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
+    recent: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """The newest readings at one moment."""
 
     readings: dict[str, events.Allocator]  # by logical device
@@ -88,8 +85,7 @@ class Surroundings:
     host_used: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """The newest allocation that failed for good.
 
     ``trends`` are those up to that time, by logical device; ``look`` is the newest look at the tensors up to then.
@@ -101,8 +97,7 @@ class Failure:
     look: events.Census | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RanOut:
+class RanOut(msgspec.Struct, frozen=True):
     """An allocation failed for good at ``t`` seconds of the session.
 
     ``place`` is the NVML index of the GPU, or ``cpu``; ``None`` where it is not known.
@@ -112,8 +107,7 @@ class RanOut:
     place: int | Literal["cpu"] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(msgspec.Struct, frozen=True):
     """TensorFlow's own line about an allocator that ran out: in the script's output, or kept by the probe of *pid*.
 
     ``harmless`` if the request was for scratch memory, which TensorFlow can do without; then the line does not name the
@@ -135,31 +129,30 @@ class Complaint:
         )
 
 
-@dataclass(slots=True)
-class Hooked:
+class Hooked(msgspec.Struct):
     """A process that the hook is in, or that is read from outside: what TensorFlow was requested to do, and does."""
 
     hello: events.Hook
     outside: bool = False  # the hook is not in it: all that is known was read from outside
-    devices: set[str] = field(default_factory=set)  # the logical devices that it has named
-    allocators: dict[str, events.Allocator] = field(default_factory=dict)  # by logical device
-    effective: dict[str, events.Effective] = field(default_factory=dict)
-    pools: dict[str, Pool] = field(default_factory=dict)
-    windows: dict[str, PoolWindows] = field(default_factory=dict)
-    lines: dict[str, events.OperationLine] = field(default_factory=dict)  # by operation
-    clusters: dict[int, events.XlaCluster] = field(default_factory=dict)  # by XLA's number of the module
-    trends: dict[str, Trend] = field(default_factory=dict)
-    host: Series[UseWindow] = field(default_factory=whole_use)  # of the process's host memory
-    contexts: dict[int, Context] = field(default_factory=dict)  # by NVML index
+    devices: set[str] = msgspec.field(default_factory=set)  # the logical devices that it has named
+    allocators: dict[str, events.Allocator] = msgspec.field(default_factory=dict)  # by logical device
+    effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
+    pools: dict[str, Pool] = msgspec.field(default_factory=dict)
+    windows: dict[str, PoolWindows] = msgspec.field(default_factory=dict)
+    lines: dict[str, events.OperationLine] = msgspec.field(default_factory=dict)  # by operation
+    clusters: dict[int, events.XlaCluster] = msgspec.field(default_factory=dict)  # by XLA's number of the module
+    trends: dict[str, Trend] = msgspec.field(default_factory=dict)
+    host: Series[UseWindow] = msgspec.field(default_factory=whole_use)  # of the process's host memory
+    contexts: dict[int, Context] = msgspec.field(default_factory=dict)  # by NVML index
     probe: events.Probe | None = None  # of the native library
     without_probe: events.Probe | None = None  # how the pools are read without it
-    steps: Steps = field(default_factory=Steps)
+    steps: Steps = msgspec.field(default_factory=Steps)
     census: events.Census | None = None
     look: events.Census | None = None  # the last census in which live tensors were looked for
-    of_windows: list[events.Census] = field(default_factory=list)  # those of the first and the newest windows
+    of_windows: list[events.Census] = msgspec.field(default_factory=list)  # those of the first and the newest windows
     initialised: events.Initialised | None = None  # the newest attempt
-    requested: deque[events.Requested] = field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
-    out_of_memory: deque[events.OutOfMemory] = field(default_factory=lambda: deque(maxlen=20))
+    requested: deque[events.Requested] = msgspec.field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
+    out_of_memory: deque[events.OutOfMemory] = msgspec.field(default_factory=lambda: deque(maxlen=20))
     failure: Failure | None = None
     waiting: events.Waiting | None = None  # where it stood when a pool last ran out
     error: events.ScriptError | None = None  # the exception that ended the script
@@ -167,8 +160,7 @@ class Hooked:
     ended: bool = False
 
 
-@dataclass(slots=True)
-class ProcessState:
+class ProcessState(msgspec.Struct):
     """A process on a GPU or of a run. One that is ``gone`` is kept only while it belongs to the last run."""
 
     seen: events.Process
@@ -182,8 +174,7 @@ class ProcessState:
     words: tuple[events.Process, str, str] | None = None  # cache for a value of `seen`: its command line, its program
 
 
-@dataclass(slots=True)
-class DeviceState:
+class DeviceState(msgspec.Struct):
     """A GPU. A sample of its history has four upper ends: in use, pool, the run's processes, all used.
 
     ``logical`` has, by pid, the logical devices that were reported to lie on it. It is an index that saves a search
@@ -193,28 +184,26 @@ class DeviceState:
 
     info: events.Device
     reading: events.DeviceReading | None = None
-    by_pid: dict[int, events.DeviceProcess] = field(default_factory=dict)
-    logical: dict[int, set[str]] = field(default_factory=dict)
+    by_pid: dict[int, events.DeviceProcess] = msgspec.field(default_factory=dict)
+    logical: dict[int, set[str]] = msgspec.field(default_factory=dict)
     sums: Sums | None = None
-    history: History = field(default_factory=History)
+    history: History = msgspec.field(default_factory=History)
     kept: History | None = None
-    busy: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))  # time, percent
+    busy: deque[tuple[float, int]] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT_KEPT))  # time, percent
 
 
-@dataclass(slots=True)
-class CpuPool:
+class CpuPool(msgspec.Struct):
     """TensorFlow's BFC allocator for the CPU, where a process uses it. A sample of its history has: in use, pool.
 
     ``kept`` is the history of the newest run, once it has ended.
     """
 
-    history: History = field(default_factory=History)
+    history: History = msgspec.field(default_factory=History)
     kept: History | None = None
     sums: Sums | None = None
 
 
-@dataclass(slots=True)
-class RunState:
+class RunState(msgspec.Struct):
     """A start of the script. ``ended`` is in session seconds; peaks are over the whole run, in bytes.
 
     ``effective`` has, by logical device, the options that TensorFlow uses, of the process that reported them last.
@@ -236,7 +225,7 @@ class RunState:
     kernel: str | None = None  # the connection file, if the process is a Jupyter kernel
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts
-    variables: dict[str, str] = field(default_factory=dict)  # of the environment, that the script's text names
+    variables: dict[str, str] = msgspec.field(default_factory=dict)  # of the environment, that the script's text names
     left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None
     exit_code: int | None = None
@@ -248,19 +237,19 @@ class RunState:
     fragmentation: float | None = None
     steps: Steps | None = None
     out_of_memory: int = 0
-    ran_out: deque[RanOut] = field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest failures
+    ran_out: deque[RanOut] = msgspec.field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest failures
     reads_terminal: int | None = None
-    complaints: deque[Complaint] = field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
-    effective: dict[str, events.Effective] = field(default_factory=dict)
-    before: dict[int, tuple[int, int]] = field(default_factory=dict)
-    busy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
-    curve: Curve = field(default_factory=Curve)
-    held: dict[str, Sample] = field(default_factory=dict)
-    peaks: dict[str, int] = field(default_factory=dict)  # in use, by logical device
-    pools: dict[str, int] = field(default_factory=dict)  # the largest, by logical device
-    limits: dict[str, int] = field(default_factory=dict)  # the allocators' own, by logical device
-    totals: dict[int, int] = field(default_factory=dict)  # the highest process total, by NVML index
-    replayed: dict[str, events.Replayed] = field(default_factory=dict)  # by logical device
+    complaints: deque[Complaint] = msgspec.field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
+    effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
+    before: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
+    busy: deque[tuple[float, float]] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
+    curve: Curve = msgspec.field(default_factory=Curve)
+    held: dict[str, Sample] = msgspec.field(default_factory=dict)
+    peaks: dict[str, int] = msgspec.field(default_factory=dict)  # in use, by logical device
+    pools: dict[str, int] = msgspec.field(default_factory=dict)  # the largest, by logical device
+    limits: dict[str, int] = msgspec.field(default_factory=dict)  # the allocators' own, by logical device
+    totals: dict[int, int] = msgspec.field(default_factory=dict)  # the highest process total, by NVML index
+    replayed: dict[str, events.Replayed] = msgspec.field(default_factory=dict)  # by logical device
     dropped: int = 0  # readings that its hooks could not send
     unread: bool = False  # whether the last moments of a process are missing
 
@@ -295,16 +284,14 @@ class RunState:
         return ending is not None and not (ending.good or self.stopped or ending.by_somebody)
 
 
-@dataclass(slots=True)
-class OutputChunk:
+class OutputChunk(msgspec.Struct):
     number: int
     run: int
     text: str
     skipped: int
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct):
     """All that is known, as of ``now`` seconds into the session."""
 
     now: float = 0.0
@@ -312,14 +299,14 @@ class State:
     shape: int = 0  # the number of events that may have changed which processes there are, and what belongs to which
     session: events.Session | None = None
     upcoming: Settings | None = None  # chosen for the next start of a kernel
-    devices: dict[int, DeviceState] = field(default_factory=dict)  # by NVML index
-    by_uuid: dict[str, DeviceState] = field(default_factory=dict)  # the same
+    devices: dict[int, DeviceState] = msgspec.field(default_factory=dict)  # by NVML index
+    by_uuid: dict[str, DeviceState] = msgspec.field(default_factory=dict)  # the same
     cpu_pool: CpuPool | None = None
-    processes: dict[int, ProcessState] = field(default_factory=dict)
-    runs: list[RunState] = field(default_factory=list)
-    notices: dict[str, events.Notice] = field(default_factory=dict)
-    environments: dict[int, events.Environment] = field(default_factory=dict)  # those that were requested
-    output: deque[OutputChunk] = field(default_factory=deque)
+    processes: dict[int, ProcessState] = msgspec.field(default_factory=dict)
+    runs: list[RunState] = msgspec.field(default_factory=list)
+    notices: dict[str, events.Notice] = msgspec.field(default_factory=dict)
+    environments: dict[int, events.Environment] = msgspec.field(default_factory=dict)  # those that were requested
+    output: deque[OutputChunk] = msgspec.field(default_factory=deque)
     output_characters: int = 0
     output_count: int = 0  # the number of chunks so far, with those that were dropped
     terminal: events.Terminal | None = None

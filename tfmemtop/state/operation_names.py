@@ -7,9 +7,10 @@ has the whole name of that operation as its scope.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+
+import msgspec
 
 
 class Phase(Enum):
@@ -23,8 +24,7 @@ class Phase(Enum):
     FUNCTION = "function"  # the operation is the call of a whole function
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(msgspec.Struct, frozen=True):
     """A parsed name. ``scopes`` has the outermost first, with TensorFlow's numbers.
 
     Scopes of calls and of gradients are left out.

@@ -1,7 +1,8 @@
 """The outcome of a session, for the list of sessions. The end of the session's events is enough for it. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.ending import Ending
@@ -12,8 +13,7 @@ TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 """The events that :func:`outcome` needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOutcome:
+class SessionOutcome(msgspec.Struct, frozen=True):
     """The last run of a session: its number and how it ended.
 
     ``peak_in_use`` is the highest of all runs on one device, in bytes, where known. ``kernel`` is true for a Jupyter
@@ -28,8 +28,7 @@ class SessionOutcome:
     left: bool = False  # tfmemtop had not started it and no longer reads it, and it went on
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFigures:
+class SessionFigures(msgspec.Struct, frozen=True):
     """A session. ``path``, and ``size`` in bytes, are those of its recording, ``None`` if there is none.
 
     Times are in seconds, ``started`` since 1970. A session is ``going`` as long as it can be attached to, or its

@@ -1,8 +1,9 @@
 """Runs in one graph: the memory of each over the seconds since its own start."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop.state.model import RunState
 
@@ -30,8 +31,7 @@ class Measure(Enum):
         return (run.peak_in_use, run.peak_pool, run.peak_process_total)[self.value]
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True):
     """One run in the overlay.
 
     ``heights`` are bytes by column, ``None`` where nothing was read. ``ended_s`` is the run's end in seconds after its
@@ -44,8 +44,7 @@ class Trace:
     ended_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
+class Overlay(msgspec.Struct, frozen=True):
     """Runs on one scale of time, 0 to ``span_s`` seconds since each one's start."""
 
     measure: Measure

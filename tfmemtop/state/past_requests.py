@@ -1,7 +1,8 @@
 """Requests like one that failed, in the windows that were recorded before: how large they were. Pure."""
 
 from collections.abc import Set
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.events import Holding
 from tfmemtop.state.holder_choice import recorded
@@ -12,8 +13,7 @@ from tfmemtop.state.step_course import unpacked
 _MATRIX = 2  # dimensions
 
 
-@dataclass(frozen=True, slots=True)
-class PastRequest:
+class PastRequest(msgspec.Struct, frozen=True):
     """The largest request of the same kind before: its ``shape``, and its ``bytes``."""
 
     shape: tuple[int, ...]

@@ -1,8 +1,10 @@
 """Views of the inside of one pool: its map, together with what is known of its growth."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, kind_of
@@ -12,8 +14,7 @@ PoolKey = tuple[int, str]
 """The pid of a process and the name of one of its logical devices."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegionView:
+class RegionView(msgspec.Struct, frozen=True):
     """A region: ``number`` counts from 1 in the order of addresses, ``offset`` is bytes of the pool before it.
 
     ``cells`` has one byte for each slice of the region: its share in use, 0 to 255. ``taken_s`` is when the pool took
@@ -38,8 +39,7 @@ class RegionView:
         return percent(self.in_use, self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class SizeRow:
+class SizeRow(msgspec.Struct, frozen=True):
     """Chunks of ``size`` bytes up to twice that."""
 
     size: int
@@ -49,8 +49,7 @@ class SizeRow:
     free_above: bool = False  # its free chunks may also have any larger size
 
 
-@dataclass(frozen=True, slots=True)
-class BigChunk:
+class BigChunk(msgspec.Struct, frozen=True):
     """One of the biggest chunks in use; ``region`` is the number of its region, ``waste`` are bytes not requested."""
 
     size: int
@@ -63,8 +62,7 @@ class BigChunk:
         return max(0, self.size - self.requested)
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthView:
+class GrowthView(msgspec.Struct, frozen=True):
     """A pool took (``change`` above 0) or gave back bytes, ``at_s`` seconds after the run began.
 
     ``region`` is the number of the region that it took, and ``full`` its percent in use now, where known.
@@ -77,8 +75,7 @@ class GrowthView:
     full: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PoolMap:
+class PoolMap(msgspec.Struct, frozen=True):
     """The inside of a pool, ``at_s`` seconds after the run began. Sizes in bytes."""
 
     at_s: float
@@ -114,8 +111,7 @@ class Missing(Enum):
     NOT_READ_YET = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class NoMap:
+class NoMap(msgspec.Struct, frozen=True):
     """Why process ``pid`` has no map of a pool.
 
     ``refusal`` is the event that came instead of a map. ``library`` is the newest event of the native library,

@@ -1,7 +1,8 @@
 """Views of what other settings would do to a pool, together with what was measured of it."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop.events import Allocator, Replayed, SettingReplayed
 from tfmemtop.events.device_names import is_gpu, is_pinned
@@ -20,8 +21,7 @@ class Later(Enum):
     FAILED = "failed"  # it failed, perhaps because memory was missing
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(msgspec.Struct, frozen=True):
     """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits.
 
     ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. For a run
@@ -34,8 +34,7 @@ class Ends:
     worked: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Predicted:
+class Predicted(msgspec.Struct, frozen=True):
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
     ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for

@@ -6,9 +6,10 @@ seconds since each first held memory.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
+
+import msgspec
 
 from tfmemtop.placement import Placement
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
@@ -27,8 +28,7 @@ class Along(Enum):
     NOTHING = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rank:
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's run. ``started`` is seconds since 1970 by its host's clock."""
 
     name: str  # the name of the recording
@@ -44,8 +44,7 @@ class Rank:
         return self.placement.rank if self.placement else None
 
 
-@dataclass(frozen=True, slots=True)
-class Laid:
+class Laid(msgspec.Struct, frozen=True):
     """*ranks* side by side. Stretch *i* goes from ``marks[i]`` to ``marks[i + 1]``, in steps or in seconds.
 
     ``sizes`` has for each measure and rank the highest bytes in each stretch, ``None`` where the rank did not run or

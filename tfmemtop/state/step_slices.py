@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+import msgspec
 
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Moment
@@ -25,8 +26,7 @@ ORDER = (
 """The order of the kinds in a stack, from the bottom: kinds that stay are below, kinds that change are above."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepSlice:
+class StepSlice(msgspec.Struct, frozen=True):
     """A stretch of a step, from its event ``first`` to ``last``.
 
     The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. The last

@@ -1,8 +1,9 @@
 """The progress of a process: the calls and tracings of its functions over time, and the steps of the busiest one."""
 
 from collections import deque
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.series import Series, earlier
@@ -21,8 +22,7 @@ _FUNCTIONS_KEPT = 256
 Key = tuple[str, str, int]
 
 
-@dataclass(slots=True)
-class Count:
+class Count(msgspec.Struct):
     """The calls and tracings of one function up to ``t`` seconds."""
 
     t: float
@@ -30,15 +30,16 @@ class Count:
     traces: int
 
 
-@dataclass(slots=True)
-class FunctionCounts:
+class FunctionCounts(msgspec.Struct):
     """The counts of one function over time. ``first`` is the first count, ``last`` the newest one that changed."""
 
     function: events.Traced
     first: Count
     last: Count
-    recent: deque[Count] = field(default_factory=lambda: deque(maxlen=_KEPT))  # those of a minute, and one before
-    whole: Series[Count] = field(default_factory=partial(Series, earlier, _FINEST_S, _WHOLE_KEPT))
+    recent: deque[Count] = msgspec.field(
+        default_factory=lambda: deque(maxlen=_KEPT)
+    )  # of a minute, and one before
+    whole: Series[Count] = msgspec.field(default_factory=partial(Series, earlier, _FINEST_S, _WHOLE_KEPT))
 
     def add(self, t: float, function: events.Traced) -> None:
         """Add the counts that were read at *t* seconds."""
@@ -73,14 +74,13 @@ class FunctionCounts:
         return next((count for count in reversed(self.recent) if count.t <= t), self.recent[0])
 
 
-@dataclass(slots=True)
-class Steps:
+class Steps(msgspec.Struct):
     """All functions of one process by name, file and line.
 
     ``first_step`` is the time at which the first call of a function was found to be complete.
     """
 
-    courses: dict[Key, FunctionCounts] = field(default_factory=dict)
+    courses: dict[Key, FunctionCounts] = msgspec.field(default_factory=dict)
     first_step: float | None = None
 
     def add(self, event: events.Functions) -> None:
@@ -129,8 +129,7 @@ class Steps:
         return busiest.last.calls if busiest else 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepRate:
+class StepRate(msgspec.Struct, frozen=True):
     """Steps of the busiest function, or its calls where the steps of a call are not known (``unit``).
 
     ``recent`` and ``whole`` are steps a second, over the last 30 s and from the first count to the newest. They are

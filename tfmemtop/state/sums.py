@@ -5,13 +5,13 @@ comes or goes (``State.shape`` is the same), a new reading changes the sums by i
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tfmemtop.events import Allocator, DeviceReading
 
 
-@dataclass(slots=True)
-class Sum:
+class Sum(msgspec.Struct):
     """A sum over allocators, in bytes."""
 
     in_use: int = 0
@@ -32,16 +32,15 @@ class Sum:
             self.known += sign * reading.pool
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """The sums over all living processes, and over those of the newest run; valid for one ``shape`` of the state.
 
     ``total`` is the bytes of the run's processes according to the driver's ``reading``.
     """
 
     shape: int
-    all: Sum = field(default_factory=Sum)
-    run: Sum = field(default_factory=Sum)
+    all: Sum = msgspec.field(default_factory=Sum)
+    run: Sum = msgspec.field(default_factory=Sum)
     reading: DeviceReading | None = None
     total: int = 0
 

@@ -1,8 +1,10 @@
 """The use of one allocator, or of the host's memory, over time: lowest and highest in windows of time."""
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.series import Series
 
@@ -34,17 +36,16 @@ def whole_use() -> Series[UseWindow]:
     return Series(merge, FINEST_S, WHOLE_KEPT)
 
 
-@dataclass(slots=True)
-class Trend:
+class Trend(msgspec.Struct):
     """Windows of one second for the last two minutes, of ten for the last half hour, and those of the ``whole`` time.
 
     ``end`` is the time of the last reading. ``peak`` is the highest ever; it is kept here because a script may reset
     TensorFlow's own peak (``reset_memory_stats``).
     """
 
-    short: Series[UseWindow] = field(default_factory=partial(Series, merge, SHORT_S, SHORT_KEPT, rolling=True))
-    long: Series[UseWindow] = field(default_factory=partial(Series, merge, LONG_S, LONG_KEPT, rolling=True))
-    whole: Series[UseWindow] = field(default_factory=whole_use)
+    short: Series[UseWindow] = msgspec.field(default_factory=partial(Series, merge, SHORT_S, SHORT_KEPT, rolling=True))
+    long: Series[UseWindow] = msgspec.field(default_factory=partial(Series, merge, LONG_S, LONG_KEPT, rolling=True))
+    whole: Series[UseWindow] = msgspec.field(default_factory=whole_use)
     end: float = 0.0
     peak: int = 0
 

@@ -1,6 +1,6 @@
 """Large allocations for which TensorFlow names no operation: under XLA, the temporary buffers of clusters. Pure."""
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.events import Holders
 from tfmemtop.state.lookup import of_run
@@ -13,8 +13,7 @@ SHARE = 0.5
 """The share of the peak above which a buffer is reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnnamedBuffer:
+class UnnamedBuffer(msgspec.Struct, frozen=True):
     """``bytes`` that were requested at once on ``device`` of process ``pid``, of ``peak`` bytes in use."""
 
     pid: int

@@ -1,13 +1,13 @@
 """Processes summed by user. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tfmemtop.state.process_rows import ProcessRow
 
 
-@dataclass(slots=True)
-class Sum:
+class Sum(msgspec.Struct):
     """A sum of figures, some of which may be unknown.
 
     ``total`` is ``None`` if all are unknown. ``partial`` is true if only some are.
@@ -26,8 +26,7 @@ class Sum:
         self.partial = self._any_unknown and self.total is not None
 
 
-@dataclass(slots=True)
-class UserRow:
+class UserRow(msgspec.Struct):
     """Sums over all processes of ``user``: bytes, percent of the SMs, and percent of one core.
 
     ``processes`` is the number of living processes. ``ended`` processes have ended and have no memory.
@@ -36,12 +35,12 @@ class UserRow:
     user: str
     processes: int = 0
     ended: int = 0
-    gpus: set[int] = field(default_factory=set)
-    gpu_memory: Sum = field(default_factory=Sum)
-    sm: Sum = field(default_factory=Sum)
-    cpu: Sum = field(default_factory=Sum)
-    rss: Sum = field(default_factory=Sum)
-    in_use: Sum = field(default_factory=Sum)
+    gpus: set[int] = msgspec.field(default_factory=set)
+    gpu_memory: Sum = msgspec.field(default_factory=Sum)
+    sm: Sum = msgspec.field(default_factory=Sum)
+    cpu: Sum = msgspec.field(default_factory=Sum)
+    rss: Sum = msgspec.field(default_factory=Sum)
+    in_use: Sum = msgspec.field(default_factory=Sum)
 
 
 def users(rows: Iterable[ProcessRow]) -> list[UserRow]:

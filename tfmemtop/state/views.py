@@ -1,7 +1,8 @@
 """Views of the state: they compute the figures that each panel shows, so that the screen does no arithmetic."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu
@@ -39,8 +40,7 @@ class Share(Enum):
     FREE = "free"
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """One layer of a stacked bar, in bytes. With ``host`` it includes the memory that the host uses."""
 
     kind: LayerKind
@@ -49,8 +49,7 @@ class Layer:
     host: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HostMemory:
+class HostMemory(msgspec.Struct, frozen=True):
     """The host's memory in bytes, or the part of it that ``owner`` allows; ``cpu`` is percent of all cores."""
 
     cpu: float | None
@@ -59,8 +58,7 @@ class HostMemory:
     owner: HostOwner
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """The newest run on a device, from its start to its end, in session seconds.
 
     ``ended`` is ``None`` while it goes on. Before the first run it is the whole session, and ``run`` is ``None``.
@@ -79,8 +77,7 @@ GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHE
 CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePanel:
+class DevicePanel(msgspec.Struct, frozen=True):
     """The panel of a GPU, or of TensorFlow's CPU pool.
 
     ``gpu`` and ``reading`` are the driver's data of a GPU; ``host`` is set for the CPU pool. ``capacity`` is the scale
@@ -128,8 +125,7 @@ class RunPhase(str, Enum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatus:
+class RunStatus(msgspec.Struct, frozen=True):
     """The newest run as the header shows it; ``kill_in_s`` is set while it is being stopped."""
 
     program: str
@@ -141,8 +137,7 @@ class RunStatus:
     pace: StepRate | None
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatorRow:
+class AllocatorRow(msgspec.Struct, frozen=True):
     """One allocator of one process."""
 
     pid: int

@@ -1,7 +1,8 @@
 """What a run without figures of its pools still waits for, or why it will have none. Pure."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from tfmemtop import events
 from tfmemtop.state.memo import once_per_revision
@@ -31,8 +32,7 @@ class Stage(Enum):
 _BY_PROGRESS = (Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """The stage of the newest run, which it reached ``since_s`` seconds ago (``None`` where not known).
 
     ``tensorflow`` is TensorFlow's version, once known. ``over``: the run has ended, so that nothing more comes.

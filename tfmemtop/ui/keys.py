@@ -1,6 +1,6 @@
 """Every key of the app, in one table: bindings and the last line are made from it. The manual's page explains them."""
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.ui.draw.palette import Glyphs
 
@@ -31,8 +31,7 @@ ORDER_KEYS = {
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """A key of the app. ``keys`` are Textual's names for it and its alternatives; the first is shown as ``shown``.
 
     ``action`` is an action of the app, or, with ``screen.`` before it, of the current screen. It is empty for

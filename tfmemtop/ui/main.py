@@ -8,10 +8,11 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.exit_codes import SIGNALLED
@@ -19,7 +20,6 @@ from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import LiveSource, Source
 from tfmemtop.failure import no_summary
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.reports.summary import closing
 from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
@@ -154,6 +154,8 @@ def _summary(source: Source) -> tuple[str, ...]:
     """Return the lines that are printed after the screen; none for a replay."""
     if not source.live:
         return ()
+    from tfmemtop.reports.summary import closing  # only here: to load it would delay the first picture
+
     try:
         return tuple(closing(source.state))
     except Exception as error:  # the exit code matters more than the summary

@@ -11,8 +11,9 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tfmemtop import limits
 from tfmemtop.engine.process.environment import Refused, with_hook, with_report, xla_folder
@@ -51,8 +52,7 @@ _GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)  # of open files
 _ENOUGH = 65_536
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True, dict=True):
     """A run that is ready to start: everything that can be checked beforehand has been checked.
 
     ``argv`` is the script's command line, ``shown`` is the same in valid UTF-8. ``environment`` is the script's whole

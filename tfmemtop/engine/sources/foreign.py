@@ -15,7 +15,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -29,16 +28,15 @@ _LISTED_AFTER_S = 3.0
 _NEGLIGIBLE = 256 * MIB  # bytes in use on a card that need not belong to any process
 
 
-@dataclass
-class _Holder:
+class _Holder(msgspec.Struct, dict=True):
     """A process with a hook.
 
     By device, ``places`` has the GPU's UUID and since when the process holds memory there. ``pools`` has the times and
     sizes of the pool in the last seconds, in bytes.
     """
 
-    places: dict[str, tuple[str, float]] = field(default_factory=dict)
-    pools: dict[str, "deque[tuple[float, int]]"] = field(default_factory=dict)
+    places: dict[str, tuple[str, float]] = msgspec.field(default_factory=dict)
+    pools: dict[str, "deque[tuple[float, int]]"] = msgspec.field(default_factory=dict)
 
     def read(self, device: str, now: float, size: int) -> None:
         """Note that the pool of *device* has *size* bytes at the time *now*."""

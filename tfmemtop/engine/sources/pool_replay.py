@@ -7,8 +7,9 @@ were in use after the last one.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
 from tfmemtop.events.allocations import FOREVER
@@ -36,8 +37,7 @@ class Alike(NamedTuple):
     window: int
 
 
-@dataclass(slots=True, eq=False)
-class Life:
+class Life(msgspec.Struct, eq=False):
     """An allocation. It is in use from after event ``begin``, -1 if it was there before, until event ``end``."""
 
     alike: Alike
@@ -70,8 +70,7 @@ def surplus(lives: list[Life], excess: int) -> list[Life]:
     return [*found, other] if excess > 0 and other is not None else found
 
 
-@dataclass(slots=True)
-class PoolCourse:
+class PoolCourse(msgspec.Struct):
     """The events of one pool in their order: their times, and the bytes in use after each.
 
     ``before`` are the bytes in use before the first event. ``lives`` are in the order of their beginnings. ``gaps`` are
@@ -80,9 +79,9 @@ class PoolCourse:
 
     before: int
     lives: list[Life]
-    at_ns: list[int] = field(default_factory=list)
-    in_use: list[int] = field(default_factory=list)
-    gaps: list[int] = field(default_factory=list)
+    at_ns: list[int] = msgspec.field(default_factory=list)
+    in_use: list[int] = msgspec.field(default_factory=list)
+    gaps: list[int] = msgspec.field(default_factory=list)
     strays: int = 0
 
     @property

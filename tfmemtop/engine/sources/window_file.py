@@ -5,10 +5,11 @@
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from tfmemtop.engine.sources.hook_files import read_beginning
 from tfmemtop.events import Damage
@@ -72,8 +73,7 @@ AT_NS, SIZE, IN_USE, POOL = 0, 3, 4, 8
 """The places of these fields in a record."""
 
 
-@dataclass(slots=True)
-class WindowFile:
+class WindowFile(msgspec.Struct):
     """The content of a file. ``records`` are in the order of the file. The first of ``strings`` is the empty one.
 
     ``realtime_ns`` and ``monotonic_ns`` are the same moment by two clocks. All other times are by CLOCK_REALTIME.
@@ -81,12 +81,14 @@ class WindowFile:
 
     realtime_ns: int
     monotonic_ns: int
-    pools: list[PoolStart] = field(default_factory=list)
-    chunks: list[ChunkInUse] = field(default_factory=list)
-    strings: list[str] = field(default_factory=lambda: [""])
-    records: list[Record] = field(default_factory=list)
-    steps: list[tuple[int, int]] = field(default_factory=list)  # beginning and end of calls of the step's function
-    calls: list[CallStart] = field(default_factory=list)
+    pools: list[PoolStart] = msgspec.field(default_factory=list)
+    chunks: list[ChunkInUse] = msgspec.field(default_factory=list)
+    strings: list[str] = msgspec.field(default_factory=lambda: [""])
+    records: list[Record] = msgspec.field(default_factory=list)
+    steps: list[tuple[int, int]] = msgspec.field(
+        default_factory=list
+    )  # beginning and end of calls of the step's function
+    calls: list[CallStart] = msgspec.field(default_factory=list)
     lost: int = 0
 
     def monotonic(self, realtime_ns: int) -> float:

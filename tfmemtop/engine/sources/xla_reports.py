@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+
+import msgspec
 
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.sources.source import Source
@@ -45,19 +46,17 @@ _LINE = 256 * 1024  # bytes of a line; the rest of a longer one counts as lines 
 _WHOLE = -1  # the number of the module in an event that is about the whole process
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(msgspec.Struct, frozen=True):
     path: Path
     size: int
     changed: float  # when, by the clock of the file system, which is that of the processes
     pid: int
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(msgspec.Struct):
     """What is known of a process that writes reports."""
 
-    sizes: dict[str, int] = field(default_factory=dict)  # of files in bytes, when they were last looked at
+    sizes: dict[str, int] = msgspec.field(default_factory=dict)  # of files in bytes, when they were last looked at
     clusters: int = 0  # that were published
     largest: int = 0  # bytes of the temporary buffers of the largest cluster
     told: bool = False  # whether it has been published that the process has written too much

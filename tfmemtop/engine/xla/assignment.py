@@ -6,8 +6,9 @@ from 2.22 on into three files, which are read one after the other.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 MOST_VALUES = 500_000
 """The most values of one allocation in a report. ResNet-50's training step has some three thousand values."""
@@ -28,8 +29,7 @@ class Purpose(Enum):
     OTHER = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedValue:
+class PlacedValue(msgspec.Struct, frozen=True):
     """A value in an allocation: the result of instruction ``name``; ``offset`` and ``size`` are in bytes.
 
     If the result is a tuple, the value is its part ``index``, such as ``{1}``.
@@ -47,17 +47,15 @@ class PlacedValue:
         return f"{self.name}{self.index or '{}'}"
 
 
-@dataclass(slots=True)
-class Allocation:
+class Allocation(msgspec.Struct):
     """An allocation of ``size`` bytes, which XLA takes at once, and the values that lie in it."""
 
     size: int
     purpose: Purpose
-    values: list[PlacedValue] = field(default_factory=list)
+    values: list[PlacedValue] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Assignment:
+class Assignment(msgspec.Struct):
     """The content of a buffer assignment; ``total`` is the bytes of all its allocations, as XLA counts them.
 
     ``ranges`` has the first and the last moment at which a value is needed, by :attr:`PlacedValue.key`. ``schedule`` is
@@ -65,10 +63,10 @@ class Assignment:
     bytes; ``None`` if the text does not have this list.
     """
 
-    allocations: list[Allocation] = field(default_factory=list)
+    allocations: list[Allocation] = msgspec.field(default_factory=list)
     total: int | None = None
     schedule: int = 0
-    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     at_peak: dict[str, int] | None = None
 
 

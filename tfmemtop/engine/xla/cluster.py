@@ -3,8 +3,10 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.engine.xla.assignment import Allocation, Assignment, PlacedValue, Purpose, Unread, read_assignment
 from tfmemtop.events import XlaCluster, XlaValue
@@ -129,8 +131,7 @@ PARTS = 500
 """The most parts of the schedule for which the course of the needed bytes is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Living:
+class Living(msgspec.Struct, frozen=True):
     """A value that is needed from moment ``first`` to moment ``last``."""
 
     value: PlacedValue

@@ -6,7 +6,6 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,8 +24,7 @@ _LAST = 1000  # lines; it is certain enough that one of them is not damaged
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """A place to begin to read, at second ``t`` of the session. ``so_far`` are the earlier events that are needed."""
 
     t: float
@@ -34,8 +32,7 @@ class Start:
     so_far: list[Event]
 
 
-@dataclass
-class Recording:
+class Recording(msgspec.Struct, dict=True):
     """A recording whose first line could be read.
 
     ``damaged`` and ``unknown`` count the lines that the latest pass over :meth:`events` has left out so far: lines that
@@ -48,7 +45,7 @@ class Recording:
     damaged: int = 0
     unknown: int = 0
     place: Place = BEGINNING
-    _chunks: list[Chunk] | None = field(default=None, repr=False)
+    _chunks: list[Chunk] | None = None
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:

@@ -2,9 +2,9 @@
 
 import re
 import shlex
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import HostOwner, Machine, parse_limit
@@ -20,8 +20,7 @@ COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 """The environment variable that turns the garbage collection of TensorFlow's GPU allocator on or off."""
 
 
-@dataclass(frozen=True)
-class NextRun:
+class NextRun(msgspec.Struct, frozen=True, dict=True):
     """What the key R would start: the command and its settings."""
 
     argv: tuple[str, ...]

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
@@ -29,8 +29,7 @@ class Unanswered(Exception):
         self.last_line = last_line
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(msgspec.Struct, frozen=True):
     """A pool whose allocations were recorded from the start, and the question about them for the worker."""
 
     pid: int

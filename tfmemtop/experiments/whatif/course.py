@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.events import Trace
 from tfmemtop.events.allocations import Call, TraceAllocations, unpack
@@ -11,8 +12,7 @@ from tfmemtop.events.damage import Damage, Damaged
 from tfmemtop.probe.replaying import Follows, Runs
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(msgspec.Struct, frozen=True):
     """All events of a trace, and facts about it.
 
     Each of ``events`` is a pair. For an allocation: the thread times two, and the requested bytes. For a free: the

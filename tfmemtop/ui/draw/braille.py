@@ -5,9 +5,10 @@ denser for the more important layers, and an unbroken outline above it. Without 
 glyph that the bar uses.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+
+import msgspec
 
 from tfmemtop.state.history import Sample
 from tfmemtop.ui.draw.palette import DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
@@ -37,8 +38,7 @@ _TEXTURE = {
 }
 
 
-@dataclass(frozen=True)
-class Painter:
+class Painter(msgspec.Struct, frozen=True, dict=True):
     """Paints columns of *rows* cells on a scale of 0 to *top* bytes. Equal painters paint the same.
 
     *limit* is in bytes. From *nearly_full* bytes on, in use has another colour. *began* and *ran_out* are the numbers

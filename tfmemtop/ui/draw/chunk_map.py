@@ -7,8 +7,8 @@ proportion to its bytes. If the map is too high, cells are merged; none is left 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.segment import Segment
 
 from tfmemtop.state.pool_views import RegionView
@@ -23,8 +23,7 @@ _UNICODE, _ASCII = str.maketrans("01234", "·░▒▓█"), str.maketrans("0123
 _BORDER = DIM
 
 
-@dataclass(frozen=True, slots=True)
-class MapRow:
+class MapRow(msgspec.Struct, frozen=True):
     """A row of the map: ``cells`` of a region, after merging."""
 
     region: int  # its index
@@ -34,8 +33,7 @@ class MapRow:
     start: int = 0  # how many cells of the region come before these, after merging
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
+class Arranged(msgspec.Struct, frozen=True):
     """All rows, also those out of view. One cell on the screen stands for ``merged`` cells of the map."""
 
     rows: tuple[MapRow, ...]

@@ -1,9 +1,9 @@
 """The columns of every table: which of them fit, their heading and cells, and rows in the order of one. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -18,8 +18,7 @@ Item = TypeVar("Item")
 _SORTED = Style(bold=True, reverse=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[R]):
+class Column(msgspec.Struct, Generic[R], frozen=True):
     """A column: ``value`` returns a row's value, ``None`` if it is unknown, and ``show`` its text.
 
     When the table is narrow, the column with the lowest ``priority`` is left out first. Rows are sorted by ``key``, or
@@ -86,8 +85,7 @@ def figures(columns: Iterable[Column[R]], row: R, glyphs: Glyphs) -> str:
     return " ".join(column.pad(column.text(row), glyphs) for column in columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout(Generic[R]):
+class Layout(msgspec.Struct, Generic[R], frozen=True):
     """The columns that fit, each with the cell it begins at and its width."""
 
     columns: tuple[tuple[Column[R], int, int], ...] = ()
@@ -123,8 +121,7 @@ def side_by_side(columns: Iterable[tuple[Column[R], int]], x: int) -> Layout[R]:
     return Layout(tuple(places))
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """How rows are sorted: by which of the *columns*, and whether against its natural order."""
 
     columns: Sequence[Column[Any]]

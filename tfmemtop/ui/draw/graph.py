@@ -5,8 +5,8 @@ painted once, and from then on only moves left. So a frame costs the same howeve
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.style import Style
 
 from tfmemtop.state.history import History
@@ -26,8 +26,7 @@ _AFTER_A_RUN = 9  # cells that the name of a run takes
 _ASIDE = 7  # cells by which a label moves aside for a more important one
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A moment to be marked: ``t`` in session seconds, and its name."""
 
     t: float
@@ -172,8 +171,7 @@ class Graph:
         return axis(cells, labels, failures, glyphs, gutter=gutter)
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(msgspec.Struct, frozen=True):
     """A note in the first row about what lies above the top of the scale: texts with the codes of their styles.
 
     The note stands where nothing is drawn. With ``over`` it may cover the area: it then reports that the area goes on

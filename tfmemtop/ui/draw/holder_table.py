@@ -1,7 +1,7 @@
 """The holders at a moment as a table: a line for each, and the parts of those that are opened. Pure."""
 
-from dataclasses import dataclass, replace
-
+import msgspec
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
@@ -23,8 +23,7 @@ _NAME_MOST = {By.LAYER: 36, By.KIND: 36, By.SHAPE: 40, By.OPERATION: 70, By.LINE
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """Cells of each column; ``kind`` and ``bar`` are 0 where they are left out."""
 
     name: int

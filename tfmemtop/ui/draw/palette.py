@@ -4,8 +4,7 @@ Only the terminal's own sixteen colours and its own background are used, so that
 both work. Whatever a colour means, a glyph or a word means too.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 from rich.style import Style
 
 PLAIN = Style()
@@ -68,8 +67,7 @@ LETTER = {
 """The letter of each kind of holder, for places without room for a word."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Glyphs:
+class Glyphs(msgspec.Struct, frozen=True, eq=False):
     """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII. There are only these two."""
 
     ascii: bool

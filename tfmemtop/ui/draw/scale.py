@@ -3,8 +3,9 @@
 The automatic scale never lets a part of the card be filled: a graph that is full shows a card that is full.
 """
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from tfmemtop.units import format_short
 
@@ -28,8 +29,7 @@ class Scale(Enum):
         return Scale.AUTO if self is Scale.PINNED else self
 
 
-@dataclass(frozen=True, slots=True)
-class Top:
+class Top(msgspec.Struct, frozen=True):
     """The top of a scale: ``whole`` bytes, halved ``halvings`` times. ``whole`` is ``None`` if it is not known."""
 
     whole: int | None

@@ -6,10 +6,10 @@ enough contains its name, so that the kinds can be distinguished without colours
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+import msgspec
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -37,8 +37,7 @@ _WHOLE = chr(0x28FF)
 _BESIDE = 4  # cells of a band beside its name
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """The step to draw: ``slices`` on a scale of 0 to ``top`` bytes, over ``whole_us`` microseconds.
 
     ``peak`` and ``cursor`` are numbers of events; ``cursor`` is ``None`` if it is at the peak. ``notes`` is the text at

@@ -1,6 +1,6 @@
 """The time that a graph shows: the newest minutes, or a run from its start to its end."""
 
-from dataclasses import dataclass
+import msgspec
 
 from tfmemtop.state.history import History
 from tfmemtop.state.overlay import span as round_span
@@ -28,8 +28,7 @@ def span_text(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds % 60 == 0 and seconds < 3600 else format_duration(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """``span_s`` seconds up to ``until``, or, with ``start``, from there on; then the graph's columns do not move.
 
     Times are in session seconds. ``left`` and ``right`` are the labels at the ends of the axis. ``closed`` means that

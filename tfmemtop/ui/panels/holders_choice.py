@@ -1,9 +1,9 @@
 """The user's choices in the view of a pool's holders: the window, the grouping, the moment, the open rows."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from textual.geometry import clamp
 
 from tfmemtop import events
@@ -29,8 +29,7 @@ T = TypeVar("T")
 _KEPT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A line of the table that the cursor can stand on: a row, or a part of it."""
 
     key: Hashable

@@ -1,9 +1,9 @@
 """The dialogs with a list to choose from, and those with a line to type."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic
 
+import msgspec
 from rich.highlighter import Highlighter
 from rich.style import Style
 from rich.table import Table
@@ -86,8 +86,7 @@ class _Options(OptionList):
                 self.highlighted = index
 
 
-@dataclass(frozen=True, slots=True)
-class Option(Generic[T]):
+class Option(msgspec.Struct, Generic[T], frozen=True):
     """A row to choose. Pressing ``key`` picks it (its number, if ``key`` is empty); ``value`` is the result."""
 
     label: str

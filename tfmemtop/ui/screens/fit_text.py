@@ -2,7 +2,8 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.session.next_run import NextRun
@@ -55,8 +56,7 @@ def suggestions(
     return found
 
 
-@dataclass(frozen=True)
-class FoundValue:
+class FoundValue(msgspec.Struct, frozen=True, dict=True):
     """What a search has found: in ``words``, as the next run, and how to have it the next time.
 
     ``code`` are the lines that set it in the script; none for a value in the command.
