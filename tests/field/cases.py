@@ -275,6 +275,39 @@ CASES = (
     Case("healthy_loop", "healthy_loop.py", "--cpu-pool 300M", "none", fails=False),
     Case("healthy_without_pool", "healthy_loop.py", "", "none", fails=False),
     Case("warm_up", "warm_up.py", "--cpu-pool 400M", "none", fails=False),
+    # What is in a function's local variables, as in most programs: here in main's.
+    Case(
+        "pending_gradients", "pending_gradients.py collected", "--cpu-pool 600M", "tensors_kept",
+        "pending_gradients.py added", holder="pending", remedy="add", never=NUMPY, in_ci=True,
+    ),
+    Case(
+        "median_metric", "median_metric.py kept", "--cpu-pool 400M", "grown_by_copying", "median_metric.py counted",
+        holder="errors", remedy="concat|host|numpy", never="fragmented",
+    ),
+    Case(
+        "cycle_in_main", "cycle_in_main.py cycle", "--cpu-pool 400M", "tensors_kept", "cycle_in_main.py again",
+        holder="endless",
+    ),
+    Case(
+        "deferred_reports", "deferred_reports.py tensors", "--cpu-pool 400M", "tensors_kept",
+        "deferred_reports.py counts", holder="_jobs", remedy=NUMPY_OR_FLOAT,
+    ),
+    Case(
+        "broadcast_residual", "broadcast_residual.py columns", "--cpu-pool 600M", "limit_too_small",
+        "broadcast_residual.py rows", remedy="shape",
+    ),
+    Case(
+        "long_document", "long_document.py 2600", "--cpu-pool 600M", "step_larger_than_before", "long_document.py 512",
+        remedy="length", never="_Mkl",
+    ),
+    Case(
+        "one_hot_labels", "one_hot_labels.py 64", "--cpu-pool 600M", "limit_too_small", "one_hot_labels.py 8",
+        remedy="batch", never="GradientTape keeps",
+    ),
+    Case(
+        "unrolled_solver", "unrolled_solver.py 120", "--cpu-pool 600M", "tape_open", "unrolled_solver.py 20",
+        remedy="tape",
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
