@@ -305,7 +305,7 @@ CASES = (
         remedy="batch", never="GradientTape keeps",
     ),
     Case(
-        "unrolled_solver", "unrolled_solver.py 120", "--cpu-pool 600M", "tape_open", "unrolled_solver.py 20",
+        "unrolled_solver", "unrolled_solver.py 120", "--cpu-pool 600M", "tape_open", "unrolled_solver.py 8",
         remedy="tape",
     ),
     Case(
