@@ -36,9 +36,7 @@ class FunctionCounts(msgspec.Struct):
     function: events.Traced
     first: Count
     last: Count
-    recent: deque[Count] = msgspec.field(
-        default_factory=lambda: deque(maxlen=_KEPT)
-    )  # of a minute, and one before
+    recent: deque[Count] = msgspec.field(default_factory=lambda: deque(maxlen=_KEPT))  # of a minute, and one before
     whole: Series[Count] = msgspec.field(default_factory=partial(Series, earlier, _FINEST_S, _WHOLE_KEPT))
 
     def add(self, t: float, function: events.Traced) -> None:
