@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
@@ -19,9 +21,13 @@ _NEARLY = 0.8  # share of the limit
 
 def no_room(a: Anatomy, peak: int | None = None) -> Cause:
     """Return why there was no room, as far as the figures show. *peak* are the most bytes in use until then."""
-    fragmented_last = sorted(RULES, key=lambda rule: rule is fragmented)
-    rules = fragmented_last if _needs_more(a, peak) else RULES
-    return next((cause for rule in rules if (cause := rule(a)) is not None), None) or unexplained(a)
+    cut = fragmented(a)
+    if cut is not None and _needs_more(a, peak):
+        others = (rule for rule in RULES if rule is not fragmented)
+        cause = next((found for rule in others if (found := rule(a)) is not None), cut)
+        free = f"{format_bytes(a.cached)} of the pool were free, in chunks of at most {format_bytes(a.largest_free)}."
+        return cause if cause is cut else replace(cause, evidence=(*cause.evidence, free))
+    return next((cause for rule in RULES if (cause := rule(a)) is not None), None) or unexplained(a)
 
 
 def _needs_more(a: Anatomy, peak: int | None) -> bool:
