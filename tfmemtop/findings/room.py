@@ -24,7 +24,7 @@ def no_room(a: Anatomy, peak: int | None = None) -> Cause:
     cut = fragmented(a)
     if cut is not None and _needs_more(a, peak):
         others = (rule for rule in RULES if rule is not fragmented)
-        cause = next((found for rule in others if (found := rule(a)) is not None), cut)
+        cause = next(filter(None, (rule(a) for rule in others)), cut)
         free = f"{format_bytes(a.cached)} of the pool were free, in chunks of at most {format_bytes(a.largest_free)}."
         return cause if cause is cut else replace(cause, evidence=(*cause.evidence, free))
     return next((cause for rule in RULES if (cause := rule(a)) is not None), None) or unexplained(a)
