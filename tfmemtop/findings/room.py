@@ -23,11 +23,10 @@ def no_room(a: Anatomy, peak: int | None = None) -> Cause:
     """Return why there was no room, as far as the figures show. *peak* are the most bytes in use until then."""
     cut = fragmented(a)
     if cut is not None and _needs_more(a, peak):
-        others = (rule for rule in RULES if rule is not fragmented)
-        cause = next(filter(None, (rule(a) for rule in others)), cut)
+        short = next(filter(None, (rule(a) for rule in RULES if rule is not fragmented)), cut)
         free = f"{format_bytes(a.cached)} of the pool were free, in chunks of at most {format_bytes(a.largest_free)}."
-        return cause if cause is cut else replace(cause, evidence=(*cause.evidence, free))
-    return next((cause for rule in RULES if (cause := rule(a)) is not None), None) or unexplained(a)
+        return short if short is cut else replace(short, evidence=(*short.evidence, free))
+    return next(filter(None, (rule(a) for rule in RULES)), None) or unexplained(a)
 
 
 def _needs_more(a: Anatomy, peak: int | None) -> bool:
