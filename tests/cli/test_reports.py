@@ -4,9 +4,9 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.tools.bench.day import session as the_day
 from tests.tools.bench.recording import write

@@ -17,7 +17,7 @@ Script = Callable[[str], str]
 
 
 class Compiler:
-    """A compiler that copies the library built by the real one, and counts how often it does so.
+    """A compiler that copies the library built by the real one, and counts how often it links one.
 
     Then it runs *extra*, lines of shell. It copies *replay* in place of the program that replays allocations; without
     *replay* it fails to build that program.
@@ -33,7 +33,7 @@ class Compiler:
 [ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
 made={shlex.quote(str(library))}
 case "$*" in *replay*) made={shlex.quote(str(replay or ""))}; [ "$made" ] || exit 1; esac
-echo built >> {shlex.quote(str(self.log))}
+case " $* " in *" -c "*) ;; *) echo built >> {shlex.quote(str(self.log))}; esac
 while [ "$1" != -o ]; do shift; done
 cp "$made" "$2"
 {extra}

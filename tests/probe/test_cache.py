@@ -18,6 +18,7 @@ from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
 from tests.probe.said import said
 from tests.probe.test_build import BUILDS, command
+from tfmemtop.agent.native import VERSION
 from tfmemtop.events import Allocator, Probe, ProbeState
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.probe.built import Built
@@ -225,7 +226,7 @@ __attribute__((constructor)) static void loaded() {
   if (!limit || atoi(limit) != 64) raise(SIGSEGV);
 }
 extern "C" {
-unsigned tfmemtop_version() { return 3; }
+unsigned tfmemtop_version() { return VERSION; }
 int tfmemtop_gpus() { return 0; }
 int tfmemtop_stats(int, int, long* out) { for (int i = 1; i < 10; i++) out[i] = 0; return 1; }
 int tfmemtop_take(int, int, long* out) { for (int i = 2; i < 11; i++) out[i] = 0; return 1; }
@@ -241,7 +242,11 @@ def test_a_library_that_ended_a_training_ends_no_other(
     script: Script, library: Path, tmp_path: Path, tensorflow: tuple[Path, str]
 ) -> None:
     killer = tmp_path / "killer.so"
-    subprocess.run(["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", killer], input=KILLER.encode(), check=True)
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", killer],
+        input=KILLER.replace("VERSION", str(VERSION)).encode(),
+        check=True,
+    )
     compiler = Compiler(tmp_path, killer)
     training = script(TRAINING)
     first = Recorded(tmp_path / "first", PYTHON, training, **compiler.variables)

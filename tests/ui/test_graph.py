@@ -1,10 +1,9 @@
 """The history graph: every peak is drawn, little looks like little, and old columns are not computed again."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Whole
