@@ -64,7 +64,7 @@ def test_lines_are_those_of_the_cells(notebook: Notebook) -> None:
     # after a minute.
     until(lambda: any(isinstance(found, Retraced) for found in findings(_state(notebook))), every_s=1.0)
     why = until(lambda: "was traced" in (said := _told(notebook, "why")) and said, every_s=3.0)
-    assert "In [4]:1: step was traced" in why.replace("\n", " "), why
+    assert "`step` (In [4]:1) was traced" in why.replace("\n", " "), why
     assert "-- /" not in why, "a kernel's command is Jupyter's to start"
     holders = until(
         lambda: "In [" in (said := _trained_and_told(notebook, "holders", "--by", "line")) and said, every_s=1.0
