@@ -93,7 +93,7 @@ async def test_a_build_is_told_and_waited_for_by_nobody(
     compiler.write_text(
         f"""#!/bin/sh
 [ "$1" = --version ] && echo slow 1 && exit
-read go < {shlex.quote(str(gate))}
+case " $* " in *" -c "*) ;; *) read go < {shlex.quote(str(gate))};; esac
 while [ "$1" != -o ]; do shift; done
 cp {shlex.quote(str(library))} "$2"
 """
