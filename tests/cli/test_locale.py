@@ -83,7 +83,7 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
     try:
         for keys, sight in [
             (b"", "TF-POOL"),
-            (b"\xe9\xe4?", "freeze the screen"),
+            (b"\xe9\xe4?", "Every key of the screen"),
             (b"\x1b", "TF-POOL"),
             (b"W", "+- Why -"),
             (b"\x1b", "TF-POOL"),

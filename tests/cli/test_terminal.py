@@ -162,7 +162,7 @@ def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start) -
     child = start("--", "yes", size=(100, 30))
     child.expect("Output")
     child.expect("00:00:0[1-9]")  # the script has printed for that long
-    for key, answer in (("?", "keys and words"), ("h", "Output"), ("q", "The script is still running")):
+    for key, answer in (("?", "tfmemtop help keys"), ("h", "Output"), ("q", "The script is still running")):
         child.send(key)
         child.expect(answer)
     child.send("s")
