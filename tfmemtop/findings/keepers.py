@@ -113,11 +113,11 @@ def notebook_history(scene: Scene) -> Cause | None:
     if not kept or not scene.matters(min(size, scene.stock.in_use)):
         return None
     count = sum(one.count for one in kept)
-    names = ", ".join(quoted(one.holder) for one in kept[:4])
+    held = [one.holder for one in kept[:4]]
     return Cause(
         Key.NOTEBOOK_HISTORY,
-        f"The notebook keeps the results of its cells: {names} hold {_sized(size, scene)}.",
-        names.replace("`", ""),
+        f"The notebook keeps the results of its cells: {', '.join(map(quoted, held))} hold {_sized(size, scene)}.",
+        ", ".join(held),
         size,
         count,
         (Remedy(Action.CLEAR_RESULTS),),
