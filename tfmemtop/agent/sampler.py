@@ -69,6 +69,7 @@ class Sampler:
         self._opened = real_threads.allocate_lock()
         self._opened.acquire()
         self._stopping, self._looks_until = False, 0.0
+        self._orders: list[bytes] = []  # from the engine, until there is room to obey them
         self._held = 0  # bytes of the largest pool
         self._wake = real_threads.allocate_lock()
         self._wake.acquire()
@@ -156,8 +157,9 @@ class Sampler:
     def _work(self, stopping: bool) -> Optional[float]:
         """Do all that is due now; return the seconds until the next is due, ``None`` if this was the last."""
         link = self._messenger.link
-        for packet in link.listen():
-            self._do("obey", self._obey, packet)
+        self._orders += link.listen()
+        while self._orders and self._collector.room():
+            self._messenger.guarded("obey", self._obey, self._orders.pop(0))
         now = time.monotonic()
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
