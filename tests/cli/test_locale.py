@@ -81,15 +81,16 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
     screen = pyte.Screen(140, 40)
     stream = pyte.ByteStream(screen)
     try:
-        for keys, sight in [
-            (b"", "TF-POOL"),
-            (b"\xe9\xe4?", "Every key of the screen"),
-            (b"\x1b", "TF-POOL"),
-            (b"W", "+- Why -"),
-            (b"\x1b", "TF-POOL"),
+        for keys, sight, seen in [
+            (b"", "TF-POOL", True),
+            (b"\xe9\xe4?", "Every key of the screen", True),
+            (b"\x1b", "Every key of the screen", False),
+            (b"W", "+- Why -", True),
+            # A key that follows Escape at once would be read with it, as Alt and that key.
+            (b"\x1b", "+- Why -", False),
         ]:
             child.send(keys)
-            while not any(sight in line for line in screen.display):
+            while any(sight in line for line in screen.display) is not seen:
                 some = child.read_nonblocking(1 << 16, PATIENCE_S)
                 drawn += some
                 stream.feed(some)
