@@ -15,7 +15,6 @@ from tfmemtop.events import (
     Fault,
     HookEnding,
     HookPart,
-    InjectionState,
     Mapless,
     MapMoment,
     ProbeState,
@@ -89,7 +88,6 @@ def test_what_is_sent_is_in_the_vocabulary_and_nothing_there_is_never_sent(kind:
 STATES: dict[tuple[str, str], type[Enum]] = {
     ("probe", "state"): ProbeState,
     ("hook_end", "reason"): HookEnding,
-    ("injection", "state"): InjectionState,
 }
 """The enum to which a state belongs, by the type of the event and the name of the field."""
 

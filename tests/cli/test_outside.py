@@ -1,7 +1,6 @@
 """A process that was started without tfmemtop, read by the commands ``attach PID`` and ``--once --json``."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ import pytest
 
 from tests.engine.reporting import Reporting
 from tests.forked import Forking
-from tests.newer_python import Obeying, needs_it
 from tests.patience import until
 from tests.starting import PROGRAM, Start, ended
 from tfmemtop.cli.main import main
@@ -68,31 +66,10 @@ def test_once_tells_its_pools_and_that_they_are_read_from_outside(training: Repo
 def test_what_cannot_be_attached_to_is_said_in_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    refusal = f"the hook cannot be put into process {os.getpid()}: its Python is 3."
     for arguments, text, code in (
         ([str(gone.pid)], f"there is no process {gone.pid}", 1),
-        ([str(os.getpid()), "--inject"], refusal, 1),
-        (["--inject"], "--inject needs the number of a process", 2),
         (["abc", "--record", "f"], "--record needs the number of a process", 2),
     ):
         assert main(["attach", *arguments]) == code
         said = capsys.readouterr().err
         assert text in said and said.count("\n") == 1
-
-
-@needs_it
-def test_the_hook_is_put_in_on_request_and_a_second_request_shows_the_same_session(start: Start, home: Path) -> None:
-    target = Obeying()
-    try:
-        first = start("attach", str(target.pid), "--inject", size=(140, 40))
-        first.expect("was asked to load the hook")
-        target.do("1")
-        first.expect("HOOK PUT IN")
-        second = start("attach", str(target.pid), "--inject", size=(140, 40))
-        second.expect("HOOK PUT IN")
-        for child in (second, first):
-            child.send("q")
-            assert ended(child)[0] == 0
-        assert len(kept_recordings()) == 1 and target.end() == (0, "")
-    finally:
-        target.close()

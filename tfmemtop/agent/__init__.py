@@ -10,12 +10,10 @@ the agent still calls the original, and never the replacement. All imports are a
 only while the agent is loaded.
 """
 
-import gc
 from typing import Any, Callable
 
 from . import real_threads
 from .core import Agent
-from .joining import agent_before
 
 
 def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main_thread: int) -> Any:
@@ -28,29 +26,3 @@ def arrive(from_signal_handler: "Callable[[Exception], bool]", engine: str, main
     agent = Agent(engine, from_signal_handler)
     agent.messenger.guarded("hello", agent.messenger.hello)
     return agent.import_watch
-
-
-def join(
-    from_signal_handler: "Callable[[Exception], bool]", told: "dict[str, str]", main_thread: int, collects: bool
-) -> None:
-    """Start the agent in a process that runs already. The call comes in a thread of tfmemtop's own.
-
-    *told* has the values that the environment has otherwise, by name. If an earlier tfmemtop has left an agent in this
-    process, that agent begins again, provided that its engine has gone. With *collects*, the hook has turned Python's
-    collector off for this call; it is on again when the call ends.
-    """
-    before = agent_before()
-    if before is None:
-        real_threads.main = main_thread
-    agent = before or Agent(told["TFMEMTOP_SOCKET"], from_signal_handler, told)
-    agent.collects = collects
-    try:
-        if before is not None:
-            before.begin_again(told)
-        else:
-            agent.messenger.guarded("hello", agent.messenger.hello)
-            agent.messenger.guarded("join", agent.join)
-    finally:
-        agent.collects = False
-        if collects:
-            gc.enable()

@@ -81,10 +81,6 @@ class Census:
         if self._tensors is not None:
             self._tensors.address = self._address
 
-    def begin_again(self) -> None:
-        """Make the next census due at once and send it in any case: a new engine has none yet."""
-        self._sent, self._taken = None, float("-inf")
-
     def want(self, tensors: bool, moment: str = USUAL) -> None:
         """Request a census now, of *tensors* too or of variables only."""
         self._wanted = True

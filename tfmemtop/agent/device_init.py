@@ -32,10 +32,6 @@ class Making:
         self._refused.clear()
         self._tell(callers_line(), None)
 
-    def found(self) -> None:
-        """Report devices that were made before the agent was loaded: the line that made them is not known."""
-        self._tell(Line("", 0), None)
-
     def refused(self, error: BaseException) -> None:
         """Report that TensorFlow raises *error* instead of making devices: once for each line, not at each attempt."""
         line, text = callers_line(), f"{type(error).__name__}: {error}"

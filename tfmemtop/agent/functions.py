@@ -68,7 +68,6 @@ class Functions:
         self._next = 0.0
         self._known = 0
         self._sent: list[list[Any]] = []
-        self._keras_steps: Optional[int] = None  # of the models that were made before the agent was loaded
 
     def found(self, manager: Any) -> None:
         """Take the counts from *manager*, TensorFlow's own counting, which has been imported."""
@@ -114,7 +113,7 @@ class Functions:
                 name, file, line = place
                 tally = self._tallies.get(reference) or Tally()
                 # A function that was traced by other means than a call may never be traced in a call.
-                steps = self._steps_untraced(key) if tally.steps == 0 else tally.steps
+                steps = _steps_untraced(key) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
                 counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told(), tally.compiled])
         counts.sort(key=lambda count: -count[1])
@@ -123,32 +122,18 @@ class Functions:
             self._sent = counts
             self._messenger.offer("functions", functions=counts)
 
-    def found_earlier(self, trainers: "list[dict[str, Any]]") -> None:
-        """Note the steps of Keras's models made before the agent was loaded; *trainers* are the models' attributes."""
-        # Models within others are not compiled.
-        compiled = [each for each in trainers if each.get("compiled") is True]
-        said = {each[name] for each in compiled for name in _STEPS if type(each.get(name)) is int and each[name] > 0}
-        self._keras_steps = said.pop() if len(said) == 1 else None
-
-    def begin_again(self) -> None:
-        """Send the next counts in any case: a new engine has none yet."""
-        self._sent = []
-
-    def _steps_untraced(self, key: Any) -> Optional[int]:
-        """Return the steps of a call, for a function whose tracing was not seen: one, unless Keras takes several.
-
-        Then all of Keras's models must agree, since it is not known which of them has made the function. ``None`` if
-        they do not.
-        """
-        name = getattr(key, "co_name", "")
-        several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
-        return self._keras_steps if several else 1
-
     def busiest(self, called: "Callable[[str, int], None]") -> None:
         """Call *called* with the name of the function that was called most often, and with its number of calls."""
         if self._sent:
             name, calls = self._sent[0][:2]
             called(name, calls)
+
+
+def _steps_untraced(key: Any) -> Optional[int]:
+    """Return the steps of a call of a function whose tracing was not seen: one; ``None`` if Keras may take several."""
+    name = getattr(key, "co_name", "")
+    several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
+    return None if several else 1
 
 
 def plainly_hashed(key: Any) -> bool:

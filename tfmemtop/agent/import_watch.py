@@ -13,14 +13,11 @@ class ImportWatch:
     imports: TensorFlow imports hundreds of modules after those that are awaited.
     """
 
-    def __init__(
-        self, agent: Any, guarded: Callable[..., Any], awaited: "dict[str, tuple[str, Callable[..., object]]]"
-    ) -> None:
-        """The watch belongs to *agent*; *guarded* is the method of its messenger.
+    def __init__(self, guarded: Callable[..., Any], awaited: "dict[str, tuple[str, Callable[..., object]]]") -> None:
+        """*guarded* is the messenger's method.
 
         *awaited* has for each module a word for it and the action, which is called with the module.
         """
-        self.agent = agent
         self._guarded = guarded
         self._awaited = awaited
 

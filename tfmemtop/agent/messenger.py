@@ -50,11 +50,6 @@ class Messenger:
         self.greeted = False
         self._told: set[tuple[str, str]] = set()
 
-    def begin_again(self, path: str) -> None:
-        """Send to the engine whose socket is *path* from now on; the one before has gone."""
-        self._path = path
-        self._begin()
-
     def start_over(self) -> None:
         """Become the messenger of a forked child.
 

@@ -27,26 +27,6 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
     return {"call": call, **fields, "other": other[:_MOST]}
 
 
-def options_of(context: Any) -> Any:
-    """Return the GPUOptions that TensorFlow's *context* computes from what was requested. It must have its devices."""
-    compute = type(context)._compute_gpu_options
-    return getattr(compute, "__wrapped__", compute)(context)
-
-
-def requested_earlier(context: Any) -> "list[dict[str, Any]]":
-    """Return what was requested of TensorFlow's *context* before the agent was loaded: the settings that it keeps."""
-    found = []
-    for device, growth in dict(context._memory_growth_map or {}).items():
-        if growth is not None:
-            found.append(request("set_memory_growth", (device, growth), {}))
-    for device, logical in dict(context._virtual_device_map or {}).items():
-        found.append(request("set_logical_device_configuration", (device, list(logical)), {}))
-    physical, visible = list(context._physical_devices or ()), list(context._visible_device_list)
-    if physical and visible != physical:
-        found.append(request("set_visible_devices", (visible,), {}))
-    return found
-
-
 def _devices(values: Any) -> "Optional[list[str]]":
     fields = [_fields(value) for value in (values if type(values) in (list, tuple) else [values])[:_MOST]]
     names = [_name(each) for each in fields if "device_type" in each]

@@ -97,15 +97,6 @@ class Sampler:
         self._first_until = time.monotonic() + _AT_FIRST_S
         self._wait_for_window()
 
-    def devices_found(self, options: Any) -> None:
-        """Read the devices that TensorFlow made before the agent was loaded.
-
-        *options* are the GPUOptions with which they were made, ``None`` if these are not known.
-        """
-        self._made = options, []
-        self._generation += 1
-        self._hurry()
-
     def session_made(self, growth: Optional[bool]) -> None:
         """Read the devices that a TF1-style session has made, with *growth* as in its configuration."""
         self._sessions, self._session_growth = True, growth
@@ -126,14 +117,11 @@ class Sampler:
         except RuntimeError:
             pass  # the thread is woken already, and has not yet begun to wait again
 
-    def stop(self, patience_s: float = GOODBYE_S) -> bool:
-        """Have the thread take a last reading and end, and wait for that. Return whether it has ended."""
+    def stop(self, patience_s: float) -> None:
+        """Have the thread take a last reading and end, and wait for that."""
         self._stopping, self._looks_until = True, time.monotonic() + patience_s - _AFTER_LOOK_S
         self._hurry()
-        if self._ended.acquire(True, patience_s):
-            self._ended.release()
-            return True
-        return False
+        self._ended.acquire(True, patience_s)
 
     def _run(self) -> None:
         guarded, pid = self._messenger.guarded, self._messenger.pid

@@ -15,7 +15,7 @@ from .collector import Collector, NoRoom
 from .objects import Step, attribute, identity, without_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import ModuleType
 
 OTHERS_FROM = 1024
@@ -110,21 +110,12 @@ class Variables:
     def add(self, variable: Any, *_: Any) -> None:
         """Add *variable*, which the frames of the callers are just making."""
         frame = sys._getframe(1)
-        self._keep(Entry(variable, _kind(frame), _keras_path(frame), self._dead.append))
-        if len(self._dead) > _UNCOUNTED:
-            self._count_gone()
-
-    def _keep(self, entry: Entry) -> None:
+        entry = Entry(variable, _kind(frame), _keras_path(frame), self._dead.append)
         self._entries[identity(entry.reference)] = entry
         self._new.append(entry)
         self.made += 1
-
-    def found_earlier(self, found: "Sequence[tuple[Any, str, Optional[str]]]") -> None:
-        """Add variables made before the agent was loaded: each as the variable, its kind and Keras's path of it."""
-        known = {entry.item for entry in list(self._entries.values()) if entry.reference() is not None}
-        for variable, kind, path in found:
-            if identity(variable) not in known:
-                self._keep(Entry(variable, kind, path, self._dead.append))
+        if len(self._dead) > _UNCOUNTED:
+            self._count_gone()
 
     def session_made(self, session: Any) -> None:
         """Note a new *session*, TF 1's way to run a graph: from now on the graph's variables have memory."""

@@ -57,13 +57,8 @@ class Windows:
         self._messenger = messenger
         self._folder: Optional[str] = None
         self._interval = 0.0
-        self._joined = False
         self._served = ""  # why no window can be opened any more
         self._profilers = 0  # the number of profilers that the script is just starting
-        self.start_over()
-
-    def start_over(self) -> None:
-        """Begin without any window: at first, and again for another engine."""
         self._native: Optional[NativeWindows] = None
         self._count = 0
         self._open: Optional[_Open] = None
@@ -77,17 +72,14 @@ class Windows:
         self._missing_told: set[str] = set()
         self._calls: list[tuple[float, str, int]] = []
 
-    def may_write(self, folder: Optional[str], interval: float, joined: bool = False) -> None:
-        """Let windows be written to *folder*, the session's. One is opened every *interval* seconds; with 0, none is.
-
-        If the agent has *joined* a process that ran already, there is no window of the start.
-        """
-        self._folder, self._interval, self._joined = folder, interval, joined
+    def may_write(self, folder: Optional[str], interval: float) -> None:
+        """Let windows be written to *folder*, the session's. One opens every *interval* seconds; with 0, none does."""
+        self._folder, self._interval = folder, interval
 
     @property
     def wanted(self) -> bool:
         """Whether the window of the start is still to be opened."""
-        return self._interval > 0 and self._count == 0 and not self._served and not self._joined
+        return self._interval > 0 and self._count == 0 and not self._served
 
     @property
     def number(self) -> int:

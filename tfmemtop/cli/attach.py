@@ -1,7 +1,7 @@
 """Show the screen for a run, or for a process that tfmemtop did not start.
 
 usage: tfmemtop attach [RUN] [OPTIONS]
-usage: tfmemtop attach PID [--inject] [OPTIONS]
+usage: tfmemtop attach PID [OPTIONS]
 example: tfmemtop attach
 example: tfmemtop attach 4242
 
@@ -9,8 +9,7 @@ RUN is the name of a session, or the beginning of the name; tfmemtop ls lists th
 session whose command still runs. If there is none, it is the newest session.
 
 PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
-is not stopped. It goes on when you leave. With --inject, and Python 3.14 or newer in the process, the hook is put into
-it while it runs. See also: tfmemtop help outside.
+is not stopped. It goes on when you leave. See also: tfmemtop help outside.
 """
 
 import os
@@ -23,16 +22,15 @@ from tfmemtop.cli.arguments import FOR_RECORDING, NO_RECORD, RECORD, ScreenArgum
 from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
 from tfmemtop.cli.output import note, say
-from tfmemtop.cli.parser import argument, option, switch
+from tfmemtop.cli.parser import argument, option
 from tfmemtop.cli.sessions import running_sessions
 from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.sources.outside.injection import Unfit, unfit
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
 from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
-from tfmemtop.events import InjectionState, OutsideState
-from tfmemtop.findings.attached import refusal, say_outside
+from tfmemtop.events import OutsideState
+from tfmemtop.findings.attached import say_outside
 from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import format_duration
 
@@ -43,7 +41,6 @@ class AttachArguments(ScreenArguments):
     """``session`` is the beginning of a session's name, or a process id."""
 
     session: str | None = argument("RUN", "the name of a session or its beginning, or the number of a process")
-    inject: bool = switch(_FOR_PROCESS, "put the hook into the process, whose Python must be 3.14 or newer")
     interval: float = option(
         _FOR_PROCESS,
         f"time between two readings, 0.05 to 60 (default {INTERVAL_S})",
@@ -87,7 +84,7 @@ def _show_session(session: SessionInfo, arguments: AttachArguments) -> int:
 
 
 def _process(pid: int, arguments: AttachArguments) -> int:
-    if (session := _session_of(pid, injects=arguments.inject)) is not None:
+    if (session := _session_of(pid)) is not None:
         return _show_session(session, arguments)
     look = Look(pid)
     about = look.refresh()
@@ -98,8 +95,6 @@ def _process(pid: int, arguments: AttachArguments) -> int:
     if not about.state.may_change:
         said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
         raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
-    if arguments.inject and (reason := _unfit(pid)) is not None:
-        raise Refusal(refusal(pid, *reason), 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
     arguments.record, remarks = file_for(arguments.record, pid)
@@ -113,7 +108,6 @@ def _process(pid: int, arguments: AttachArguments) -> int:
         columns=columns,
         rows=rows,
         attach=pid,
-        inject=arguments.inject,
     )
     code = show(lambda: start(launch), arguments, outside=True)
     for line in remarks:
@@ -121,20 +115,8 @@ def _process(pid: int, arguments: AttachArguments) -> int:
     return code
 
 
-def _unfit(pid: int) -> Unfit | None:
-    try:
-        return unfit(pid)
-    except OSError as error:
-        return Unfit(InjectionState.FAILED, error.strerror or str(error))
-
-
-def _session_of(pid: int, *, injects: bool) -> SessionInfo | None:
-    """Return the session that started process *pid* and still goes on; ``None`` if there is none.
-
-    With *injects*, a session that has put the hook into the process counts, too.
-    """
-    if injects and (known := next((one for one in running_sessions() if one.reads == pid and one.injects), None)):
-        return known
+def _session_of(pid: int) -> SessionInfo | None:
+    """Return the session that started process *pid* and still goes on; ``None`` if there is none."""
     try:
         socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
     except OSError:

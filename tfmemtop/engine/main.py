@@ -92,7 +92,7 @@ async def _session(
         engine.begin()
         if first is not None:
             engine.watch.start(first)
-        elif launch.attach is not None and not engine.watch.attach(launch.attach, inject=launch.inject):
+        elif launch.attach is not None and not engine.watch.attach(launch.attach):
             raise StartError(Unstarted(Why.NO_PROCESS, str(launch.attach)))
         for descriptor in inherited:
             os.close(descriptor)

@@ -74,7 +74,6 @@ def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
         started=time.time(),
         command=watched(launch),
         reads=launch.attach,
-        injects=launch.inject,
         kernel=launch.kernel.pid if launch.kernel else None,
         connection=readable(launch.kernel.connection) if launch.kernel else None,
         notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,

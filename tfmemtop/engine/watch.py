@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.environment import INJECT, data_folder, hook_variables, mark, xla_folder
+from tfmemtop.engine.process.environment import INJECT, data_folder, mark, xla_folder
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -154,8 +154,7 @@ class Watch:
         return self.hooks.send(pid, command)
 
     def _own_sessions(self) -> frozenset[int]:
-        outside = self._outside.sessions() if self._outside is not None else frozenset[int]()
-        return self._probes.sessions() | outside | self.replays.sessions()
+        return self._probes.sessions() | self.replays.sessions()
 
     async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check everything that can be checked before a run is started.
@@ -180,24 +179,20 @@ class Watch:
         self.runs.start(run)
         self.readings.hurry()
 
-    def attach(self, pid: int, *, inject: bool = False) -> bool:
+    def attach(self, pid: int) -> bool:
         """Start to read the process *pid* from outside, in place of the one that was read before.
 
-        Return false if there is no such process. With *inject*, the hook is also put into that process's Python, and
-        then reads the process.
+        Return false if there is no such process.
         """
         if self._outside is None:
             from tfmemtop.engine.sources.outside.following import FromOutside  # most sessions do not need it
 
-            telling = hook_variables(self._launch, self._folder.hook_socket)
             data = data_folder(self._folder.hook_socket)
-            self._outside = FromOutside(self._stream, data, self._chunks.take, self._launch.interval_s, telling)
+            self._outside = FromOutside(self._stream, data, self._chunks.take, self._launch.interval_s)
             self._stack.enter_context(_begun(self._outside))
         if not self._outside.follow(pid):
             return False
         self.readings.adopt(pid)
-        if inject:
-            self._outside.inject()
         return True
 
     @property

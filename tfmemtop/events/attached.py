@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from tfmemtop.bounds import Name, Number, Text, Words
-from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.base import Event
 from tfmemtop.events.damage import Damage
 from tfmemtop.events.keep import Latest
 
@@ -18,8 +18,6 @@ class OutsideState(Enum):
     NO_TENSORFLOW = "no_tensorflow"  # TensorFlow is not, or not yet, in the process; detail: a child that has it
     NO_DEVICES = "no_devices"  # TensorFlow is in the process and has not made its devices
     NO_POOL = "no_pool"  # TensorFlow has made its devices, and none of its allocators has a pool
-
-    HOOKED = "hooked"  # the hook has been put into the process, and reads from within
 
     NO_TABLE = "no_table"  # the memory layout of this version is not known; detail: the version
     NO_VERSION = "no_version"  # no file beside the library contains its version
@@ -50,7 +48,7 @@ class OutsideState(Enum):
     def may_change(self) -> bool:
         """Whether the process itself may come to another state, so that it should be read again."""
         waits = (OutsideState.NO_TENSORFLOW, OutsideState.EXECUTED, OutsideState.NOT_SOUND, OutsideState.NOT_FOUND)
-        return self.inside or self in waits or self is OutsideState.HOOKED
+        return self.inside or self in waits
 
 
 class Outside(Event, tag="outside", frozen=True):
@@ -72,37 +70,3 @@ class Outside(Event, tag="outside", frozen=True):
     tensorflow: Name | None = None
     tensorflow_path: Text | None = None
     damage: Damage | None = None
-
-
-class InjectionState(Enum):
-    """How far the injection has come: the hook shall be put into a process that runs already."""
-
-    ASKED = "asked"  # Python has the request to run the hook, and its main thread has not run it yet
-    ARRIVED = "arrived"  # the hook is in the process
-    ALREADY = "already"  # the hook is in the process already, and serves another tfmemtop
-
-    OLD_PYTHON = "old_python"  # detail: its version
-    NOT_PYTHON = "not_python"  # detail: the program
-    OTHER_USER = "other_user"
-    ELSEWHERE = "elsewhere"  # the process has other files at the same paths, as in a container
-    DISABLED = "disabled"  # the user of the process, or the builder of its Python, has switched this off
-    NOT_ALLOWED = "not_allowed"  # the kernel does not let tfmemtop write to the memory of the process
-    REPLACED = "replaced"  # detail: a C function that the hook needs and that the script has replaced
-    FAILED = "failed"  # detail: how it failed
-
-    @property
-    def under_way(self) -> bool:
-        """Whether the hook is in the process or may still be loaded into it."""
-        return self in (InjectionState.ASKED, InjectionState.ARRIVED)
-
-
-class Injection(Event, tag="injection", frozen=True):
-    """The hook is being put into a process that runs already, because the user asked for it."""
-
-    origin = Origin.HOOK
-    keep = Latest("pid")
-    urgent = True
-
-    pid: Number
-    state: InjectionState
-    detail: Text = ""

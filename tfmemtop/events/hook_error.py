@@ -22,7 +22,6 @@ class HookPart(DescribedEnum):
 
     LOAD = "load", "loading the hook"
     HELLO = "hello", "telling the engine of itself"
-    JOIN = "join", "joining a process that ran already"
     FORK = "fork", "starting over in a fork"
     END = "end", "ending"
     ENVIRONMENT = "environment", "reading {of}"  # (the variable)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tfmemtop.events import Damage, Injection, InjectionState, Outside, OutsideState
+from tfmemtop.events import Damage, Outside, OutsideState
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.notices import TextAndRemedy
@@ -21,10 +21,8 @@ NOT_KNOWN = (
     "Not known from outside: the settings that the script asked for, its steps and lines, who holds the memory, its "
     "variables and tensors, and the text of an out-of-memory error."
 )
-NOT_KNOWN_OF_BEFORE = "Not known: what came before the hook, such as the lines of earlier calls."
 NO_REQUESTS = "Not known: the script's own calls are seen only by a hook, and none is in this process."
 NOT_DONE = "tfmemtop only reads it: it is neither stopped nor relaunched from here, and goes on when you leave."
-NOT_DONE_WITHIN = "tfmemtop neither stops nor relaunches it, and it goes on when you leave."
 TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
@@ -32,7 +30,6 @@ READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO
 
 _STATES: dict[OutsideState, tuple[str, str]] = {
     OutsideState.READING: ("its allocators are read from outside", ""),
-    OutsideState.HOOKED: ("the hook is in it, put there while it ran, and reads it from within", ""),
     OutsideState.STOPPED: ("it is stopped, so its figures do not move", ""),
     OutsideState.NO_TENSORFLOW: ("TensorFlow is not in it, or not yet", "it is shown once it is there"),
     OutsideState.NO_DEVICES: (
@@ -127,97 +124,19 @@ def reading_sentence(event: Outside) -> str:
     return f"Process {event.pid}: {text}." + (f" What helps: {remedy}." if remedy else "")
 
 
-_FIRST = (3, 14)
-
-_START = "start the script as tfmemtop -- COMMAND"
-
-_INJECTIONS: dict[InjectionState, tuple[str, str]] = {
-    InjectionState.ASKED: (
-        "its Python was asked to load the hook and has not done so yet: its main thread is in one long "
-        "call, or an audit hook of the script forbids it",
-        "",
-    ),
-    InjectionState.ARRIVED: ("the hook is in it", ""),
-    InjectionState.ALREADY: ("the hook is in it already, for another tfmemtop", "tfmemtop ls names that session"),
-    InjectionState.OLD_PYTHON: (
-        "its Python is {detail}; only Python 3.14 and newer lets others run code in it, and tfmemtop uses no debugger",
-        _START,
-    ),
-    InjectionState.NOT_PYTHON: ("its program is {detail}, and not a Python interpreter", _START),
-    InjectionState.OTHER_USER: (
-        "it belongs to another user",
-        "start tfmemtop as that user; if only root may read it: sysctl kernel.yama.ptrace_scope=0, as root",
-    ),
-    InjectionState.ELSEWHERE: (
-        "it sees other files than tfmemtop does, as a process in a container does",
-        "install and start tfmemtop in there",
-    ),
-    InjectionState.DISABLED: ("its Python was started or built so that no other program can run code in it", _START),
-    InjectionState.NOT_ALLOWED: (
-        "the kernel does not let tfmemtop write to its memory",
-        "the permission to read its memory includes the permission to write to it: see tfmemtop help outside",
-    ),
-    InjectionState.REPLACED: (
-        "the script has replaced {detail}, as gevent does, and the hook would call the replacement",
-        _START,
-    ),
-    InjectionState.FAILED: ("the hook could not be put into it: {detail}", ""),
-}
-
-
-def say_injection(state: InjectionState, detail: str) -> TextAndRemedy:
-    """Return how far the injection has come, or what prevents it, and what helps: two texts without a full stop."""
-    text, remedy = _INJECTIONS[state]
-    return TextAndRemedy(text.format(detail=detail), remedy)
-
-
-def refusal(pid: int, state: InjectionState, detail: str) -> str:
-    """Return why the hook cannot be put into process *pid*, in one line."""
-    said = say_injection(state, detail)
-    helps = f"; what helps: {said.remedy}" if said.remedy else ""
-    outside = f"from outside it is read by: tfmemtop attach {pid}"
-    return f"the hook cannot be put into process {pid}: {said.text}{helps}; {outside}"
-
-
-def injection_sentence(event: Injection) -> str:
-    """Return the same as :func:`say_injection`, as one sentence or two."""
-    said = say_injection(event.state, event.detail)
-    text = (
-        f"{said.text[:1].upper()}{said.text[1:]}." if event.state.under_way else f"The hook is not in it: {said.text}."
-    )
-    return text + (f" What helps: {said.remedy}." if said.remedy else "")
-
-
-def offer(event: Outside) -> str:
-    """Return the offer to put the hook into a process that is read from outside.
-
-    Empty where its Python is too old for that, or TensorFlow cannot be read in it.
-    """
-    version = tuple(int(part) for part in event.python.split(".") if part.isdigit())
-    if not event.state.inside or version < _FIRST:
-        return ""
-    return f"With the hook more is known: tfmemtop attach {event.pid} --inject puts it into the process."
-
-
-_FINE = (OutsideState.READING, OutsideState.STOPPED, OutsideState.NO_DEVICES)
-
-
 class ReadFromOutside(Finding, frozen=True):
     """A process is read from outside, or cannot be.
 
-    ``told`` is the event that reports how far the reading has come. ``injection`` reports on putting the hook into the
-    process, where that was requested.
+    ``told`` is the event that reports how far the reading has come.
     """
 
     aside = True  # a report shows this with the run itself
 
     told: Outside
-    injection: Injection | None = None
 
     @property
     def severity(self) -> Severity:
-        refused = self.injection is not None and not self.injection.state.under_way
-        return Severity.WARNING if refused or (self.told.state not in _FINE and self.blocked) else Severity.INFO
+        return Severity.WARNING if self.blocked else Severity.INFO
 
     @property
     def blocked(self) -> bool:
@@ -226,12 +145,8 @@ class ReadFromOutside(Finding, frozen=True):
 
     @property
     def said(self) -> Said:
-        if self.told.state is OutsideState.HOOKED:
-            return Said(reading_sentence(self.told), figures=f"{NOT_KNOWN_OF_BEFORE} {NOT_DONE_WITHIN}")
-        injected = injection_sentence(self.injection) if self.injection else ""
-        figures = joined(NOT_KNOWN, NOT_DONE, "" if self.injection else offer(self.told))
-        headline = joined(reading_sentence(self.told), injected)
-        return Said(headline, figures="" if self.blocked or self.told.detail else figures)
+        figures = "" if self.blocked or self.told.detail else joined(NOT_KNOWN, NOT_DONE)
+        return Said(reading_sentence(self.told), figures=figures)
 
 
 _OVER = (OutsideState.GONE, OutsideState.LEFT)
@@ -242,4 +157,4 @@ def read_from_outside(state: State) -> Iterator[ReadFromOutside]:
     for pid, process in state.processes.items():
         told = process.outside
         if told is not None and of_run(state, pid) and (told.state not in _OVER or told.detail):
-            yield ReadFromOutside(told, process.injection)
+            yield ReadFromOutside(told)

@@ -4,9 +4,6 @@ The script must not notice it. It leaves ``sys.path`` at once and runs the ``sit
 run without it. After that it only waits for TensorFlow. It is written in the grammar that Python 2 and 3 share,
 so that every interpreter can read it.
 
-In a process that runs already, a script of the engine's executes this file and sets ``_joined``. Then the hook is
-not in ``sys.modules``, takes nothing out of ``sys.path``, and waits for nothing (``_join``).
-
 It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those.
 So neither hook nor agent is affected if the script replaces such a function, or has a module of the same name.
 """
@@ -19,8 +16,7 @@ if MYPY:
     from types import CodeType, FrameType, ModuleType  # noqa: F401
     from typing import Any  # noqa: F401
 
-_JOINED = globals().get("_joined")  # the settings for the agent, and the main thread's number
-_HOOKED = not _JOINED and sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
+_HOOKED = sys.version_info >= (3, 9) and bool(os.environ.get("TFMEMTOP_SOCKET"))
 # A tfmemtop that is itself watched has put another hook before this one.
 _HOOKED = _HOOKED and not any(type(finder).__module__ == __name__ for finder in sys.meta_path)
 
@@ -48,7 +44,7 @@ def _lasting(content):  # type: (dict[str, Any]) -> dict[str, Any]
     return {name: value for name, value in content.items() if issubclass(type(value), kinds) or name in names}
 
 
-if _HOOKED or _JOINED:
+if _HOOKED:
     __builtins__ = _lasting(__builtins__)  # type: ignore  # the functions below call these
 
 
@@ -112,7 +108,7 @@ def _keep():  # type: () -> dict[str, ModuleType]
                 continue  # the agent's import of it will fail in the same way, and be reported
         # Whatever else the agent asks for, such as sys.meta_path, it reads where it is.
         kept[name] = _module(name, dict(_lasting(vars(module)), __getattr__=module.__getattribute__))
-    for name in () if _JOINED else set(sys.modules) - before:  # a thread of the script's may be importing others
+    for name in set(sys.modules) - before:
         del sys.modules[name]
     return kept
 
@@ -151,39 +147,8 @@ class _Arrival:
                 self.find_spec = lambda *_, **__: None  # type: ignore[method-assign]
                 if _from_signal_handler(error):
                     raise
-                report = '{"type": "hook_error", "part": "load", "text": %s}' % _quoted(error, self._kept)
-                _tell(self._engine, self._kept, report)  # never the script
+                _tell(self._engine, self._kept, error)  # never the script
         return None
-
-
-def _join(told, main_thread, kept):  # type: (dict[str, str], int, dict[str, Any]) -> None
-    """Start the agent in a process that runs already, in a thread of its own. A failure is reported to the engine.
-
-    Nothing is done if the engine has gone meanwhile, or if C functions that the agent calls were replaced.
-    """
-    engine, collects = told["TFMEMTOP_SOCKET"], kept["gc"].isenabled()
-    if collects:
-        kept["gc"].disable()  # in this thread it would run finalizers of the script's
-    try:
-        replaced = _replaced(kept)
-        if replaced:
-            _tell(engine, kept, '{"type": "injection", "state": "replaced", "detail": "%s"}' % replaced)
-        elif _tell(engine, kept, ""):
-            _Agent(kept).load("").join(_from_signal_handler, told, main_thread, collects)
-    except Exception as error:
-        _tell(engine, kept, '{"type": "injection", "state": "failed", "detail": %s}' % _quoted(error, kept))
-    finally:
-        if collects:
-            kept["gc"].enable()
-
-
-def _replaced(kept):  # type: (dict[str, Any]) -> str
-    """Return the name of a C module's function that Python code has replaced, as gevent does; empty if none was."""
-    for name in sorted(set(kept) - {"os", "sys"}):
-        for function, value in sorted(vars(sys.modules.get(name, kept[name])).items()):
-            if isinstance(value, type(_keep)):
-                return "%s.%s" % (name, function)
-    return ""
 
 
 def _from_signal_handler(error):  # type: (Exception) -> bool
@@ -259,32 +224,25 @@ def _without_file(code):  # type: (CodeType) -> CodeType
     return code.replace(co_filename="<tfmemtop %s>" % code.co_filename.rpartition("/")[2], co_consts=constants)
 
 
-def _quoted(error, kept):  # type: (Exception, dict[str, Any]) -> str
-    text = "%s: %s" % (type(error).__name__, error)
-    return kept["_json"].encode_basestring_ascii(text)  # type: ignore[no-any-return]
-
-
-def _tell(engine, kept, packet):  # type: (str, dict[str, Any], str) -> bool
-    """Send *packet* to the engine, unless the packet is empty. Return whether the engine is there."""
+def _tell(engine, kept, error):  # type: (str, dict[str, Any], Exception) -> None
+    """Tell the engine that the agent could not be loaded, if the engine is there."""
     try:
+        text = kept["_json"].encode_basestring_ascii("%s: %s" % (type(error).__name__, error))
         _socket = kept["_socket"]
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             link.setblocking(False)
             link.connect(engine)
-            if packet:
-                link.send(packet.encode())
+            link.send(('{"type": "hook_error", "part": "load", "text": %s}' % text).encode())
         finally:
             link.close()
     except Exception as again:
         if _from_signal_handler(again):
             raise
         # Else the engine has gone, or the script forbids the connection: nothing can be reported.
-        return False
-    return True
 
 
-if _HOOKED or _JOINED:
+if _HOOKED:
     from _frozen_importlib_external import SourceFileLoader as _SourceFileLoader
 
     for _each in list(globals().values()) + list(vars(_Arrival).values()) + list(vars(_Agent).values()):
@@ -293,9 +251,5 @@ if _HOOKED or _JOINED:
     del __file__
     _kept = _keep()  # type: dict[str, Any]
     _getsignal, _NSIG = _kept["_signal"].getsignal, _kept["_signal"].NSIG
-if _HOOKED:
     sys.meta_path.insert(0, _Arrival(os.environ["TFMEMTOP_SOCKET"], _kept["_thread"].get_ident(), _kept))  # type: ignore[arg-type]
-if _JOINED:
-    _join(_JOINED[0], _JOINED[1], _kept)
-else:
-    _step_aside()
+_step_aside()

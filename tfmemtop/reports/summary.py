@@ -33,8 +33,7 @@ def summary(state: State, readings: int) -> list[str]:
 def left(state: State, run: RunState) -> list[str]:
     """Return the newest *run* in figures, for a user who leaves the screen. The run may go on."""
     which = f"run {run.run} of {run.notebook or shlex.join(program(run.argv))}"
-    read = "watched with the hook" if run.hooked is not None else "read from outside"
-    how = f"{read}, it goes on" if run.outside and run.going else ending(run.ending)
+    how = "read from outside, it goes on" if run.outside and run.going else ending(run.ending)
     return [f"{which}: {format_duration(_until(state, run) - run.started)}, {how}", *figures(state, run)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tfmemtop.filenames import where
-from tfmemtop.findings.attached import NOT_KNOWN, NOT_KNOWN_OF_BEFORE
+from tfmemtop.findings.attached import NOT_KNOWN
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Group, alike, group_text
 from tfmemtop.findings.holders import windowless_text
@@ -227,13 +227,8 @@ def heading(seen: RunReview) -> str:
     named = " ".join(f"{name}={value}" for name, value in run.variables.items())
     where = f"on {cards or 'a machine without a GPU'}"
     if run.outside:
-        since = (
-            "" if run.hooked is None or run.hooked - run.started < 1 else f" after {spoken(run.hooked - run.started)}"
-        )
-        inside = f"; the hook was put in{since}" if run.hooked is not None else ""
-        unknown = NOT_KNOWN if run.hooked is None else NOT_KNOWN_OF_BEFORE
-        read = f"read from outside for {spoken(took)}{inside}"
-        return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {unknown}"
+        read = f"read from outside for {spoken(took)}"
+        return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {NOT_KNOWN}"
     return f"Run {run.run}, {_short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
 
 

@@ -218,8 +218,6 @@ def _hook(state: State, event: events.Hook) -> None:
         process.hooked.hello = event  # the hook's second message, with TensorFlow's version
     else:
         process.hooked = Hooked(event)
-    if (newest := state.run) and newest.outside and newest.pid == event.pid and newest.hooked is None:
-        newest.hooked = event.t
 
 
 @folds(events.Outside)
@@ -252,12 +250,6 @@ def _outside(state: State, event: events.Outside) -> None:
         process.hooked.ended = True
     if event.state is events.OutsideState.LEFT and state.run and state.run.pid == event.pid:
         state.run.left = True
-
-
-@folds(events.Injection)
-def _injection(state: State, event: events.Injection) -> None:
-    if process := state.processes.get(event.pid):
-        process.injection = event
 
 
 @folds(events.HookEnd)

@@ -46,13 +46,6 @@ def of_run(state: State, pid: int) -> bool:
     return bool(process and run and process.seen.run == run.run)
 
 
-def hook_put_in(state: State) -> bool:
-    """Return whether the newest run is a process that tfmemtop did not start and that now has the hook."""
-    run = state.run
-    process = state.processes.get(run.pid) if run and run.outside else None
-    return process is not None and process.hooked is not None and not process.hooked.outside
-
-
 def limit_by(state: State, hooked: Hooked, device: str, limit: int | None) -> LimitBy:
     """Return what set the *limit*, in bytes, of logical device *device* of a process of the newest run."""
     settings, effective = state.run.settings if state.run else None, hooked.effective.get(device)

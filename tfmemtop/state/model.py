@@ -170,7 +170,6 @@ class ProcessState(msgspec.Struct):
     gone: bool = False
     hooked: Hooked | None = None
     outside: events.Outside | None = None  # set if it is, or was, read from outside
-    injection: events.Injection | None = None  # how far the injection of a hook into it has come
     words: tuple[events.Process, str, str] | None = None  # cache for a value of `seen`: its command line, its program
 
 
@@ -221,7 +220,6 @@ class RunState(msgspec.Struct):
     settings: Settings
     started: float
     outside: bool = False  # tfmemtop did not start the process, and reads it since `started`
-    hooked: float | None = None  # when the hook was put into that process, in session seconds
     kernel: str | None = None  # the connection file, if the process is a Jupyter kernel
     notebook: str | None = None  # the file of that kernel's notebook
     earlier: tuple[str, ...] = ()  # the sessions of that kernel's earlier starts

@@ -78,8 +78,7 @@ def _outside(mine: list[ProcessState]) -> events.Outside | None:
     """Return the newest state of the process that is read from outside; ``None`` once it has figures."""
     if any(process.hooked and process.hooked.allocators for process in mine):
         return None
-    told = (process.outside for process in mine if process.outside)
-    return next((one for one in told if one.state is not events.OutsideState.HOOKED), None)
+    return next((process.outside for process in mine if process.outside), None)
 
 
 def _stage(state: State, hooked: Hooked) -> Stage:

@@ -4,9 +4,6 @@ One training, started without tfmemtop, is attached to again and again: by an en
 by the whole screen, by ``--once --json``. At a random moment one of our processes, or all of them, get SIGKILL. After
 each blow the training must go on. It must not be stopped or traced, and must have no descriptor or mapping more than
 before. At its end it must have computed what it computes alone.
-
-With ``--inject`` the training runs in Python 3.14. Each time the hook is put into it, or woken again. The process that
-requests this is among those that are killed. There descriptors and mappings may differ, because the hook has some.
 """
 
 import argparse
@@ -21,15 +18,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests import newer_python
 from tests.tools.corpus.terminals import Screen
 from tests.tools.corpus.trial import TFMEMTOP
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.sources.processes import all_pids, carries, find, read_command
+from tfmemtop.engine.sources.processes import all_pids, carries, find
 from tfmemtop.engine.start import start
 
 _GOES_ON_S = 60.0
-_LENGTH_S = {"engine": 1.5, "screen": 4.0, "once": 1.2, "inject": 1.0}
+_LENGTH_S = {"engine": 1.5, "screen": 4.0, "once": 1.2}
 _WAYS = ("engine", "engine", "engine", "engine", "screen", "once")
 _CODE = 17
 
@@ -59,14 +55,13 @@ sys.exit({_CODE})
 class _Training:
     """A training that runs in *folder* until the file ``stop`` is there."""
 
-    def __init__(self, folder: Path, python: str = sys.executable, *, hooked: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._hooked = hooked
         pool = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "3"}
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TFMEMTOP_")} | pool
         self._said = (folder / "said").open("wb")
         self.process = subprocess.Popen(
-            [python, "-c", _TRAINING], cwd=folder, env=environment, stdout=self._said, stderr=self._said
+            [sys.executable, "-c", _TRAINING], cwd=folder, env=environment, stdout=self._said, stderr=self._said
         )
         self.wait_for_turn(1)
         self._before = self._belongings()
@@ -96,8 +91,6 @@ class _Training:
         found = [] if "TracerPid:\t0\n" in status else ["it is traced"]
         found_now = find(self.process.pid)
         found += ["it is stopped"] if found_now is None or found_now.stopped else []
-        if self._hooked:
-            return found
         after = self._belongings()
         return found + ([f"it has {after}, and had {self._before}"] if after != self._before else [])
 
@@ -123,10 +116,7 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
     environment = {**os.environ, **dict([os.fsdecode(mark).split("=", 1)])}
     pid = training.process.pid
     screen: Screen | None = None
-    if way == "inject":
-        launch = Launch(argv=[], cwd=str(folder), environment=environment, attach=pid, inject=True)
-        start(launch)
-    elif way == "engine":
+    if way == "engine":
         start(Launch(argv=[], cwd=str(folder), environment=environment, attach=pid, record=str(folder / "kept")))
     elif way == "screen":
         screen = Screen([*TFMEMTOP, "attach", str(pid), "--no-record"], environment, folder)
@@ -138,7 +128,7 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
             screen.draw(left)
         else:
             time.sleep(left)
-    ours = sorted(one for one in all_pids() if (carries(one, mark) or _asks(one, pid)) and one != os.getpid())
+    ours = sorted(one for one in all_pids() if carries(one, mark) and one != os.getpid())
     struck = ours if whom >= 0.7 or not ours else [ours[int(whom / 0.7 * len(ours))]]
     for one in struck:
         with suppress(ProcessLookupError):
@@ -156,18 +146,11 @@ def _strike(way: str, after_s: float, whom: float, training: _Training, folder: 
     return "all of ours" if len(struck) > 1 else "one of ours" if struck else "nobody, it had ended"
 
 
-def _asks(one: int, pid: int) -> bool:
-    """Return whether the process *one* requests that the Python of the training *pid* loads the hook."""
-    command = read_command(one)
-    return str(pid) in command and any("remote_exec" in word for word in command)
-
-
 def main() -> int:
     """Carry out the kills and report. Return 1 if one went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.tools.corpus.kills_outside", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--inject", action="store_true", help="put the hook into a training by Python 3.14")
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     total: collections.Counter[str] = collections.Counter()
@@ -175,15 +158,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tfo-", dir="/tmp") as name:
         folder = Path(name)
         mark = f"XDG_RUNTIME_DIR={folder}".encode()
-        python = newer_python.found() if arguments.inject else sys.executable
-        if python is None:
-            print(f"no Python 3.14 in PATH or in {newer_python.VARIABLE}")
-            return 2
-        training = _Training(folder, python, hooked=arguments.inject)
+        training = _Training(folder)
         os.environ |= {"XDG_RUNTIME_DIR": name, "XDG_STATE_HOME": name, "TERM": "xterm-256color"}
         try:
             for number in range(arguments.count):
-                way = "inject" if arguments.inject else chance.choice(_WAYS)
+                way = chance.choice(_WAYS)
                 after_s = chance.random() * _LENGTH_S[way]
                 who = _strike(way, after_s, chance.random(), training, folder, mark)
                 troubles = training.troubles()

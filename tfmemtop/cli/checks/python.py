@@ -11,7 +11,6 @@ from tfmemtop.findings.notices import reason_text
 from tfmemtop.probe.build import find_compiler, is_cached
 
 _OLDEST = (3, 9)  # the oldest Python that the hook supports
-_INJECTABLE = (3, 14)  # the oldest Python into which it can be put while that runs
 _LIBRARY = "libtensorflow_framework.so.2"
 _HEADER = "include/tensorflow/core/common_runtime/bfc_allocator.h"
 
@@ -32,8 +31,7 @@ def hook(answer: Answer) -> Check:
     python = f"Python {answer.version}, {answer.executable}"
     version = tuple(int(part) for part in answer.version.split(".")[:2] if part.isdigit())
     if answer.hook:
-        also = ", and into one that runs already: tfmemtop attach PID --inject" if version >= _INJECTABLE else ""
-        return ok("hook", f"gets into {python}{also}")
+        return ok("hook", f"gets into {python}")
     if version < _OLDEST:
         return missing("hook", f"{python} is too old for it", "Python 3.9 or newer")
     flag = shutting_flag(["python", *answer.flags])

@@ -58,7 +58,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     ignored: list[int] = []
     blocked: list[int] = []
     attach: int | None = None
-    inject: bool = False  # put the hook into that process
     kernel: Kernel | None = None
     on_end: str = ""  # a line for sh when a run has ended
     on_oom: str = ""  # likewise at its first out-of-memory error

@@ -13,7 +13,6 @@ _LARGEST = 1 << 24  # bytes of output after which no more is read
 class HelperProcess:
     """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
 
-    Where they are not given, its *environment* is this process's, and its *program* is the first word of *command*.
     *done* is called when the process closes its output, with all that it wrote to stdout and stderr. It is called with
     ``None`` if the process was killed because it took longer than *limit_s* seconds.
 
@@ -28,16 +27,12 @@ class HelperProcess:
         limit_s: float,
         done: Callable[[bytes | None], None],
         stdin: int | IO[bytes] = subprocess.DEVNULL,
-        environment: dict[str, str] | None = None,
-        program: str | None = None,
     ) -> None:
         self._loop = loop
         self._done = done
         self._output = b""
         process = subprocess.Popen(
             command,
-            executable=program,
-            env=environment,
             cwd="/",
             stdin=stdin,
             stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
         environment = read_environment(pid)
     except OSError:
         return HookAbsence(Absence.UNREADABLE)
-    if not is_python(program):
+    if not _is_python(program):
         return HookAbsence(Absence.OTHER_PROGRAM, _name(program))
     if flag := shutting_flag(command):
         return HookAbsence(BY_OPTION[flag])
@@ -35,7 +35,7 @@ def absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsence:
     return HookAbsence(Absence.UNEXPLAINED)
 
 
-def is_python(program: str) -> bool:
+def _is_python(program: str) -> bool:
     """Return whether a program's path is that of a Python interpreter."""
     return _name(program).startswith(("python", "pypy"))
 

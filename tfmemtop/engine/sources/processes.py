@@ -169,16 +169,6 @@ def ancestors(pid: int) -> list[int]:
     return []
 
 
-def user_ids(pid: int) -> set[int]:
-    """Return the real, the effective and the saved user of a process.
-
-    Raises:
-        OSError: the process has ended.
-    """
-    with _as_os_errors():
-        return set(psutil.Process(pid).uids())
-
-
 def working_folder(pid: int) -> str:
     """Return the working folder of a process; empty where it cannot be read."""
     with suppress(psutil.Error):

@@ -7,7 +7,6 @@ from rich.style import Style
 
 from tfmemtop import events
 from tfmemtop.findings import attached as outside_words
-from tfmemtop.findings.attached import injection_sentence, offer
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.notices import reason_text, remedy_text
 from tfmemtop.reports import account as words
@@ -338,13 +337,7 @@ def _hook(page: _Page, process: ProcessState) -> None:
     if process.outside:
         page.heading(outside_words.HEADING)
         page.text(outside_words.reading_sentence(process.outside))
-        within = process.outside.state is events.OutsideState.HOOKED
-        if process.injection and not within:
-            page.text(injection_sentence(process.injection), WARNING)
-        unknown = outside_words.NOT_KNOWN_OF_BEFORE if within else outside_words.NOT_KNOWN
-        done = outside_words.NOT_DONE_WITHIN if within else outside_words.NOT_DONE
-        more = "" if process.injection else offer(process.outside)
-        for sentence in filter(None, (unknown, done, more, outside_words.TO_HAVE_ALL)):
+        for sentence in (outside_words.NOT_KNOWN, outside_words.NOT_DONE, outside_words.TO_HAVE_ALL):
             page.text(sentence, DIM)
         return
     if hooked and not hooked.ended and not hooked.dropped:

@@ -12,7 +12,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Listed, age_s
 from tfmemtop.state.holders import By
-from tfmemtop.state.lookup import hook_put_in, of_run
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_library
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
@@ -181,7 +181,7 @@ class AllocatorPanel(Panel):
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run
-        read = f", read {FROM_OUTSIDE}" if run and run.outside and not hook_put_in(self.state) else ""
+        read = f", read {FROM_OUTSIDE}" if run and run.outside else ""
         return f"Allocators {len(rows)}{read}" if rows else "Allocators"
 
     def _requests(self, width: int) -> list[Line]:

@@ -12,7 +12,6 @@ from tfmemtop.filenames import rank_in_short, where
 from tfmemtop.placement import Placement
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.lookup import hook_put_in
 from tfmemtop.state.views import RunPhase, RunStatus, run_status
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
@@ -79,7 +78,7 @@ class Header(Panel):
         if session.replay or session.readonly:
             yield "REPLAY" if session.replay else "READ-ONLY"
         if session.outside:
-            yield "HOOK PUT IN" if hook_put_in(self.state) else "FROM OUTSIDE"
+            yield "FROM OUTSIDE"
         if search and search.going:
             yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:

@@ -9,7 +9,6 @@ from typing import Any
 from tfmemtop.agent.layouts import Figures, Layout
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
-from tfmemtop.engine.sources.outside.injection import Injection
 from tfmemtop.engine.sources.outside.look import About, Look, allocator_event, cards_of, outside_event
 from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
@@ -22,10 +21,6 @@ from tfmemtop.events import (
     DeviceReading,
     Effective,
     Event,
-    Hook,
-    HookEnd,
-    HookEnding,
-    InjectionState,
     MemoryMap,
     OutsideState,
     PoolGrowth,
@@ -35,7 +30,6 @@ from tfmemtop.events import (
     Run,
     RunEnd,
 )
-from tfmemtop.events import Injection as InjectionEvent
 from tfmemtop.events.damage import Damaged, damage_of
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.settings import Settings
@@ -61,9 +55,8 @@ class FromOutside(Source):
         folder: Path,
         take_file: Callable[[PutDown], None],
         interval_s: float,
-        told: dict[str, str] | None = None,
     ) -> None:
-        """*interval_s* is the time between two readings. *told* are the settings for a hook put into the process."""
+        """*interval_s* is the time between two readings."""
         super().__init__(stream)
         self._folder = folder
         self._take_file = take_file
@@ -81,10 +74,6 @@ class FromOutside(Source):
         self._cards: dict[int, Device] = {}
         self._held: list[int] = []
         self._environment: dict[str, str] = {}
-        self._told_hook = told or {}
-        self._injection: Injection | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._hooked = False  # the hook is inside, and reads
 
     @property
     def pid(self) -> int | None:
@@ -124,30 +113,12 @@ class FromOutside(Source):
         self._task = asyncio.get_running_loop().create_task(self._keep_on(self._look))
         return True
 
-    def inject(self) -> None:
-        """Ask the process's Python to run the hook. The process is read from outside until the hook has connected."""
-        if self._look is not None and self._injection is None:
-            self._injection = Injection(self._look.pid, self._told_hook)
-            self._asking = asyncio.get_running_loop().create_task(self._ask(self._injection))
-
-    def sessions(self) -> frozenset[int]:
-        """Return the process sessions of the helper processes that ask a Python to run the hook."""
-        session = self._injection.session if self._injection is not None else None
-        return frozenset(() if session is None else {session})
-
-    async def _ask(self, injection: Injection) -> None:
-        found = await injection.ask()
-        if self._injection is not injection or self._hooked or (found is None and injection.answered):
-            return
-        state, detail = (InjectionState.ASKED, "") if found is None else found
-        self._stream.publish(InjectionEvent(t=self._stream.now(), pid=injection.pid, state=state, detail=detail))
-
     def send(self, pid: int, command: dict[str, Any]) -> bool:
         """Take a command that is meant for the hook of process *pid*.
 
-        Return whether it was taken: the process must be the one that is followed, and have no hook.
+        Return whether it was taken: the process must be the one that is followed.
         """
-        if self._look is None or pid != self._look.pid or self._hooked:
+        if self._look is None or pid != self._look.pid:
             return False
         if command["do"] == "maps":
             self._wanted = [(device, region, pace) for device, region, pace in command["wanted"]]
@@ -168,12 +139,7 @@ class FromOutside(Source):
                 self._tell(self._look, self._told._replace(state=OutsideState.LEFT, detail=""))
             # The thread closes it after its present call.
             self._thread.submit(self._look.close)
-        if self._injection is not None:
-            self._injection.close()
-            if self._hooked or self._ended:
-                self._injection.clear()
-        self._look = self._task = self._injection = None
-        self._hooked = False
+        self._look = self._task = None
         self._wanted = []
 
     def on_event(self, event: Event) -> None:
@@ -184,12 +150,6 @@ class FromOutside(Source):
             here = any(process.pid == self._look.pid for process in event.processes)
             if here != (event.index in self._held):
                 self._held = sorted({*self._held} ^ {event.index})
-        elif isinstance(event, Hook | HookEnd) and self._look is not None and event.pid == self._look.pid:
-            # A hook that reported its exit ends with its process. If the hook was lost, its process may go on.
-            self._hooked = isinstance(event, Hook) or event.reason is HookEnding.EXIT
-        elif isinstance(event, InjectionEvent) and event.state is not InjectionState.ASKED and self._injection:
-            self._injection.answered = True
-            self._injection.clear()  # the file has been run, or never will be
 
     async def _keep_on(self, look: Look) -> None:
         while not self._ended:
@@ -210,13 +170,11 @@ class FromOutside(Source):
             now = loop.time()
             if now >= refresh_at:
                 about = await loop.run_in_executor(self._thread, look.refresh)
-                hooked = self._hooked and about.state.may_change
-                self._tell(look, about._replace(state=OutsideState.HOOKED, detail="") if hooked else about)
-                self._look_for_failure()
+                self._tell(look, about)
                 refresh_at = now + REFRESH_S
                 if self._ended:
                     return
-            if look.about.state.inside and not self._hooked:
+            if look.about.state.inside:
                 for device, (name, figures) in (await loop.run_in_executor(self._thread, look.read)).items():
                     self._publish(look, device, name, figures)
                 await self._make_maps(look)
@@ -224,11 +182,6 @@ class FromOutside(Source):
             else:
                 due = refresh_at
             await asyncio.sleep(max(0.0, due - loop.time()))
-
-    def _look_for_failure(self) -> None:
-        if self._injection is not None and not self._hooked and (failed := self._injection.failed()):
-            now, pid = self._stream.now(), self._injection.pid
-            self._stream.publish(InjectionEvent(t=now, pid=pid, state=failed.state, detail=failed.detail))
 
     def _tell(self, look: Look, about: About) -> None:
         if about == self._told:
@@ -243,8 +196,6 @@ class FromOutside(Source):
             self._stream.publish(Probe(t=now, pid=look.pid, state=ProbeState.DIRECT))
         if about.state is OutsideState.GONE:
             self._ended = True
-            if self._injection is not None:
-                self._injection.clear()
             self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
 
     def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:
