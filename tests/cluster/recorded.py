@@ -19,15 +19,11 @@ from textual.pilot import Pilot
 from tests.cluster.exporters import GIB
 from tests.cluster.prometheus import prometheus
 from tfmemtop.cluster.client import Address, Client, ServerAnswer
-from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
-from tfmemtop.ui.screens.gpu_screen import FIRST_S, GpuScreen
 
 FILE = Path(__file__).parents[1] / "recordings" / "prometheus" / "seven-hosts.json.gz"
-OPENED = "4190", "1"
-"""Job and rank of the GPU whose history is recorded too."""
 URL = "http://monitor:9090"
 
 _HISTORY_S, _STEP_S = 3900, 15
@@ -48,9 +44,9 @@ class _Recorder(Client):
         super().__init__(address)
         self.kept = Recording(0.0, {})
 
-    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
-        answer = super()._get(what, parameters)
-        self.kept.answers[parameters["query"]] = answer.body.decode()
+    def query(self, text: str) -> ServerAnswer:
+        answer = super().query(text)
+        self.kept.answers[text] = answer.body.decode()
         self.kept.at = answer.server_time or 0.0
         return answer
 
@@ -62,12 +58,10 @@ class Answering(Client):
         super().__init__(Address.of(URL))
         self._recording = msgspec.json.decode(gzip.decompress(FILE.read_bytes()), type=Recording)
 
-    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
-        body = self._recording.answers.get(parameters["query"])
-        assert body is not None, f"not recorded; see {__file__}: {parameters['query']}"
-        # The graph's right edge follows the server's clock. For the overview, no difference of the clocks is reported.
-        ahead_s = self._recording.at - time.time() if what == "query_range" else None
-        return ServerAnswer(body.encode(), self._recording.at, ahead_s)
+    def query(self, text: str) -> ServerAnswer:
+        body = self._recording.answers.get(text)
+        assert body is not None, f"not recorded; see {__file__}: {text}"
+        return ServerAnswer(body.encode(), self._recording.at, None)
 
 
 def cluster_screen(options: UiOptions) -> ClusterApp:
@@ -84,7 +78,7 @@ async def settled(pilot: Pilot[ScreenOutcome]) -> None:
     assert isinstance(app, ClusterApp)
     await pilot.pause()
     until = time.monotonic() + _ANSWERED_S
-    while not app.seen.complete or (isinstance(app.screen, GpuScreen) and app.screen.reading):
+    while not app.seen.complete:
         assert time.monotonic() < until, "a query is not among the recorded ones: python -m tests.cluster.recorded"
         await pilot.pause(0.01)
     app.redraw()
@@ -211,8 +205,6 @@ def main() -> None:
             asking = Asking(client)
             while not asking.seen.complete:
                 assert asking.refresh().trouble is None, asking.seen.trouble
-            row = next(row for row in asking.seen.rows if (row.job, row.rank) == OPENED)
-            OneGpu(client, row, FIRST_S).open(asking.seen.at + 1)
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_bytes(gzip.compress(msgspec.json.encode(client.kept), mtime=0))
 

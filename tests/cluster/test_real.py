@@ -1,4 +1,4 @@
-"""With a real Prometheus: the overview, the view of one GPU, and a Prometheus that is stopped and started again."""
+"""With a real Prometheus: the overview, and a Prometheus that is stopped and started again."""
 
 import subprocess
 import sys
@@ -14,13 +14,10 @@ from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
-from tfmemtop.cluster.one_gpu import OneGpu
 from tfmemtop.cluster.queries import Queries
-from tfmemtop.cluster.rows import ClusterRow, Silence
+from tfmemtop.cluster.rows import Silence
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.help import topic
-from tfmemtop.state.fold import apply
-from tfmemtop.state.views import panels
 
 pytestmark = pytest.mark.programs
 
@@ -79,37 +76,6 @@ def test_every_query_is_understood(monitored: Monitored, job: str | None) -> Non
 def test_one_job_alone(monitored: Monitored) -> None:
     assert set(told(complete(Asking(client(monitored), "43")))) == {"node4:0"}
     assert told(complete(Asking(client(monitored), "none"))) == {}
-
-
-def test_the_one_gpu_has_its_history_and_its_panel(monitored: Monitored) -> None:
-    seen = complete(Asking(client(monitored)))
-    row = next(row for row in seen.rows if row.rank == "3")
-    gpu = OneGpu(client(monitored), row, 3600.0)
-    gpu.open(seen.at + 1)
-    until = time.monotonic() + PATIENCE_S
-    while not panels(gpu.state):  # the server is so new that no step of the history has a figure
-        assert time.monotonic() < until
-        time.sleep(0.1)
-        for event in gpu.follow():
-            apply(gpu.state, event)
-    (panel,) = panels(gpu.state)
-    assert panel.gpu is not None and (panel.gpu.name, panel.gpu.uuid) == ("NVIDIA H100", row.uuid)
-    sizes = {layer.kind.value: layer.size // GIB for layer in panel.layers}
-    assert sizes == {"in_use": 20, "cached": 10, "rest": 1, "others": 1, "free": 48}
-    assert (panel.limit, panel.peak, panel.capacity) == (76 * GIB, 24 * GIB, 80 * GIB)
-    assert panel.whole is not None and panel.whole.started > 3000
-    before = gpu.state.now
-    while not (events := gpu.follow()):
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    assert all(event.t > before for event in events)
-
-
-def test_a_gpu_that_has_no_history_yet_is_followed(monitored: Monitored) -> None:
-    """Its first figures are less than one step of the history old."""
-    gpu = OneGpu(client(monitored), ClusterRow("new:9", "new", "GPU-0"), 3600.0)
-    gpu.open(time.time())
-    assert gpu.follow() == []
 
 
 def test_a_target_that_is_down_says_so_also_to_who_comes_later(monitored: Monitored) -> None:
@@ -223,15 +189,6 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
         assert {host: said for host, said in wrong.items() if host.startswith("step") and said} == {
             "step2": "25% slower"
         }
-        # The rule of a session's screen finds the same leak in the history of the one GPU.
-        row = next(row for row in asking.seen.rows if row.host == "leaks")
-        gpu = OneGpu(Client(Address.of(server.url)), row, 1800.0)
-        gpu.open(asking.seen.at + 1)
-        from tfmemtop.findings.leaks import Leak
-        from tfmemtop.findings.rules import findings_of_figures
-
-        (leak,) = [one for one in findings_of_figures(gpu.state) if isinstance(one, Leak)]
-        assert leak.rise == pytest.approx(4 * 2**20, rel=0.1)
 
 
 @pytest.mark.prometheus

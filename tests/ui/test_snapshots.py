@@ -19,7 +19,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from tests.cluster.recorded import OPENED, cluster_screen, settled
+from tests.cluster.recorded import cluster_screen, settled
 from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
 from tfmemtop.experiments.session.replay import ReplaySource
@@ -167,13 +167,12 @@ CLUSTER = {
     "rows": ((), UiOptions()),
     "ascii": ((), UiOptions(ascii=True)),
     "filter": (("slash", *"job:4182", "enter"), UiOptions()),
-    "gpu": (("slash", *f"job:{OPENED[0]} rank:{OPENED[1]}", "enter", "enter"), UiOptions()),
 }
 
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [(name, size) for name in CLUSTER for size in ((80, 24), (160, 48)) if size != (80, 24) or name in ("rows", "gpu")],
+    [(name, size) for name in CLUSTER for size in ((80, 24), (160, 48)) if size != (80, 24) or name == "rows"],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )
 def test_cluster(name: str, size: tuple[int, int], snap_compare: Compare) -> None:

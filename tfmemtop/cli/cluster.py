@@ -5,7 +5,7 @@ usage: tfmemtop cluster --prometheus URL --once [--json]
 example: tfmemtop cluster --prometheus http://monitor:9090 --job 42
 
 Prometheus must read programs that were started with --metrics; see tfmemtop help cluster. One row is a rank or
-a GPU. Rows with a problem come first. Enter opens the GPU with its history. No program is changed.
+a GPU. Rows with a problem come first. No program is changed.
 
 Give a password in a file. In the URL (http://USER:PASSWORD@HOST) other users can see it in the list of processes.
 """

@@ -45,11 +45,10 @@ class NoAnswer(Exception):
 
 
 class Series(msgspec.Struct, frozen=True, gc=False):
-    """One figure: its labels, and its time and value; in an answer over a time range, all its times and values."""
+    """One figure: its labels, and its time and value."""
 
     metric: dict[str, str]
     value: tuple[float, str] = (0.0, "NaN")
-    values: Annotated[list[tuple[float, str]], msgspec.Meta(max_length=20_000)] = []
 
     @property
     def number(self) -> float | None:
@@ -153,22 +152,8 @@ class Client:
         Raises:
             NoAnswer: the server did not answer the query.
         """
-        return self._get("query", {"query": text})
-
-    def query_range(self, text: str, start: float, end: float, step_s: float) -> ServerAnswer:
-        """Return the results of the query *text* from *start* to *end*, one every *step_s* seconds.
-
-        *start* and *end* are seconds since 1970.
-
-        Raises:
-            NoAnswer: the server did not answer the query.
-        """
-        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_s:.3f}"}
-        return self._get("query_range", {"query": text, **times})
-
-    def _get(self, what: str, parameters: dict[str, str]) -> ServerAnswer:
-        url = f"{self.address.url}/api/v1/{what}"
-        encoded = urlencode({**parameters, "timeout": f"{self._timeout_s:g}s"})
+        url = f"{self.address.url}/api/v1/query"
+        encoded = urlencode({"query": text, "timeout": f"{self._timeout_s:g}s"})
         long = len(encoded) > _LONGEST_URL
         request = urllib.request.Request(url if long else f"{url}?{encoded}", encoded.encode() if long else None)
         if self.address.authorization:

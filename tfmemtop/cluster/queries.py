@@ -129,27 +129,3 @@ def _literally(text: str) -> str:
 def _joined(**parts: str) -> str:
     """Return the query for all *parts*, with the name of the part in the label ``means`` of each of its series."""
     return " or ".join(f'label_replace({part}, "means", "{means}", "", "")' for means, part in parts.items())
-
-
-OF_ONE = (
-    *("in_use_bytes", "in_use_high_bytes", "pool_bytes", "peak_bytes", "limit_bytes", "process_total_bytes"),
-    *("device_memory_used_bytes", "device_memory_free_bytes", "device_memory_total_bytes"),
-    *("device_memory_reserved_bytes", "device_utilization_ratio", "device_memory_bandwidth_ratio"),
-    *("device_power_watts", "device_temperature_celsius"),
-)
-"""The metrics that :func:`of_gpu` reads."""
-
-
-def of_gpu(host: str, uuid: str, instance: str, span: str = "") -> str:
-    """Return a query for all figures of one GPU; with an empty *uuid*, of the pools of *instance* that are on no GPU.
-
-    With a *span*, each figure is the highest in it.
-    """
-    where = f"uuid={quoted(uuid)}" if uuid else f'uuid="",instance={quoted(instance)}'
-    form = f"max_over_time({{}}{span})" if span else "{}"
-    parts = {}
-    for name in OF_ONE:
-        named = f"tfmemtop_{name}{{{where},host={quoted(host)}}}"
-        renamed = f"tfmemtop_{name}{{{where},host!={quoted(host)},exported_host={quoted(host)}}}"
-        parts[name] = f"({form.format(named)} or {form.format(renamed)})"
-    return _joined(**parts)

@@ -62,26 +62,11 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-FIGURES_ALONE: tuple[Rule, ...] = (leak, others_hold_the_card, whole_card_reserved, limit_and_peak, cached_but_idle)
-"""The rules that need only figures of pools and cards. They also work where nothing else is known of a run."""
-
-
 @once_per_revision
 def findings(state: State) -> list[Finding]:
     """Return all findings that hold now, most serious first. Those of one severity are in the order of `RULES`."""
-    found = _followed(RULES, state)
+    found = [finding for rule in RULES for finding in follow_rule(rule, state)]
     return sorted([*judged_at_the_end(state, found), *found], key=lambda finding: finding.severity)
-
-
-@once_per_revision
-def findings_of_figures(state: State) -> list[Finding]:
-    """Return the findings of the rules in :data:`FIGURES_ALONE`, in the same order."""
-    return _followed(FIGURES_ALONE, state)
-
-
-def _followed(rules: tuple[Rule, ...], state: State) -> list[Finding]:
-    found = [finding for rule in rules for finding in follow_rule(rule, state)]
-    return sorted(found, key=lambda finding: finding.severity)
 
 
 def follow_rule(rule: Rule, state: State) -> list[Finding]:
@@ -92,4 +77,4 @@ def follow_rule(rule: Rule, state: State) -> list[Finding]:
         return [RuleFailed(rule.__name__, error)]
 
 
-__all__ = ["FIGURES_ALONE", "RULES", "Finding", "findings", "findings_of_figures", "follow_rule"]
+__all__ = ["RULES", "Finding", "findings", "follow_rule"]

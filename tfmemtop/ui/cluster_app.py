@@ -1,18 +1,15 @@
-"""The app of the cluster screens: draws what the watch reads from Prometheus, and opens the screen of one GPU."""
+"""The app of the cluster's screen: draws what the watch reads from Prometheus."""
 
 from typing import ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop.cluster.watch import ClusterWatch, Seen
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.ui.panels.cluster_table import ClusterTable
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.cluster_screen import KEYS, ClusterScreen
-from tfmemtop.ui.screens.gpu_screen import GpuScreen
 
 
 class ClusterApp(ScreenApp):
@@ -40,29 +37,18 @@ class ClusterApp(ScreenApp):
 
     def _tick(self) -> None:
         """Redraw the header while there is a trouble, since it shows how long the trouble has lasted."""
-        if self.seen.trouble is not None and not isinstance(self.screen, GpuScreen):
-            self._try(lambda: self.main.look(self.seen))
+        if self.seen.trouble is not None:
+            self.redraw()
 
     def redraw(self) -> None:
-        """Draw the newest figures on the cluster's screen, and on a GPU's screen if one is open."""
-        for screen in self.screen_stack:
-            if isinstance(screen, ClusterScreen | GpuScreen):
-                self._try(lambda screen=screen: screen.look(self.seen))  # type: ignore[misc]
+        """Draw the newest figures."""
+        self._try(lambda: self.main.look(self.seen))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.redraw)
 
-    @on(ClusterTable.Opened)
-    def _open(self, message: ClusterTable.Opened) -> None:
-        interval_s = max(2.0, self.watch_.interval_s)
-        screen = GpuScreen(self.watch_.client, message.row, self.seen, interval_s, glyphs=self.glyphs, color=self.color)
-        self.push_screen(screen, lambda _: self.redraw())
-
     def action_refresh(self) -> None:
         self.watch_.hurry()
-        for screen in self.screen_stack:
-            if isinstance(screen, GpuScreen):
-                screen.hurry()
 
     def action_help(self) -> None:
         from tfmemtop.ui.screens.help import HelpDialog

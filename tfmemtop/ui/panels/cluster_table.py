@@ -1,11 +1,9 @@
 """The table of a cluster: one row for each rank or GPU, the worst first. A frame draws only the rows in view."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tfmemtop.cluster.rows import ClusterRow, Kind, Pool, natural
@@ -145,17 +143,9 @@ def _bar(row: ClusterRow, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]
 
 
 class ClusterTable(RowTable[ClusterRow]):
-    """The table of a cluster. It sends messages when the user opens a row and when the cursor moves."""
+    """The table of a cluster. It sends a message when the cursor moves."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
     first_is_a_place = True
-
-    class Opened(Message):
-        """The user wants to see the GPU of *row*."""
-
-        def __init__(self, row: ClusterRow) -> None:
-            super().__init__()
-            self.row = row
 
     class Moved(Message):
         """Another row may be under the cursor now."""
@@ -211,8 +201,3 @@ class ClusterTable(RowTable[ClusterRow]):
     def changed(self) -> None:
         super().changed()
         self.post_message(self.Moved())
-
-    def action_open(self) -> None:
-        """Open the screen of the chosen row's GPU."""
-        if chosen := self.under_cursor:
-            self.post_message(self.Opened(chosen))

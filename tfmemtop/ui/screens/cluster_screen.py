@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from tfmemtop.cluster.judgement import remark
 from tfmemtop.cluster.watch import Seen, no_answer
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -22,7 +23,6 @@ from tfmemtop.units import format_duration
 
 KEYS: tuple[Key, ...] = (
     Key("f1,question_mark,h", "F1", "help", "help"),
-    Key("enter", "Enter", "", "open"),
     Key("slash,f4", "/", "", "filter"),
     Key("full_stop,comma,f6", ".", "", "sort"),
     Key("I", "I", "", "invert"),
@@ -32,7 +32,7 @@ KEYS: tuple[Key, ...] = (
 )
 """The keys of the cluster's screen. Those of a session's screens are in ``ui/keys.py``."""
 
-NOTHING_WRONG = "The figures show nothing wrong here."
+_NOTHING_WRONG = "The figures show nothing wrong here."
 _CHOSEN, _CHOSEN_SHORT = 4, 2
 """Lines for what is wrong with the chosen row, title included: on a screen of ``_ROOMY`` lines, and on a lower one."""
 _ROOMY = 18
@@ -76,7 +76,7 @@ class ChosenPanel(Panel):
         row = self._table.under_cursor
         if row is None:
             return []
-        told = [wrong.sentence for wrong in row.wrongs] or [NOTHING_WRONG]
+        told = [*(wrong.sentence for wrong in row.wrongs), *map(remark, row.remarks)] or [_NOTHING_WRONG]
         rows = [line for text in told for line in wrap(text, width - 4, "  ")]
         style = PLAIN if row.wrongs else DIM
         return [self.title_line(width, row.whose, row.model), *([Segment(f"  {line}", style)] for line in rows)]
