@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .apply_settings import Settled, parse_settings
+from .environment import variable
 from .failures import is_exhaustion, uncaught
 from .import_watch import ImportWatch
 from .messenger import Messenger, TensorFlow
@@ -78,18 +79,16 @@ class Agent:
         guarded = self.messenger.guarded
         self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
         holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
-        settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, os.environ.get("TFMEMTOP_SETTINGS") or "{}")
+        settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, variable("TFMEMTOP_SETTINGS") or "{}")
         self._patches.settings = settings or self._patches.settings
         if guarded("xla", _own_folder, self.messenger.pid) is False:
             self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
-        self._folder = os.environ.get("TFMEMTOP_DATA")
-        self._in_place = "TFMEMTOP_NO_PROBE" not in os.environ
+        self._folder = variable("TFMEMTOP_DATA")
+        self._in_place = variable("TFMEMTOP_NO_PROBE") is None
         self._parts.windows.may_write(self._folder, holders_interval)
 
     def _number(self, name: str, otherwise: float) -> float:
-        number: Optional[float] = self.messenger.guarded(
-            f"environment:{name}", float, os.environ.get(name) or otherwise
-        )
+        number: Optional[float] = self.messenger.guarded(f"environment:{name}", float, variable(name) or otherwise)
         return otherwise if number is None else number
 
     def _initialised(self, options: Any, settled: "list[Settled]") -> None:
@@ -149,10 +148,10 @@ def _own_folder(pid: int) -> bool:
     Each process needs a folder, as modules have the same names in every process. XLA reads its flags when TensorFlow
     first compiles. The variable is set past ``os.environ``, where the script would see it.
     """
-    folder = os.environ.get(_FOLDER)
+    folder = variable(_FOLDER)
     if not folder:
         return True
-    before, found, after = os.environ.get(_FLAGS, "").partition(folder + "/")
+    before, found, after = (variable(_FLAGS) or "").partition(folder + "/")
     if found:
         os.putenv(_FLAGS, before + found + str(pid) + after.lstrip(_DIGITS))
     return bool(found)

@@ -1,9 +1,9 @@
 """The moment when TensorFlow makes its devices: the line that caused it, and the environment then."""
 
-import os
 from typing import Optional
 
 from .callsite import Line, callers_line
+from .environment import variable
 from .messenger import Messenger
 
 VARIABLES = (
@@ -40,9 +40,5 @@ class Making:
             self._tell(line, text)
 
     def _tell(self, line: Line, error: Optional[str]) -> None:
-        self._messenger.send(
-            "initialised",
-            **line.fields(),
-            error=error,
-            variables={name: os.environ[name][:_VALUE] for name in VARIABLES if name in os.environ},
-        )
+        variables = {name: (variable(name) or "")[:_VALUE] for name in VARIABLES if variable(name) is not None}
+        self._messenger.send("initialised", **line.fields(), error=error, variables=variables)

@@ -5,6 +5,7 @@ import os
 from typing import Any, Callable, NamedTuple, Optional
 
 from .apply_settings import MIB
+from .environment import variable
 
 
 class Reading(NamedTuple):
@@ -61,7 +62,7 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
         devices.append(Device(f"GPU:{index}", allocator_name, physical, growth, limit, reader))
     cpus = [name for name in names if name.endswith(":CPU:0")]
     if cpus and uses_cpu_pool():
-        limit_text = os.environ.get("TF_CPU_BFC_MEM_LIMIT_IN_MB", "")
+        limit_text = variable("TF_CPU_BFC_MEM_LIMIT_IN_MB") or ""
         limit = int(limit_text) * MIB or None if limit_text.isdecimal() else None
         # TensorFlow lets this pool always grow.
         reader = _public_reader(memory_info, cpus[0])
@@ -71,17 +72,17 @@ def local_devices(context: Any, options: Any, memory_info: Callable[[Any, str], 
 
 def uses_cpu_pool() -> bool:
     """Return whether TensorFlow's CPU device allocates from a pool."""
-    return os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("true", "1")
+    return (variable("TF_CPU_ALLOCATOR_USE_BFC") or "").lower() in ("true", "1")
 
 
 def asynchronous() -> bool:
     """Return whether TensorFlow leaves its GPUs' memory to CUDA's own pool."""
-    return os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
+    return variable("TF_GPU_ALLOCATOR") == "cuda_malloc_async"
 
 
 def growth_by_environment(asked: Optional[bool]) -> Optional[bool]:
     """Return the growth that TensorFlow uses: the environment wins over the value that was *asked* for."""
-    return {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""), asked)
+    return {"true": True, "false": False}.get(variable("TF_FORCE_GPU_ALLOW_GROWTH") or "", asked)
 
 
 def gpu_places(options: Any) -> "list[tuple[Optional[int], Optional[float]]]":
