@@ -16,8 +16,8 @@ from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.output_panel import OutputPanel
 from tfmemtop.ui.panels.output_search import OutputSearch
-from tfmemtop.ui.terminal.emulator import TerminalScreen
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
+from tfmemtop.ui.terminal.screen import TerminalScreen
 
 pytestmark = pytest.mark.screens
 

@@ -20,7 +20,7 @@ from tfmemtop.events import event_types, union_of
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.terminal.emulator import TerminalScreen
+from tfmemtop.ui.terminal.screen import TerminalScreen
 
 HANG_S = 2.0
 """Seconds of CPU time, because other programs may use the processor too. Nothing in here waits."""
@@ -236,7 +236,7 @@ def terminal(seed: int, count: int) -> tuple[list[str], str]:
             with within(HANG_S):
                 screen.feed(text)
                 if chance.random() < 0.05:
-                    screen.resize(chance.choice((1, 2, 80, 200, 500)), chance.choice((1, 2, 24, 60, 200)))
+                    screen.resize(chance.choice((1, 2, 24, 60, 200)), chance.choice((1, 2, 80, 200, 500)))
                 _draw(screen, chance, tally)
         except (Exception, Hang) as error:
             tally.failed("output", error)
@@ -257,9 +257,9 @@ def _piece(chance: random.Random) -> str:
 
 def _draw(screen: TerminalScreen, chance: random.Random, tally: Tally) -> None:
     height = chance.choice((1, 10, 24, 60))
-    lines = screen.lines(chance.choice((0, 0, 3, screen.most(height))), height)
-    screen.cursor(0, height)
-    if len(lines) > max(height, screen.rows):
+    lines = screen.view(chance.choice((0, 0, 3, screen.most(height))), height)
+    screen.cursor_in(0, height)
+    if len(lines) > max(height, screen.lines):
         tally.add("more lines than asked for")
     for line in lines:
         if sum(segment.cell_length for segment in line) > screen.columns:

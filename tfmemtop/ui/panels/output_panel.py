@@ -23,16 +23,11 @@ from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 from tfmemtop.units import format_bytes
 
 if TYPE_CHECKING:
-    from tfmemtop.ui.terminal.emulator import TerminalScreen
+    from tfmemtop.ui.terminal.screen import TerminalScreen
 
 _FRAME_S = 0.02
-_FRAME_MOST = 64 * 1024  # characters: the highest estimate of what a frame has time for, and the first one
 _PIECE = 64  # characters that are drawn before the clock is read again
-_FRAME_LEAST = 64  # the lowest estimate, even for the most expensive characters; fewer are not enough to measure
-_CLOCK_S = 1e-5
-_BEHIND = 8  # output for so many frames may wait; if there is more, all but the newest is left out
 _CATCH_UP_S = 0.1
-_LINE = 1024  # characters in which the end of a line is searched for
 _WHEEL_LINES = 3
 _BEYOND = 1_000_000  # lines: more than there are, so that the first is reached
 _SHORTEST_PATH = 12
@@ -78,7 +73,6 @@ class OutputPanel(Panel, can_focus=True):
         self._prompt = Prompt(self, self._look_for)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
-        self._affordable = _FRAME_MOST  # estimate: characters that a frame has time for
         self._begin()
 
     def _begin(self) -> None:
@@ -87,8 +81,6 @@ class OutputPanel(Panel, can_focus=True):
         self._prompt.text = ""
         self._next = 0  # number of the chunk that comes next, or of which a part has been taken
         self._at = 0  # characters of it that have been taken
-        self._left_out = 0  # bytes before it that were left out and not reported yet
-        self._unseen = False  # whether there were more, an unknown number
         self._run: int | None = None
         self.scrolled = 0  # lines scrolled back
         self._seen_off = 0
@@ -97,7 +89,7 @@ class OutputPanel(Panel, can_focus=True):
     def terminal(self) -> "TerminalScreen":
         """The emulated terminal. Its module is imported here, since a screen without a script does not need it."""
         if self._terminal is None:
-            from tfmemtop.ui.terminal.emulator import TerminalScreen
+            from tfmemtop.ui.terminal.screen import TerminalScreen
 
             self._terminal = TerminalScreen(*self._terminal_size())
         return self._terminal
@@ -135,8 +127,9 @@ class OutputPanel(Panel, can_focus=True):
         if rows < 1:
             return [self._title(width)]
         self._room = (width, rows)
-        if (self.terminal.columns, self.terminal.rows) != self._terminal_size():
-            self.terminal.resize(*self._terminal_size())
+        if (self.terminal.columns, self.terminal.lines) != self._terminal_size():
+            columns, lines_ = self._terminal_size()
+            self.terminal.resize(lines_, columns)
         self._take()
         if self.typing and not self._accepts():
             self._end_typing()
@@ -145,8 +138,8 @@ class OutputPanel(Panel, can_focus=True):
         above = max(0, self.scrolled - most)
         self.scrolled = min(self.scrolled, most)
         # With few rows, none is spent on a last line that is still empty.
-        last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.lines(0, 1)[0])
-        lines = self.terminal.lines(last, rows)
+        last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.view(0, 1)[0])
+        lines = self.terminal.view(last, rows)
         if not self.state.output_count and not self.typing:
             # Where nothing may be typed, there may have been output that was not recorded.
             text = "no output" if self.can_type else "no output is recorded"
@@ -158,7 +151,7 @@ class OutputPanel(Panel, can_focus=True):
         lines = [self._search.mark(line, number) for number, line in enumerate(lines, first)]
         if wraps:
             lines = self._wrapped(lines, width, rows, above)
-        if self.typing and (cursor := self.terminal.cursor(self.scrolled, rows)):
+        if self.typing and (cursor := self.terminal.cursor_in(self.scrolled, rows)):
             x, y = cursor
             lines[y:] = [with_cursor(lines[y] if y < len(lines) else [], x), *lines[y + 1 :]]
         return [self._title(width), *lines]
@@ -177,30 +170,17 @@ class OutputPanel(Panel, can_focus=True):
         return whole[max(0, len(whole) - rows - above) :][:rows]
 
     def _take(self) -> None:
-        """Feed new output to the terminal, as much as a frame has time for."""
-        chunks = [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []
-        if chunks and chunks[0].number > self._next:
-            self._at = 0  # the rest of the chunk that was taken in part is no longer kept
-        waiting = sum(len(chunk.text) for chunk in chunks) - self._at
-        # A script may print more than can be drawn. Older output is left out, so that the newest is shown.
-        leave = waiting - self._affordable if waiting > _BEHIND * self._affordable else 0
-        taken, begun = 0, time.thread_time()
-        for chunk in chunks:
-            if not self._at:
+        """Feed new output to the terminal, as much as a frame has time for. What the state has dropped is left out."""
+        until = time.thread_time() + self.frame_s
+        for chunk in [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []:
+            if chunk.number > self._next or not self._at:
                 self._begin_chunk(chunk)
-            if leave > 0:
-                leave -= self._leave_out(chunk, leave)
-            if self._at < len(chunk.text):
-                self._say_what_is_left_out()
-            while self._at < len(chunk.text) and time.thread_time() < begun + self.frame_s:
-                piece = chunk.text[self._at : self._at + _PIECE]
-                self.terminal.feed(piece)
-                self._at += len(piece)
-                taken += len(piece)
+            while self._at < len(chunk.text) and time.thread_time() < until:
+                self.terminal.feed(chunk.text[self._at : self._at + _PIECE])
+                self._at += _PIECE
             if self._at < len(chunk.text):
                 break
             self._next, self._at = chunk.number + 1, 0
-        self._measure(taken, time.thread_time() - begun)
         if self.scrolled:
             # While scrolled back, the same lines stay in view as new ones arrive.
             self.scrolled = max(0, self.scrolled + self.terminal.scrolled_off - self._seen_off)
@@ -209,37 +189,15 @@ class OutputPanel(Panel, can_focus=True):
             self._catching_up.stop()
         self._catching_up = self.set_timer(_CATCH_UP_S, self.redraw) if self.behind else None
 
-    def _measure(self, taken: int, spent_s: float) -> None:
-        """Estimate anew what a frame has time for. One slow frame, such as the first, can only quarter the estimate."""
-        if spent_s >= self.frame_s:
-            self._affordable = max(taken, self._affordable // 4, _FRAME_LEAST)
-        elif taken >= _FRAME_LEAST:
-            enough = int(taken * self.frame_s / max(spent_s, _CLOCK_S))
-            self._affordable = min(max(enough, self._affordable), _FRAME_MOST)
-
     def _begin_chunk(self, chunk: OutputChunk) -> None:
+        unseen = chunk.number > self._next
         if self._run is not None and chunk.run != self._run:
-            self._say_what_is_left_out()
             self.terminal.rule(self._rule(f"run {chunk.run}"))
-        self._left_out += chunk.skipped
-        self._unseen |= chunk.number > self._next
-        self._run, self._next = chunk.run, chunk.number
-
-    def _leave_out(self, chunk: OutputChunk, count: int) -> int:
-        """Skip *count* characters of *chunk*, and the rest of the line there; return how many were skipped."""
-        end = min(self._at + count, len(chunk.text))
-        end = chunk.text.find("\n", end, end + _LINE) + 1 or end
-        passed = chunk.text[self._at : end]
-        self._at = end
-        self._left_out += len(passed.encode(errors="replace"))
-        return len(passed)
-
-    def _say_what_is_left_out(self) -> None:
-        if self._left_out or self._unseen:
-            size = "earlier output" if self._unseen else format_bytes(self._left_out)
+        if unseen or chunk.skipped:
+            size = "earlier output" if unseen else format_bytes(chunk.skipped)
             see = f", see {path}" if (path := self._path()) else ""
             self.terminal.note(f"{self.glyphs.ellipsis} {size} left out{see}")
-        self._left_out, self._unseen = 0, False
+        self._run, self._next, self._at = chunk.run, chunk.number, 0
 
     def _rule(self, text: str) -> Line:
         dash = self.glyphs.rule

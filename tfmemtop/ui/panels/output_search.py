@@ -11,7 +11,7 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import WARNING
 
 if TYPE_CHECKING:
-    from tfmemtop.ui.terminal.emulator import TerminalScreen
+    from tfmemtop.ui.terminal.screen import TerminalScreen
 
 _FOUND = Style(reverse=True)
 _HERE = WARNING + Style(reverse=True, bold=True, underline=True)
