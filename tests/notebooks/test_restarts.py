@@ -28,7 +28,7 @@ from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.notebooks.origin import notebook
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import Settings
-from tfmemtop.ui import kernel_actions as kernels
+from tfmemtop.ui import refusals
 from tfmemtop.ui.app import TfmemtopApp
 
 MIB = 1 << 20
@@ -170,7 +170,7 @@ async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(window: 
         await press(pilot, "L")
         shown = pilot.app
         assert isinstance(shown, TfmemtopApp)
-        assert [note.message for note in shown._notifications] == [kernels.NOT_RECOGNISED]
+        assert [note.message for note in shown._notifications] == [refusals.NOT_RECOGNISED]
         assert "next start" not in await press(pilot, "R")
     await asyncio.to_thread(window.restart)
     second = window.session()

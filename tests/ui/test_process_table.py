@@ -106,6 +106,16 @@ async def test_sorting_by_keys(pilot: Pilot[None]) -> None:
     assert "sort USER ▲" in app.lines()[0]
 
 
+async def test_a_letter_after_o_chooses_the_column_as_in_nvitop(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("o", "g")
+    assert "sort GPU-MEM ▼" in app.lines()[0]
+    await pilot.press("o", "G")
+    assert "sort GPU-MEM ▲" in app.lines()[0]
+    await pilot.press("o", "escape")
+    assert "sort GPU-MEM ▲" in app.lines()[0]
+
+
 async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
     app = app_of(pilot)
     await pilot.press("slash", *"kJ")

@@ -1,28 +1,70 @@
-"""The actions of the keys that choose the settings of the next run, search for a limit, and start the run."""
+"""The actions of the keys that choose the settings of the next run and start it. Jupyter starts the runs of kernels."""
 
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.session.session import Session
 from tfmemtop.notebooks.origin import is_recognised_again
-from tfmemtop.ui import kernel_actions as kernels
+from tfmemtop.options import ScreenOutcome
+from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
+from tfmemtop.state import State, apply
+from tfmemtop.state.model import RunState
 from tfmemtop.ui import refusals
-from tfmemtop.ui.search_actions import SearchActions
+from tfmemtop.ui.screen_app import ScreenApp
+
+_LONG_S = 3600.0
+_LOOK_S = 1.0
+
+Successor = Callable[[str], str | None]
+RecordingOf = Callable[[str], Path | None]
+"""The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
-class NextRunActions(SearchActions):
+def run_in(path: Path) -> RunState | None:
+    """Return the last run in the recording of a session that is over.
+
+    The result is ``None`` if the recording cannot be read or contains no run. From a recording of more than an hour,
+    only the lowest and the highest readings of every ten seconds are used.
+    """
+    state = State()
+    try:
+        recording = read(path)
+        end = recording.duration()
+        for event in recording.outline(end, end) if end > _LONG_S else recording.events():
+            apply(state, event)
+    except RecordingError:
+        return None
+    run = state.run
+    if run is not None and run.ended is None:
+        run.ended = state.now  # the kernel was started again, so this run has ended; its end was not recorded
+    return run
+
+
+class NextRunActions(ScreenApp):
     """The part of the app that chooses the settings of the next run, and starts it."""
+
+    session: Session
+
+    def redraw(self) -> None:
+        """Let the screens draw the state."""
+        raise NotImplementedError
 
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
-            self.of_kernel(kernels.CHOSEN)
+            self.of_kernel(refusals.AFTER_RESTART)
             self.redraw()
 
     def _upcoming(self) -> NextRun | None:
         """Return the next run, if there is one that a choice can reach. Else, notify the user."""
         upcoming = self.session.next
         if self.session.kernel is not None and not is_recognised_again(self.session.kernel):
-            self.notify(kernels.NOT_RECOGNISED)
+            self.notify(refusals.NOT_RECOGNISED)
             return None
         if upcoming is None and self.session.watches_only:
             self.notify(refusals.NOTHING_TO_SET)
@@ -62,7 +104,7 @@ class NextRunActions(SearchActions):
     def action_arguments(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
 
-        if not self.of_kernel(kernels.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
+        if not self.of_kernel(refusals.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
 
     def action_relaunch(self) -> None:
@@ -75,7 +117,8 @@ class NextRunActions(SearchActions):
         elif self.session.fitting.going:
             self.notify(refusals.SEARCH_GOES_ON)
         elif self.session.kernel is not None:
-            self.ask_to_restart(self.session.kernel, upcoming)
+            if upcoming := self._upcoming():
+                self.notify(refusals.restart_yourself(chosen(upcoming.settings) or [SCRIPTS_OWN]))
         elif run.going:
             self.push_screen(relaunch_dialog(self.session.state, run, upcoming, self.glyphs), self._relaunch)
         else:
@@ -84,3 +127,40 @@ class NextRunActions(SearchActions):
     def _relaunch(self, agreed: bool | None) -> None:
         if agreed:
             self.session.relaunch()
+
+    # Jupyter's kernels.
+
+    def of_kernel(self, told: str) -> bool:
+        """Return whether the newest run is a kernel. If it is, notify the user with the text *told*."""
+        if self.session.kernel is not None:
+            self.notify(told)
+        return self.session.kernel is not None
+
+    def follow_restarts(self, successor: Successor) -> None:
+        """After the kernel has ended, look every second for the session of its next start, and exit to show it."""
+
+        async def look() -> None:
+            state: State = self.session.state
+            run, session = state.run, state.session
+            if run is None or session is None or run.kernel is None or run.ended is None:
+                return
+            found = await asyncio.to_thread(successor, session.id)
+            if found is not None:
+                self.exit(ScreenOutcome(0, follow=found))
+
+        self.set_interval(_LOOK_S, look)
+
+    def find_earlier(self, recording: RecordingOf) -> None:
+        """Read those recordings of the kernel's earlier starts that have not been read yet."""
+
+        async def find() -> None:
+            run = self.session.state.run
+            for session in run.earlier if run is not None else ():
+                path = recording(session)
+                if session in self.session.earlier or path is None:
+                    continue
+                if (found := await asyncio.to_thread(run_in, path)) is not None:
+                    self.session.earlier[session] = found
+                    self.redraw()
+
+        self.run_worker(find(), group="earlier", exclusive=True)

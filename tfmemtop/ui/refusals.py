@@ -1,5 +1,7 @@
 """The text about why a key on the screen does nothing now: one or two sentences, where ``[K]`` names another key."""
 
+from collections.abc import Sequence
+
 from tfmemtop.findings.attached import READ_ONLY
 
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
@@ -13,6 +15,19 @@ HAS_ENDED = "This process has already ended."
 
 FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
+
+AFTER_RESTART = "It holds from the kernel's next restart. Restart it where the notebook is open."
+NOT_RECOGNISED = (
+    "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
+    "Set it for the kernelspec: tfmemtop kernel install --help."
+)
+NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
+NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
+
+
+def restart_yourself(settings: Sequence[str]) -> str:
+    """Return why a kernel is not relaunched, and which *settings* its next start has."""
+    return f"Restart the kernel where the notebook is open. Its next start: {' · '.join(settings)}."
 
 
 def no_attach(pid: int, *, live: bool) -> str:

@@ -3,8 +3,11 @@
 Unlike Textual's app, it lets no text control the terminal, and shows an error in one line.
 """
 
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -112,13 +115,12 @@ class ScreenApp(App[ScreenOutcome]):
             self._driver.give_back()
 
     def action_picture(self) -> None:
-        """Offer to write a picture of the current screen into a file."""
-        from tfmemtop.ui.screens.picture_dialog import picture_dialog
-
-        def written(path: Path | None) -> None:
-            if path is not None:
-                self.notify(f"The picture is in {path}")
-
-        # A private name of Textual's, used only here. Its public methods give pictures as SVG only.
-        text = "".join(f"{strip.text.rstrip()}\n" for strip in self.screen._compositor.render_strips())
-        self.push_screen(picture_dialog(self.export_screenshot(title="tfmemtop"), text, self.glyphs), written)
+        """Write a picture of the screen into a new file of the current folder, which only its owner may read."""
+        path = Path(time.strftime("tfmemtop-%Y%m%d-%H%M%S.svg")).absolute()
+        try:
+            with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
+                file.write(self.export_screenshot(title="tfmemtop"))
+        except OSError as error:
+            self.notify(f"{path} cannot be written: {error.strerror or error}.")
+        else:
+            self.notify(f"The picture is in {path}")

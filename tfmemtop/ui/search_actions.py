@@ -9,7 +9,7 @@ from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Soug
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.state.steps import pace
 from tfmemtop.ui import refusals
-from tfmemtop.ui.kernel_actions import NO_SEARCH, KernelActions
+from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.screens import fit_text as words
 
 if TYPE_CHECKING:
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
-class SearchActions(KernelActions):
+class SearchActions(NextRunActions):
     """The part of the app that searches for a limit or for the largest batch."""
 
     _searching = False  # whether a search goes on, as last shown to the user
 
-    def action_relaunch(self) -> None:
-        """Start the next run, after asking if a running script may be ended for it."""
-        raise NotImplementedError
-
     def action_fit(self) -> None:
         """Show the search if there is one, otherwise ask for one. If none is possible, notify the user why."""
-        if self.of_kernel(NO_SEARCH):
+        if self.of_kernel(refusals.NO_SEARCH):
             return
         if self.session.engine_gone:
             self.notify(refusals.FIT_WITHOUT_ENGINE)

@@ -94,12 +94,12 @@ class Layout(msgspec.Struct, Generic[R], frozen=True):
         """Return the name of the column at cell *x*; the blank before a column belongs to it."""
         return next((one.name for one, start, width in self.columns if start - 1 <= x < start + width), None)
 
-    def names(self, order: "Order | None", last: str = "") -> Line:
+    def names(self, order: "Order", last: str = "") -> Line:
         """Return the line with the columns' names, that of *order* marked. *last* follows the last name."""
         line: Line = []
         x = 0
         for column, start, width in self.columns:
-            style = _SORTED if order and column.name == order.column else BOLD
+            style = _SORTED if column.name == order.column else BOLD
             name = column.name
             if column is self.columns[-1][0] and column.left:
                 label = fit(name + last, width)

@@ -80,10 +80,6 @@ class RowTable(CursorPanel, Generic[R]):
         """Return the header."""
         return self.laid_out.names(self.order)
 
-    def column_at(self, x: int) -> str | None:
-        """Return the name of the column whose header is at cell *x*."""
-        return self.laid_out.at(x)
-
     def successor(self, keys: Sequence[Hashable]) -> int:
         """Return the index of the row that is chosen now, as the one with the key ``chosen`` has gone."""
         return clamp(self.index, 0, max(0, len(keys) - 1))
@@ -211,7 +207,7 @@ class RowTable(CursorPanel, Generic[R]):
     # The mouse.
 
     def on_click(self, click: events.Click) -> None:
-        if click.y == 1 and (column := self.column_at(click.x)):
+        if click.y == 1 and (column := self.laid_out.at(click.x)):
             self.order = self.order.by(column)
             self.rearrange()
         index = self.top + click.y - _TOP

@@ -1,4 +1,4 @@
-"""The questions with a list of answers: end a run, quit, restart a kernel, send a signal."""
+"""The questions with a list of answers: end a run, quit, send a signal."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -9,8 +9,6 @@ from textual.binding import Binding, BindingType
 from tfmemtop.events.commands import GRACE_S
 from tfmemtop.exit_codes import EFFECTS
 from tfmemtop.experiments.session.next_run import NextRun
-from tfmemtop.notebooks.origin import is_recognised_again
-from tfmemtop.notebooks.server import Server
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -18,7 +16,6 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import kernels, processes
 from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
-from tfmemtop.ui.kernel_actions import hold_from_restart
 from tfmemtop.ui.screens.choice_dialog import Option, OptionsDialog
 from tfmemtop.ui.screens.dialog import Hint
 
@@ -56,24 +53,6 @@ def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
         Option("do not quit", Leaving.STAY, "go on watching", "n"),
     ]
     return OptionsDialog("The script is still running", options, text=kept, glyphs=glyphs)
-
-
-def kernel_dialog(server: Server | None, connection: str, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
-    """Return the dialog that asks whether *server* should restart the kernel with the connection file *connection*.
-
-    Without a server, the dialog explains what the user must do.
-    """
-    text = [hold_from_restart(chosen(upcoming.settings) or [SCRIPTS_OWN])] if is_recognised_again(connection) else []
-    options = [Option("stay", False, "go on; they hold from its next restart", "n")]
-    if server is None:
-        text.append(
-            "No Jupyter server was found here that has this kernel and can be asked. Restart the kernel where the "
-            "notebook is open: Kernel, Restart Kernel; in VS Code: Restart."
-        )
-    else:
-        asks = f"have Jupyter at {server.url} restart this kernel only; its variables are lost"
-        options.insert(0, Option("restart", True, asks, "r"))
-    return OptionsDialog("This run is a kernel of Jupyter", options, text=text, glyphs=glyphs)
 
 
 _NAMED = 6
