@@ -8,15 +8,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tfmemtop.probe.build import PROBE, REPLAY, build
+from tfmemtop.probe.build import ADDRESSES, PROBE, REPLAY, build
 
 
 def start(cache: Path, *products: str, environment: Mapping[str, str] = os.environ) -> subprocess.Popen[bytes]:
-    """Start a process that builds the *products*, which are ``probe`` or ``replay``, into *cache*.
+    """Start a process that builds the *products*, which are ``probe``, ``addresses`` or ``replay``, into *cache*.
 
     The variables in *environment* determine the compiler. Each compiler builds a different probe.
     """
@@ -32,9 +31,9 @@ def main(products: list[str]) -> None:
     """Build the *products* one after the other."""
     tensorflow = find_spec("tensorflow")
     assert tensorflow is not None
-    for product in (PROBE, REPLAY):
+    for product in (PROBE, ADDRESSES, REPLAY):
         if product.name in products:
-            build(Path(str(tensorflow.origin)).parent, version("tensorflow").replace("rc", "-rc"), product)
+            build(Path(str(tensorflow.origin)).parent, product)
 
 
 if __name__ == "__main__":

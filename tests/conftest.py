@@ -59,7 +59,7 @@ def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[Non
     )
     building = None
     if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        building = start(cache, "probe", "replay")
+        building = start(cache, "probe", "addresses", "replay")
     kinds.forget()
     yield
     if building is not None:

@@ -24,7 +24,7 @@ def fit(script: str, *options: str, **variables: str) -> "subprocess.CompletedPr
 
 @pytest.mark.whole
 def test_the_first_search_of_a_machine_is_predicted(tensorflow: tuple[Path, str], tmp_path: Path) -> None:
-    library, replay = (Path(build(*tensorflow, *product).path) for product in ((), (REPLAY,)))
+    library, replay = (Path(build(tensorflow[0], *product).path) for product in ((), (REPLAY,)))
     compiler = Compiler(tmp_path, library, replay=replay)
     variables = {**compiler.variables, "XDG_STATE_HOME": str(tmp_path / "state")}
     done = fit(SCRIPT, "--json", **variables)

@@ -1,12 +1,11 @@
 """Fixtures that the tests on a GPU share."""
 
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tfmemtop.probe.build import REPLAY, build
+from tfmemtop.probe.build import ADDRESSES, REPLAY, build
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +14,5 @@ def built() -> None:
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
     folder = Path(spec.origin).parent
-    for made in (build(folder, version("tensorflow")), build(folder, version("tensorflow"), REPLAY)):
+    for made in (build(folder), build(folder, ADDRESSES), build(folder, REPLAY)):
         assert made.state == "built", made

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ def library() -> Path:
     """Build the probe with which the script compares. tfmemtop itself is started without a compiler and a cache."""
     spec = find_spec("tensorflow")
     assert spec is not None and spec.origin is not None
-    built = build(Path(spec.origin).parent, version("tensorflow"))
+    built = build(Path(spec.origin).parent)
     assert built.state == "built", built
     return Path(built.path)
 

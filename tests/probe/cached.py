@@ -20,7 +20,7 @@ class Compiler:
     """A compiler that copies the library built by the real one, and counts how often it links one.
 
     Then it runs *extra*, lines of shell. It copies *replay* in place of the program that replays allocations; without
-    *replay* it fails to build that program.
+    *replay* it fails to build that program. It fails to build the library of addresses.
     """
 
     def __init__(self, folder: Path, library: Path, extra: str = "", replay: Path | None = None) -> None:
@@ -32,8 +32,11 @@ class Compiler:
             f"""#!/bin/sh
 [ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
 made={shlex.quote(str(library))}
-case "$*" in *replay*) made={shlex.quote(str(replay or ""))}; [ "$made" ] || exit 1; esac
-case " $* " in *" -c "*) ;; *) echo built >> {shlex.quote(str(self.log))}; esac
+case "$*" in
+    *replay*) made={shlex.quote(str(replay or ""))}; [ "$made" ] || exit 1 ;;
+    *addresses*) exit 1 ;;
+esac
+echo built >> {shlex.quote(str(self.log))}
 while [ "$1" != -o ]; do shift; done
 cp "$made" "$2"
 {extra}

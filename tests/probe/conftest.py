@@ -25,7 +25,7 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def library(tensorflow: tuple[Path, str]) -> Path:
-    built = build(*tensorflow)
+    built = build(tensorflow[0])
     assert built.state == "built", built
     return Path(built.path)
 

@@ -16,6 +16,8 @@ from tfmemtop.events import (
     Input,
     MapWanted,
     MemoryMap,
+    Notice,
+    NoticeKind,
     PoolGrowth,
     Probe,
     ProbeState,
@@ -93,7 +95,8 @@ async def test_a_build_is_told_and_waited_for_by_nobody(
     compiler.write_text(
         f"""#!/bin/sh
 [ "$1" = --version ] && echo slow 1 && exit
-case " $* " in *" -c "*) ;; *) read go < {shlex.quote(str(gate))};; esac
+case "$*" in *addresses*) echo "Tensor has no data" >&2; exit 1 ;; esac
+read go < {shlex.quote(str(gate))}
 while [ "$1" != -o ]; do shift; done
 cp {shlex.quote(str(library))} "$2"
 """
@@ -112,5 +115,7 @@ cp {shlex.quote(str(library))} "$2"
     gate.write_text("on\n")
     await screen.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
     await other.until(Probe, lambda probe: probe.state is ProbeState.LOADED)
+    lost = await screen.until(Notice, lambda notice: notice.kind is NoticeKind.NO_ADDRESSES)
+    assert "Tensor has no data" in lost.detail
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0

@@ -14,6 +14,7 @@ from tests.forked import Fork
 from tests.hooked import Event, Monitor, outcome
 from tests.probe.said import said_by_hook
 from tfmemtop.agent.native import VERSION
+from tfmemtop.probe.build import ADDRESSES, build
 from tfmemtop.probe.cache import checksum_of
 
 MIB = 1 << 20
@@ -268,10 +269,12 @@ sys.stdin.readline()
 """
 
 
-def test_the_addresses_of_buffers_are_those_of_dlpack(monitor: Monitor, forked: Fork, library: Path) -> None:
+def test_the_addresses_of_buffers_are_those_of_dlpack(monitor: Monitor, forked: Fork, tensorflow_folder: Path) -> None:
     process = forked(BUFFERS)
     assert process.stdout.readline() == "begun\n"
-    assert load(monitor, process.pid, library)["state"] == "loaded"
+    monitor.wait_for(lambda event: event["type"] == "allocator")
+    built = build(tensorflow_folder, ADDRESSES)
+    monitor.say(process.pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
     process.stdin.write("\n")
     process.stdin.flush()
     known, before = json.loads(process.stdout.readline())

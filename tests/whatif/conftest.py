@@ -20,7 +20,7 @@ Traced = tuple[list[Trace], Measured]
 
 @pytest.fixture(scope="session")
 def program(tensorflow: tuple[Path, str]) -> Path:
-    built = build(*tensorflow, REPLAY)
+    built = build(tensorflow[0], REPLAY)
     assert built.state == "built", built
     return Path(built.path)
 

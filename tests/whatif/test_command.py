@@ -74,7 +74,7 @@ for rows in (500, 600, 700, 800, 900, 20_000, 700):
 @pytest.mark.tensorflow
 def test_of_a_run_whose_steps_differ_all_are_replayed(tensorflow: tuple[Path, str], tmp_path: Path) -> None:
     """The sixth step needs twenty times as much as those before it: 39 MiB twice."""
-    assert build(*tensorflow).state == "built"  # so that the probe is there when the first step begins
+    assert build(tensorflow[0]).state == "built"  # so that the probe is there when the first step begins
     path = str(tmp_path / "run.jsonl")
     options = ("--cpu-pool", "1G")
     done = tfmemtop("record", "-o", path, *options, "--", sys.executable, "-c", GROWS)

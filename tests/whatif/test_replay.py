@@ -172,4 +172,4 @@ def test_what_is_no_trace_is_refused(program: Path) -> None:
 def test_the_program_lies_beside_the_probe_and_is_built_once(program: Path, tensorflow: tuple[Path, str]) -> None:
     assert stat.S_IMODE(program.stat().st_mode) == 0o700 and program.name.startswith("replay-")
     before = program.stat().st_ino
-    assert build(*tensorflow, REPLAY).path == str(program) and program.stat().st_ino == before
+    assert build(tensorflow[0], REPLAY).path == str(program) and program.stat().st_ino == before

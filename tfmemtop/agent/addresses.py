@@ -1,9 +1,11 @@
-"""Finds where the buffers of tensors and variables lie, with the probe: no operation runs and nothing is waited for."""
+"""Finds where the buffers of tensors and variables lie: no operation runs and nothing is waited for."""
 
 import sys
 from ctypes import CDLL, PyDLL, Structure, byref, c_uint64, c_void_p, py_object, sizeof
 from os import RTLD_LAZY, RTLD_NOLOAD
 from typing import Any, Optional
+
+from .loading import load
 
 _MODULE = "tensorflow.python._pywrap_tfe"
 _FUNCTIONS = (
@@ -19,20 +21,24 @@ class _HandleFunctions(Structure):
     _fields_ = [("size", c_uint64), *((name, c_void_p) for name in ("handle_of", "type", "is_ready", "tensor"))]
 
 
-def reader(library: Any) -> Optional[Any]:
-    """Return the C function of the probe's *library* that returns the address of an eager tensor's buffer.
+def reader(path: str, checksum: int) -> Optional[Any]:
+    """Return the C function that returns the address of an eager tensor's buffer, from the library at *path*.
 
     For a variable's handle it is that of the variable's buffer, and 0 where it cannot be read at once. The function
     neither keeps the tensor nor makes containers that stay. Return ``None`` if this TensorFlow does not export what is
     needed.
+
+    Raises:
+        NotTrusted, OSError: as :func:`~.loading.load` raises them.
     """
+    library = load(path, checksum)
     module: Any = sys.modules.get(_MODULE)
-    path = None if module is None else vars(module).get("__file__")
-    if type(path) is not str:
+    file = None if module is None else vars(module).get("__file__")
+    if type(file) is not str:
         return None
     try:
         # Only what TensorFlow has loaded already; this call loads none.
-        tensorflow = CDLL(path, mode=RTLD_NOLOAD | RTLD_LAZY)
+        tensorflow = CDLL(file, mode=RTLD_NOLOAD | RTLD_LAZY)
         found = [c_void_p.from_buffer(getattr(tensorflow, name)) for name in _FUNCTIONS]
         if library.tfmemtop_handle_functions(byref(_HandleFunctions(sizeof(_HandleFunctions), *found))) != _DONE:
             return None

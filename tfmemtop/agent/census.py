@@ -75,9 +75,9 @@ class Census:
         if self._tensors is not None:
             self._tensors.executor_made(enable_async)
 
-    def may_locate(self, library: Any) -> None:
-        """Find where buffers lie with the probe's *library*, or no longer if it is ``None``."""
-        self._address = None if library is None else reader(library)
+    def may_locate(self, path: str, checksum: int) -> None:
+        """Find where buffers lie, with the library at *path*."""
+        self._address = reader(path, checksum)
         if self._tensors is not None:
             self._tensors.address = self._address
 

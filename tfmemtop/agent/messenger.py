@@ -20,8 +20,7 @@ class TensorFlow(NamedTuple):
     @classmethod
     def of(cls, context: Any) -> "TensorFlow":
         """Read both from *context*, the module ``tensorflow.python.eager.context``."""
-        folder = (sys.modules["tensorflow"].__file__ or "").rpartition("/")[0]
-        return cls(context.pywrap_tf_session.get_version(), folder)
+        return cls(context.pywrap_tf_session.get_version(), _folder())
 
 
 class Messenger:
@@ -118,7 +117,10 @@ class Messenger:
         self.link.offer(encode(kind, fields))
 
     def hello(self) -> None:
-        """Send the event that describes this process, with TensorFlow's version once that is known."""
+        """Send the event that describes this process, with TensorFlow's version once that is known.
+
+        Its folder is known from the beginning of its import on: the engine builds the probe meanwhile.
+        """
         self.greeted = True
         fields = {
             "ppid": os.getppid(),
@@ -126,7 +128,7 @@ class Messenger:
             "python": "{}.{}.{}".format(*sys.version_info[:3]),
             "executable": sys.executable or "",
             "tensorflow": None if self.tensorflow is None else self.tensorflow.version,
-            "tensorflow_path": None if self.tensorflow is None else self.tensorflow.folder,
+            "tensorflow_path": _folder() or None,
         }
         self.link.send(encode("hook", fields))
 
@@ -159,6 +161,12 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {_clean(key): _clean(item) for key, item in value.items()}
     return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _folder() -> str:
+    """Return the folder of the package ``tensorflow``; an empty text before its import."""
+    module: Any = sys.modules.get("tensorflow")
+    return (getattr(module, "__file__", None) or "").rpartition("/")[0]
 
 
 def _arguments() -> "list[str]":

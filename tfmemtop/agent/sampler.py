@@ -186,6 +186,8 @@ class Sampler:
             self._windows.ask(finding)
             if finding:  # memory rises: who holds it shows in a look at the tensors
                 self._census.want(tensors=True)
+        elif message["do"] == "locate":
+            self._census.may_locate(message["path"], message["checksum"])
         elif message["do"] == "lines":
             self._lines.want(message["operations"])
         else:
@@ -235,7 +237,6 @@ class Sampler:
         library = self._pools.library
         if library is not self._library:
             self._library = library
-            self._census.may_locate(library)
             if library is None:
                 self._windows.refuse()
             else:

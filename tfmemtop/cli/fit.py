@@ -344,7 +344,7 @@ def _build_for(launch: Launch) -> None:
             begun.append(time.monotonic())
             note(f"tfmemtop: {probe_text.building_text(title, python.tensorflow or '')} … ", end="")
 
-        built = build(Path(python.folder), python.tensorflow, product, begin)
+        built = build(Path(python.folder), product, begin)
         if begun:
             note(probe_text.built_text(time.monotonic() - begun[0], done=built.unbuilt is None))
         if built.unbuilt is not None:

@@ -123,6 +123,11 @@ class NoticeKind(DescribedEnum):
         "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be "
         "read: a packet is longer than {count} bytes",
     )
+    NO_ADDRESSES = (  # detail: why
+        "no_addresses",
+        "the addresses of tensors are not read, because the library for that cannot be built ({detail}); "
+        "what belongs to a variable or tensor is found by its size",
+    )
     NO_WINDOW = "no_window", "no allocations of process {about} were recorded: {detail}"  # about: the process; of: why
     FINDINGS_WITHOUT_WINDOWS = (  # detail: the error
         "findings_without_windows",

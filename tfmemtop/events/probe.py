@@ -105,10 +105,7 @@ class ProbeNote(DescribedEnum):
     """What the engine reports of a probe; in brackets, which fields of :class:`Probe` belong to it."""
 
     LEFT_OUT = "left_out", "left out by --no-probe: only what is in use is known, not the pools"
-    BEING_BUILT = (  # (detail: TensorFlow's version)
-        "being_built",
-        "the probe for TensorFlow {detail} is being built while the script runs; this happens once",
-    )
+    BEING_BUILT = "being_built", "the probe is being built while the script runs; this happens once"
     NOT_AGAIN = "not_again", "the probe is not used again: a process ended as it loaded it"
     TO_BE_LOADED = "to_be_loaded", "the probe is built; it is loaded once TensorFlow has made its devices"
     # (signal, if known; file: the mark of that)

@@ -1,15 +1,14 @@
-// Finds where the buffer of an eager tensor or of a variable lies.
+// Finds where the buffer of an eager tensor or of a variable lies. This library is called through ctypes.
 //
-// No operation runs, and nothing is waited for. TensorFlow's own way, `tf.experimental.dlpack`, waits until a GPU has
-// done all its work; to read a variable's value is an operation, which may copy the variable.
-//
-// The headers of TensorFlow's tensors take the compiler three times as long as all else. So this is compiled beside the
-// rest, and left out where this TensorFlow's classes are others.
+// It reads TensorFlow's own classes, whose headers take a compiler as long as all of the probe. So it is a library of its
+// own, which is built and loaded after the probe.
 
-#include "addresses.h"
+#include <pthread.h>
 
+#include <cstdint>
 #include <string>
 
+#include "looking.h"
 #include "tensorflow/c/eager/abstract_tensor_handle.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -24,10 +23,19 @@ struct Kinds : AbstractTensorHandle {
   static bool IsEager(const AbstractTensorHandle* handle) { return handle->getKind() == kEager; }
 };
 
+// Functions that TensorFlow's Python modules export. This library is not linked against these.
+struct HandleFunctions {
+  uint64_t size;
+  void* handle_of;  // EagerTensor_Handle(const PyObject*)
+  void* type;       // TensorHandle::Type() const
+  void* is_ready;   // TensorHandle::IsReady() const
+  void* tensor;     // TensorHandle::Tensor(const Tensor**) const
+} functions{};
+
 constexpr int kLocal = 0;  // of TensorHandle::HandleType
 
 // A variable's lock is not waited for: an operation that assigns to the variable holds it for as long as it runs.
-uint64_t BufferOf(const tensorflow::ResourceHandle& resource) {
+uint64_t OfVariable(const tensorflow::ResourceHandle& resource) {
   const std::string& type = resource.maybe_type_name();
   if (type != "tensorflow::Var" && type != "N10tensorflow3VarE") return 0;
   auto* variable = static_cast<tensorflow::Var*>(resource.resource().get());
@@ -38,17 +46,48 @@ uint64_t BufferOf(const tensorflow::ResourceHandle& resource) {
   return address;
 }
 
-}  // namespace
-
-extern "C" uint64_t tfmemtop_buffer_of(const HandleFunctions* functions, const void* eager_tensor) {
-  auto* handle = reinterpret_cast<AbstractTensorHandle* (*)(const void*)>(functions->handle_of)(eager_tensor);
+uint64_t BufferOf(const void* eager_tensor) {
+  auto* handle = reinterpret_cast<AbstractTensorHandle* (*)(const void*)>(functions.handle_of)(eager_tensor);
   if (handle == nullptr || !Kinds::IsEager(handle)) return 0;
-  if (reinterpret_cast<int (*)(const void*)>(functions->type)(handle) != kLocal) return 0;
-  if (!reinterpret_cast<bool (*)(const void*)>(functions->is_ready)(handle)) return 0;
+  if (reinterpret_cast<int (*)(const void*)>(functions.type)(handle) != kLocal) return 0;
+  if (!reinterpret_cast<bool (*)(const void*)>(functions.is_ready)(handle)) return 0;
   const tensorflow::Tensor* tensor = nullptr;
   using TensorOf = absl::Status (*)(const void*, const tensorflow::Tensor**);
-  if (!reinterpret_cast<TensorOf>(functions->tensor)(handle, &tensor).ok() || tensor == nullptr) return 0;
+  if (!reinterpret_cast<TensorOf>(functions.tensor)(handle, &tensor).ok() || tensor == nullptr) return 0;
   if (tensor->dtype() != tensorflow::DT_RESOURCE) return reinterpret_cast<uint64_t>(tensor->data());
   if (tensor->NumElements() != 1 || tensor->data() == nullptr) return 0;
-  return BufferOf(*static_cast<const tensorflow::ResourceHandle*>(tensor->data()));
+  return OfVariable(*static_cast<const tensorflow::ResourceHandle*>(tensor->data()));
 }
+
+__attribute__((constructor)) void Loaded() {
+  pthread_atfork(Forking, ForkedParent, [] { forked.store(true); });
+}
+
+}  // namespace
+
+extern "C" {
+
+// Takes TensorFlow's functions, which must be those of this process's TensorFlow.
+TFMEMTOP_API int tfmemtop_handle_functions(const HandleFunctions* given) {
+  if (given == nullptr || given->size != sizeof *given) return kRefused;
+  functions = *given;
+  return kDone;
+}
+
+// The address of the buffer of a tensor, or of the variable of a resource; 0 where it cannot be read at once.
+// The caller holds Python's lock and a reference to `eager_tensor`, an object of TensorFlow's class EagerTensor.
+TFMEMTOP_API uint64_t tfmemtop_address(const void* eager_tensor) {
+  uint64_t address = 0;
+  Guarded([&] {
+    // A fork waits for this, and this does not wait for a fork: Python's lock is held meanwhile.
+    looking.fetch_add(1);
+    struct Done {
+      ~Done() { looking.fetch_sub(1); }
+    } done;
+    if (forked.load() == 0 && functions.tensor != nullptr) address = BufferOf(eager_tensor);
+    return kDone;
+  });
+  return address;
+}
+
+}  // extern "C"

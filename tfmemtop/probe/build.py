@@ -1,6 +1,8 @@
-"""Builds the probe against one TensorFlow, once: ``python -m tfmemtop.probe.build FOLDER VERSION [replay]``.
+"""Builds a library or a program against one TensorFlow, once: ``python -m tfmemtop.probe.build FOLDER PRODUCT``.
 
-With ``replay`` it builds the program that replays allocations instead.
+PRODUCT is ``probe``; ``addresses``, the library that finds tensors' buffers; or ``replay``, the program that replays
+allocations. They are built one by one: the script waits for the probe only, and TensorFlow's classes of tensors take a
+compiler as long as all else.
 
 FOLDER is that of the ``tensorflow`` package. The package is never imported, as it may be for another Python.
 The result is one JSON line on stdout: :class:`Built`.
@@ -18,7 +20,6 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,6 @@ _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
 _TRIAL_S = 120
-_TRIAL = {"probe": "trial", "replay": "replay_trial"}
 _TRIALS = 2  # attempts to build a library that can be loaded
 _TRIAL_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -40,12 +40,15 @@ _TRIAL_ENVIRONMENT = {
     "TF_CPU_ALLOCATOR_USE_BFC": "true",  # the allocator of GPUs, on the CPU
     "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64",
 }
-_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w", "-DNDEBUG")
-_LINK_FLAGS = (
+_EVERY = (
+    *("-std=c++17", "-pthread", "-w", "-DNDEBUG"),
     "-Wl,-z,defs",  # else a missing symbol is found only in the script's process
+)
+_FLAGS = (
+    *(*_EVERY, "-O1", "-fPIC", "-shared", "-fvisibility=hidden"),
     "-Wl,-z,nodelete",  # the library's thread runs on even if the library is closed
 )
-_PROGRAM_FLAGS = ("-std=c++17", "-O2", "-fPIE", "-pie", "-pthread", "-w", "-DNDEBUG")
+_PROGRAM_FLAGS = (*_EVERY, "-O2", "-fPIE", "-pie")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _SAME = "same"
 """The line in the file of a refused library which means that a new build gave the same library."""
@@ -66,8 +69,8 @@ class Product(NamedTuple):
     suffix: str
     sources: tuple[str, ...]
     flags: tuple[str, ...]
-    link_flags: tuple[str, ...]
     mode: int
+    trial: str  # the module that loads it once
 
     @property
     def source(self) -> Path:
@@ -76,22 +79,14 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "addresses.cc", "addresses.h", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
+    *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
     *("pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
-PROBE = Product("probe", "so", _PROBES, _FLAGS, _LINK_FLAGS, 0o600)
-REPLAY = Product(
-    *(
-        "replay",
-        "bin",
-        ("replay.cc", "replay_pool.h", "replay_trace.h"),
-        _PROGRAM_FLAGS,
-        _LINK_FLAGS[:1],
-        0o700,
-    )
-)
-_PRODUCTS = {product.name: product for product in (PROBE, REPLAY)}
-
+PROBE = Product("probe", "so", _PROBES, _FLAGS, 0o600, "trial")
+ADDRESSES = Product("addresses", "so", ("addresses.cc", "looking.h"), _FLAGS, 0o600, "trial")
+_REPLAYS = "replay.cc", "replay_pool.h", "replay_trace.h"
+REPLAY = Product("replay", "bin", _REPLAYS, _PROGRAM_FLAGS, 0o700, "replay_trial")
+_PRODUCTS = {product.name: product for product in (PROBE, ADDRESSES, REPLAY)}
 
 _MISSING = ("no_framework", "no_headers", "no_compiler")
 """The reasons that the user can remove by installing something."""
@@ -105,13 +100,13 @@ class _CannotBuild(Exception):
         self.built = Built("unavailable" if why in _MISSING else "failed", unbuilt={"why": why, **fields})
 
 
-def build(tensorflow: Path, version: str, product: Product = PROBE, begin: Callable[[], None] = lambda: None) -> Built:
+def build(tensorflow: Path, product: Product = PROBE, begin: Callable[[], None] = lambda: None) -> Built:
     """Return the *product* for the TensorFlow in the folder *tensorflow*, from the cache or newly built.
 
     *begin* is called before the compiler, which takes a while.
     """
     try:
-        library = _find_or_build(product, tensorflow, version, begin)
+        library = _find_or_build(product, tensorflow, begin)
     except _CannotBuild as error:
         return error.built
     except OSError as error:
@@ -119,25 +114,25 @@ def build(tensorflow: Path, version: str, product: Product = PROBE, begin: Calla
     return Built("built", str(library.path), digest=library.digest, checksum=library.checksum)
 
 
-def is_cached(tensorflow: Path, version: str) -> bool:
-    """Return whether :func:`build` would find the library in the cache.
+def is_cached(tensorflow: Path) -> bool:
+    """Return whether :func:`build` would find the probe in the cache.
 
     Raises:
         OSError: the files of TensorFlow cannot be read.
         _CannotBuild: there is no C++ compiler.
     """
     _, compiler_version = find_compiler()
-    return Cache(cache_path(), _key(PROBE, version, tensorflow / _LIBRARY, compiler_version)).find() is not None
+    return Cache(cache_path(), _key(PROBE, tensorflow / _LIBRARY, compiler_version)).find() is not None
 
 
-def _find_or_build(product: Product, tensorflow: Path, version: str, begin: Callable[[], None]) -> Library:
+def _find_or_build(product: Product, tensorflow: Path, begin: Callable[[], None]) -> Library:
     framework = tensorflow / _LIBRARY
     if not framework.is_file():
         raise _CannotBuild("no_framework", file=_LIBRARY)
     if not (tensorflow / "include" / _HEADER).is_file():
         raise _CannotBuild("no_headers")
     compiler, compiler_version = find_compiler()
-    key = _key(product, version, framework, compiler_version)
+    key = _key(product, framework, compiler_version)
     try:
         cache = Cache(cache_folder(), key, product.name, product.suffix)
         found = cache.find()
@@ -195,13 +190,13 @@ def find_compiler() -> tuple[list[str], str]:
     raise _CannotBuild("no_compiler", detail=_install_command())
 
 
-def _key(product: Product, version: str, framework: Path, compiler_version: str) -> str:
+def _key(product: Product, framework: Path, compiler_version: str) -> str:
     found = framework.stat()
-    parts = (version, str(framework), str(found.st_mtime_ns), str(found.st_size), compiler_version, platform.machine())
+    parts = (str(framework), str(found.st_mtime_ns), str(found.st_size), compiler_version, platform.machine())
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
     for source in product.sources:
         digest.update((_HERE / source).read_bytes())
-    digest.update(repr((product.flags, product.link_flags)).encode())
+    digest.update(repr(product.flags).encode())
     return digest.hexdigest()[:24]
 
 
@@ -216,26 +211,13 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
     defines = dict([_pool_lock(tensorflow / "include")])
     defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
     defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
-    every = dict(defines)
     if product is PROBE:
         defines[_FEW_HEADERS] = "1"
-    made, main, addresses = draft / f"{product.name}.{product.suffix}", draft / "main.o", draft / "addresses.o"
-
-    def compiled(source: Path, macros: dict[str, str], to: Path) -> str | None:
-        return _run([*compiler, *_compiling(product, macros, tensorflow, source, to)], draft)
-
-    with ThreadPoolExecutor(1) as beside:
-        # Where it fails, the library does not find the buffers of tensors.
-        also = beside.submit(compiled, _HERE / "addresses.cc", every, addresses) if product is PROBE else None
-        while True:
-            complaint = compiled(product.source, defines, main)
-            if complaint is None:
-                objects = [main, addresses] if also is not None and also.result() is None else [main]
-                complaint = _run([*compiler, *_linking(product, tensorflow, objects, made)], draft)
-            if complaint is None:
-                made.chmod(product.mode)
-                return made
-            _leave_out(complaint, defines, draft)
+    made = draft / f"{product.name}.{product.suffix}"
+    while complaint := _run([*compiler, *_arguments(product, defines, tensorflow, made)], draft):
+        _leave_out(complaint, defines, draft)
+    made.chmod(product.mode)
+    return made
 
 
 def _leave_out(complaint: str, defines: dict[str, str], draft: Path) -> None:
@@ -270,7 +252,7 @@ def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | No
     arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
-            boot.command(f"tfmemtop.probe.{_TRIAL[product.name]}", *map(str, arguments)),
+            boot.command(f"tfmemtop.probe.{product.trial}", *map(str, arguments)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -317,20 +299,17 @@ def _refused(mark: Path) -> _CannotBuild:
     return _CannotBuild("refused", file=str(mark), detail=name[0] if name else "")
 
 
-def _compiling(product: Product, defines: dict[str, str], tensorflow: Path, source: Path, to: Path) -> list[str]:
+def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made: Path) -> list[str]:
     macros = [f"-D{name}={value}" for name, value in defines.items() if value]
-    return [*product.flags, *macros, f"-I{tensorflow / 'include'}", "-c", str(source), "-o", str(to)]
-
-
-def _linking(product: Product, tensorflow: Path, objects: list[Path], made: Path) -> list[str]:
     return [
         *product.flags,
-        *map(str, objects),
+        *macros,
+        f"-I{tensorflow / 'include'}",
+        str(product.source),
         "-o",
         str(made),
         f"-L{tensorflow}",
         f"-l:{_LIBRARY}",
-        *product.link_flags,
         *_found_by_itself(product, tensorflow),
     ]
 
@@ -379,16 +358,15 @@ def _string_abi(library: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Build for the folder and version in *arguments*.
+    """Build for the folder the product in *arguments*.
 
     The probe takes some seconds, while the script imports TensorFlow: what the script allocates before is not recorded.
     Anything else is built at the lowest priority.
     """
-    folder, version, *name = arguments
-    product = _PRODUCTS[name[0]] if name else PROBE
-    if product is not PROBE:
+    folder, name = arguments
+    if name != PROBE.name:
         os.nice(19)
-    print(json.dumps(build(Path(folder), version, product)._asdict()))
+    print(json.dumps(build(Path(folder), _PRODUCTS[name])._asdict()))
     return 0
 
 

@@ -52,11 +52,11 @@ struct Gpus : tensorflow::GPUProcessState {
 
   static int Count() { return std::min(singleton()->NumGPUAllocators(), kGpus); }
 
-  // CUDA's ordinal.
+  // CUDA's ordinal. TensorFlow leaves it as it is if it has no such device.
   static int64_t Ordinal(int index) {
-    tsl::PlatformDeviceId id;
-    auto status = tensorflow::GpuIdManager::TfToPlatformDeviceId(tsl::TfDeviceId(index), &id);
-    return status.ok() ? id.value() : kUnknown;
+    tsl::PlatformDeviceId id(kUnknown);
+    (void)tensorflow::GpuIdManager::TfToPlatformDeviceId(tsl::TfDeviceId(index), &id);
+    return id.value();
   }
 };
 #else

@@ -16,7 +16,6 @@
 #include <mutex>
 #include <string>
 
-#include "addresses.h"
 #include "headers.h"
 #include "log_lines.h"
 #include "looking.h"
@@ -26,8 +25,6 @@
 #include "window_calls.h"
 
 namespace {
-
-HandleFunctions handle_functions{};
 
 constexpr uint32_t kVersion = 4;
 
@@ -154,33 +151,6 @@ TFMEMTOP_API uint32_t tfmemtop_version() { return kVersion; }
 // The number of GPU allocators that TensorFlow has made.
 TFMEMTOP_API int tfmemtop_gpus() {
   return Looking([] { return Gpus::Count(); });
-}
-
-// Takes TensorFlow's functions, which must be those of this process's TensorFlow.
-TFMEMTOP_API int tfmemtop_handle_functions(const HandleFunctions* functions) {
-  return Guarded([=] {
-    if (tfmemtop_buffer_of == nullptr) return kNoMap;
-    if (functions == nullptr || functions->size != sizeof *functions) return kRefused;
-    handle_functions = *functions;
-    return kDone;
-  });
-}
-
-// The address of the buffer of a tensor, or of the variable of a resource; 0 where it cannot be read at once.
-// The caller holds Python's lock and a reference to `eager_tensor`, an object of TensorFlow's class EagerTensor.
-TFMEMTOP_API uint64_t tfmemtop_address(const void* eager_tensor) {
-  uint64_t address = 0;
-  Guarded([&] {
-    // A fork waits for this, and this does not wait for a fork: Python's lock is held meanwhile.
-    looking.fetch_add(1);
-    struct Done {
-      ~Done() { looking.fetch_sub(1); }
-    } done;
-    const bool may = forking.load() == 0 && handle_functions.tensor != nullptr;
-    if (may) address = tfmemtop_buffer_of(&handle_functions, eager_tensor);
-    return kDone;
-  });
-  return address;
 }
 
 TFMEMTOP_API int tfmemtop_stats(int kind, int index, Stats* out) {

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tfmemtop.agent.loading import load
 from tfmemtop.agent.native import Native
 from tfmemtop.agent.native_windows import BY_STEP, Limits, NativeWindows
 from tfmemtop.agent.trust import CPU, NotTrusted
@@ -28,18 +29,24 @@ def main(arguments: list[str]) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         tensorflow = ctypes.CDLL(framework, mode=os.RTLD_NOW | os.RTLD_LOCAL)
-        native = Native(library, int(checksum))
-        if native.gpus() != 0:
-            raise NotTrusted("found_gpus")
-        allocator = _make_allocator(tensorflow)
-        if allocator is not None:
-            _read(native, tensorflow, allocator, str(Path(library).parent))
+        if Path(library).stem == "addresses":
+            load(library, int(checksum))  # there is no tensor that it could find
+        else:
+            _try_probe(Native(library, int(checksum)), tensorflow, str(Path(library).parent))
     except (NotTrusted, OSError, MemoryError) as error:
         told = error if isinstance(error, NotTrusted) else NotTrusted("system", str(error))
         print(json.dumps(told.told()), flush=True)
         return 1
     # Without the exit handlers of TensorFlow: if one failed, that would not be the library's fault.
     os._exit(0)
+
+
+def _try_probe(native: Native, tensorflow: ctypes.CDLL, folder: str) -> None:
+    if native.gpus() != 0:
+        raise NotTrusted("found_gpus")
+    allocator = _make_allocator(tensorflow)
+    if allocator is not None:
+        _read(native, tensorflow, allocator, folder)
 
 
 def _make_allocator(tensorflow: ctypes.CDLL) -> int | None:

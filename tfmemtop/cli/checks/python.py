@@ -6,9 +6,9 @@ from tfmemtop.agent.layouts import layout_of
 from tfmemtop.cli.checks.check import Check, State, missing, ok, unknown
 from tfmemtop.cli.checks.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
-from tfmemtop.events import HookAbsence, Unbuildable
+from tfmemtop.events import HookAbsence, NoticeKind, Unbuildable
 from tfmemtop.findings.notices import reason_text
-from tfmemtop.probe.build import find_compiler, is_cached
+from tfmemtop.probe.build import ADDRESSES, build, find_compiler, is_cached
 
 _OLDEST = (3, 9)  # the oldest Python that the hook supports
 _LIBRARY = "libtensorflow_framework.so.2"
@@ -78,8 +78,17 @@ def pools(answer: Answer, built_with: Check) -> Check:
     elif built_with.state is not State.OK:
         lacking, remedy = built_with.text, built_with.remedy
     if not lacking:
-        where = "is in the cache" if is_cached(folder, version) else "the first run builds"
-        return ok("pools", f"{in_place}{', and ' * bool(in_place)}by a compiled library, which {where}")
+        by = f"{in_place}{', and ' * bool(in_place)}by a compiled library"
+        return ok("pools", f"{by}, which {_in_cache(folder) if is_cached(folder) else 'the first run builds'}")
     if in_place:
         return ok("pools", f"{in_place}; not by a compiled library: {lacking}")
     return missing("pools", f"only what is in use is known: {lacking}", remedy)
+
+
+def _in_cache(folder: Path) -> str:
+    """Return the words about a library in the cache; the one that finds tensors is built if it is not there."""
+    unbuilt = build(folder, ADDRESSES).unbuilt
+    if unbuilt is None:
+        return "is in the cache"
+    why = NoticeKind.NO_ADDRESSES.text.format(detail=unbuilt.get("detail") or unbuilt["why"])
+    return f"is in the cache; {why}"

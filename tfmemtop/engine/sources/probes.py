@@ -1,4 +1,4 @@
-"""Builds the probe in a process beside the script, and has the hooks load it."""
+"""Builds the probe in a process beside the script, then the library of addresses; has the hooks load both."""
 
 import asyncio
 import json
@@ -14,10 +14,24 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import has_memory
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, HookEnd, HookEnding, Probe, ProbeNote, ProbeState, Run, RunEnd, Unbuilt
+from tfmemtop.events import (
+    Event,
+    Hook,
+    HookEnd,
+    HookEnding,
+    NoticeKind,
+    Probe,
+    ProbeNote,
+    ProbeState,
+    Run,
+    RunEnd,
+    Unbuilt,
+)
 from tfmemtop.probe.built import Built
 from tfmemtop.probe.cache import whole
 
+_PROBE, _ADDRESSES = "probe", "addresses"
+"""Products of ``probe/build.py``, in the order in which they are built: no script waits for the second."""
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
@@ -32,8 +46,8 @@ class Probes(Source):
         super().__init__(stream)
         self._hooks = hooks
         self._enabled = enabled
-        self._builds: dict[tuple[str, str], _Build] = {}
-        self._waiting: dict[int, tuple[str, str]] = {}  # by process
+        self._builds: dict[tuple[str, str], _Build] = {}  # by TensorFlow's folder and product
+        self._hooked: dict[int, str] = {}  # by process, the folder of its TensorFlow
         self._loads = _Loads(self._condemn)
         self._unfit: set[str] = set()  # digests of libraries that ended a process
         self._sessions: frozenset[int] = frozenset()
@@ -55,44 +69,57 @@ class Probes(Source):
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         # _provide() is called later: what it publishes would otherwise reach some readers before this event.
-        if isinstance(event, Hook) and event.tensorflow and event.tensorflow_path:
-            self._loop.call_soon(self._provide, event.pid, (event.tensorflow_path, event.tensorflow))
+        if isinstance(event, Hook) and event.tensorflow_path and event.pid not in self._hooked:
+            self._hooked[event.pid] = event.tensorflow_path
+            self._loop.call_soon(self._provide, event.pid)
         elif isinstance(event, HookEnd):
-            self._waiting.pop(event.pid, None)
+            self._hooked.pop(event.pid, None)
         self._loads.take(event)
 
-    def _provide(self, pid: int, tensorflow: tuple[str, str]) -> None:
+    def _provide(self, pid: int) -> None:
         if not self._enabled:
             self._publish(pid, ProbeState.UNAVAILABLE, ProbeNote.LEFT_OUT)
             return
-        self._waiting[pid] = tensorflow
-        build = self._builds.get(tensorflow)
+        self._order(_PROBE, pid)
+        self._loop.call_later(_QUICK_S, self._say_building, pid)
+
+    def _order(self, product: str, pid: int) -> None:
+        """Deliver *product* to the process *pid* once it is built."""
+        if pid not in self._hooked:
+            return
+        key = self._hooked[pid], product
+        build = self._builds.get(key)
         if build is None or build.outdated:
-            build = self._builds[tensorflow] = _Build(self._loop, tensorflow, self._deliver)
+            build = self._builds[key] = _Build(self._loop, *key, self._deliver)
             self._sessions |= {build.pid}
-        if build.outcome is not None:
-            self._deliver(tensorflow, build.outcome)
-        else:
-            self._loop.call_later(_QUICK_S, self._say_building, pid, tensorflow)
+        build.ordered(pid)
 
-    def _say_building(self, pid: int, tensorflow: tuple[str, str]) -> None:
-        if self._waiting.get(pid) == tensorflow:
-            self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT, detail=tensorflow[1])
+    def _say_building(self, pid: int) -> None:
+        build = self._builds.get((self._hooked.get(pid, ""), _PROBE))
+        if build is not None and build.outcome is None:
+            self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT)
 
-    def _deliver(self, tensorflow: tuple[str, str], outcome: "_Outcome") -> None:
+    def _deliver(self, product: str, pid: int, outcome: "_Outcome") -> None:
         built, told = outcome
-        for pid in [pid for pid, wanted in self._waiting.items() if wanted == tensorflow]:
-            del self._waiting[pid]
-            if built.digest in self._unfit:
-                self._publish(pid, ProbeState.FAILED, ProbeNote.NOT_AGAIN)
-                continue
+        if pid not in self._hooked:
+            return
+        if product == _ADDRESSES:
+            if told.state is ProbeState.BUILT:
+                self._hooks.send(pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
+            else:
+                detail = told.detail if told.unbuilt is None else told.unbuilt.detail or told.unbuilt.why.value
+                self._stream.notice("no-addresses", NoticeKind.NO_ADDRESSES, detail=detail)
+        elif built.digest in self._unfit:
+            self._publish(pid, ProbeState.FAILED, ProbeNote.NOT_AGAIN)
+        else:
             if told.state is ProbeState.BUILT:
                 self._loads.handed(pid, built)
                 self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
+                self._order(_ADDRESSES, pid)
             self._stream.publish(msgspec.structs.replace(told, t=self._stream.now(), pid=pid))
 
-    def _publish(self, pid: int, state: ProbeState, note: ProbeNote, *, detail: str = "") -> None:
-        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note, detail=detail))
+    def _publish(self, pid: int, state: ProbeState, note: ProbeNote) -> None:
+        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note))
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
         """Stop using a library that ended the process that loaded it. *number* is the signal, if it is known."""
@@ -168,19 +195,32 @@ _Outcome = tuple[Built, Probe]
 
 
 class _Build:
-    """A process that builds a library, and its result."""
+    """A process that builds *product* for the TensorFlow in *folder*, and its result.
+
+    *deliver* is called with the product, a process that has ordered it, and the result, once that is there.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        tensorflow: tuple[str, str],
-        done: Callable[[tuple[str, str], _Outcome], None],
+        folder: str,
+        product: str,
+        deliver: Callable[[str, int, _Outcome], None],
     ) -> None:
-        self._tensorflow = tensorflow
-        self._done = done
+        self._product = product
+        self._deliver = deliver
+        self._waiting: list[int] = []
         self.outcome: _Outcome | None = None
-        self._process = HelperProcess(loop, boot.command("tfmemtop.probe.build", *tensorflow), _BUILD_S, self._finish)
+        command = boot.command("tfmemtop.probe.build", folder, product)
+        self._process = HelperProcess(loop, command, _BUILD_S, self._finish)
         self.pid = self._process.pid
+
+    def ordered(self, pid: int) -> None:
+        """Deliver the result to the process *pid*, at once if it is there."""
+        if self.outcome is None:
+            self._waiting.append(pid)
+        else:
+            self._deliver(self._product, pid, self.outcome)
 
     @property
     def outdated(self) -> bool:
@@ -196,7 +236,8 @@ class _Build:
 
     def _finish(self, output: bytes | None) -> None:
         self.outcome = _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
-        self._done(self._tensorflow, self.outcome)
+        for pid in self._waiting:
+            self._deliver(self._product, pid, self.outcome)
 
 
 def _parse(output: bytes) -> _Outcome:

@@ -117,7 +117,7 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
         ValueError: *parts* are not all parts of one trace, or one of them is damaged.
     """
     course = course_of(parts)
-    built = build(Path(asked.tensorflow), asked.version, REPLAY)
+    built = build(Path(asked.tensorflow), REPLAY)
     if built.state != "built":
         unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
         return replace(_unanswered(course, asked.t), unreplayed=Unreplayed.UNBUILT, unbuilt=unbuilt)
