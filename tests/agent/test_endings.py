@@ -91,6 +91,12 @@ def failing(number):
     raise ValueError(number)
 def train(given):
     given.pending += [tf.zeros([1 << 20]) + number for number in range(4)]
+    tape, value = tf.GradientTape(), tf.Variable(1.0)
+    with tape:
+        for _ in range(600):
+            value = value * 1.5
+        fail()
+def fail():
     raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
 def main():
     trainer, errors, endless = Trainer(), [], itertools.cycle(batches())
@@ -114,6 +120,8 @@ def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Sc
     groups = {row[0]: row[1] for row in last["alike"]}
     assert groups["main.<locals>.trainer.pending"] == 4 and groups["main.<locals>.endless"] == 3
     assert VERSION < (3, 11) or groups["main.<locals>.errors[*].__traceback__"] == 3
+    # The tape holds most of its tensors where no path leads.
+    assert last["tensors"] > 600 and last["tapes"] == 1 and last["frozen"] is None
     assert not monitor.of("hook_error")
 
 

@@ -24,8 +24,7 @@ PACE_S = 30.0
 SOON_S = 2.0
 """A census is repeated after this time if variables or data sets have been made since."""
 PATHS_S = 0.4
-"""In a look for tensors that was requested, or as the script ends, the most of the agent's thread time that the search
-for their paths takes.
+"""In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
 The script's threads take their turns meanwhile."""
 COST_S = 0.005
 """If a census takes longer than this, later ones are taken on demand only. The same holds for the look for tensors."""
@@ -48,8 +47,6 @@ class Census:
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self.variables = Variables(collector)
         self.datasets = Datasets()
-        self.raised = False
-        """Whether an exception has ended the script."""
         self._messenger = messenger
         self._collector = collector
         self._tensors: Optional[Tensors] = None
@@ -121,15 +118,15 @@ class Census:
         look: Optional[Look] = None
         if looking:
             seconds = PATHS_S if asked else COST_S
-            look = self._looked(self._tensors, variables, seconds, None) if room else nothing(BUSY)
+            look = self._looked(self._tensors, variables, seconds) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
         self._send(self._fields(self._tensors, variables, look, moment), cost, asked)
 
-    def tell_last(self, until: float) -> None:
+    def tell_last(self, until: float, raised: bool) -> None:
         """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
 
-        The script waits for that.
+        This runs in the script's thread. *raised* is whether an exception has ended the script.
         """
         seconds = until - time.monotonic()
         if self._tensors is None or seconds <= 0:
@@ -137,7 +134,7 @@ class Census:
         began = time.thread_time()
         self.variables.look()
         variables = self._alive()
-        look: Optional[Look] = self._looked(self._tensors, variables, min(seconds, PATHS_S), until)
+        look: Optional[Look] = self._looked(self._tensors, variables, seconds, until, raised)
         if look is not None and not look.possible:
             look = None  # the one before says more
         self._send(self._fields(self._tensors, variables, look, END), time.thread_time() - began, True)
@@ -148,14 +145,21 @@ class Census:
         variables.sort(key=lambda one: -(one.size or 0))
         return variables
 
-    def _looked(self, tensors: Tensors, variables: "list[Entry]", seconds: float, until: Optional[float]) -> Look:
+    def _looked(
+        self,
+        tensors: Tensors,
+        variables: "list[Entry]",
+        seconds: float,
+        until: Optional[float] = None,
+        raised: bool = False,
+    ) -> Look:
         handles = {one.handle or 0 for one in variables}
         kinds: dict[int, type] = {}
         for one in variables:
             kind: type = type(one.reference())
             if kind is not type(None):
                 kinds[one.item] = kind
-        return tensors.look(handles, kinds, seconds, until, self.raised)
+        return tensors.look(handles, kinds, seconds, until, raised)
 
     def _fields(
         self, tensors: Tensors, variables: "list[Entry]", look: Optional[Look], moment: str

@@ -16,7 +16,6 @@ calls 29."""
 MUCH = 192
 """The same for a step of a look at the script's objects."""
 _RESERVE = 4096  # 160 kB; a look at a script with many classes keeps more than a thousand
-_AT_THE_END = 65_536  # 2.6 MB; a look that goes through an exception's calls meets much of Keras too
 _FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits
@@ -43,6 +42,8 @@ class Collector:
     def __init__(self) -> None:
         self.hurries = False
         """Whether the script waits for the agent's thread, so that it cannot make room."""
+        self.needed = True
+        """Whether room is needed. In a thread of the script's it is not: there the collector may run."""
         self._generations: tuple[int, ...] = ()
         self._collected = 0.0  # when a collection was noticed last
         self._reserve: list[_Filler] = []
@@ -53,6 +54,8 @@ class Collector:
 
         Call this again after whatever lets the script's threads run.
         """
+        if not self.needed:
+            return True
         generations, now = gc.get_count()[1:], monotonic()
         if generations != self._generations:
             self._generations, self._collected = generations, now
@@ -64,10 +67,6 @@ class Collector:
         kept = 0 if now - self._collected > _PATIENCE_S else _FOR_WAITING if self.hurries else _RESERVE
         del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
         return _free() >= containers
-
-    def provide(self) -> None:
-        """Make a large reserve, in the script's thread: for the look after an exception has ended the script."""
-        self._fill(_AT_THE_END, _AT_THE_END)
 
     def regain(self) -> None:
         """Make room again amid a piece of work, during which the script's threads may have run and used it up."""
@@ -83,8 +82,8 @@ class Collector:
             pause(_PAUSE_S)
         return True
 
-    def _fill(self, number: int, most: int = _RESERVE) -> None:
-        for _ in range(min(number, most - len(self._reserve))):
+    def _fill(self, number: int) -> None:
+        for _ in range(min(number, _RESERVE - len(self._reserve))):
             self._reserve.append(_Filler())
 
 

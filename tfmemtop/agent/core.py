@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .apply_settings import Settled, parse_settings
@@ -11,7 +12,7 @@ from .import_watch import ImportWatch
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches
-from .sampler import GOODBYE_S, OUT_OF_MEMORY_S, Sampler
+from .sampler import Sampler
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,6 +21,10 @@ _FOLDER, _FLAGS = "TFMEMTOP_XLA", "XLA_FLAGS"
 _DIGITS = "0123456789"
 
 _FAREWELLS = 3  # attempts to send the last event: a signal of the script's may interrupt one
+_GOODBYE_S = 0.5  # the longest time that the agent's last work takes as the script ends
+_OUT_OF_MEMORY_S = 1.0  # the same, where memory ran out: then what the script held is the answer
+_AFTER_LOOK_S = 0.15  # of this time, what is left after the look for tensors
+_LAST_LOOK_FROM = 16 << 20  # bytes that a pool must hold for that look
 
 
 class Agent:
@@ -132,11 +137,13 @@ class Agent:
         error = self.messenger.guarded("end", uncaught)
         if error is not None:
             self.messenger.send("script_error", **error)
-            self._parts.census.raised = True
-            self._parts.collector.provide()
         ran_out = error is not None and (error["kind"] == "ResourceExhaustedError" or is_exhaustion(error["message"]))
-        if self._sampler is not None:
-            self._sampler.stop(OUT_OF_MEMORY_S if ran_out else GOODBYE_S)
+        until = time.monotonic() + (_OUT_OF_MEMORY_S if ran_out else _GOODBYE_S)
+        sampler = self._sampler
+        if sampler is not None and sampler.stop(_GOODBYE_S) and sampler.held >= _LAST_LOOK_FROM:
+            self._parts.collector.needed = False
+            raised = error is not None
+            self.messenger.guarded("census", self._parts.census.tell_last, until - _AFTER_LOOK_S, raised)
         self.messenger.goodbye()
 
 

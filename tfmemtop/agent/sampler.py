@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
-GOODBYE_S = 0.5  # the longest time for which the script's exit waits for a reading that is under way
-OUT_OF_MEMORY_S = 4.0
-"""The same, where memory ran out: then what the script held is the answer. The look takes 0.2 to 0.8 s, more only on a
-busy machine."""
 _SOON_S = 0.01
 _AT_FIRST_S = 0.3
 """For this time after the devices are made they are read every ``_SOON_S``. Until the script's first operation its GPU
@@ -35,10 +31,6 @@ memory is the CUDA context's. That is certain only if a reading before and one a
 computed."""
 _OPENING_S = 0.05
 """The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
-_AFTER_LOOK_S = 0.15
-"""Of this time, what is left after the look for tensors that is taken as the script ends."""
-_LAST_LOOK_FROM = 16 << 20
-"""Bytes that a pool must hold for that."""
 _LISTEN_S = 1.0  # the longest time between two reads of the engine's messages, at any interval
 
 
@@ -68,9 +60,10 @@ class Sampler:
         self._waited = False  # whether the script has waited for the first window
         self._opened = real_threads.allocate_lock()
         self._opened.acquire()
-        self._stopping, self._looks_until = False, 0.0
+        self._stopping = False
         self._orders: list[bytes] = []  # from the engine, until there is room to obey them
-        self._held = 0  # bytes of the largest pool
+        self.held = 0
+        """Bytes of the largest pool."""
         self._wake = real_threads.allocate_lock()
         self._wake.acquire()
         self._ended = real_threads.allocate_lock()
@@ -117,11 +110,14 @@ class Sampler:
         except RuntimeError:
             pass  # the thread is woken already, and has not yet begun to wait again
 
-    def stop(self, patience_s: float) -> None:
-        """Have the thread take a last reading and end, and wait for that."""
-        self._stopping, self._looks_until = True, time.monotonic() + patience_s - _AFTER_LOOK_S
+    def stop(self, patience_s: float) -> bool:
+        """Have the thread take a last reading and end, and wait for that. Return whether it has ended."""
+        self._stopping = True
         self._hurry()
-        self._ended.acquire(True, patience_s)
+        ended = self._ended.acquire(True, patience_s)
+        if ended:
+            self._ended.release()
+        return ended
 
     def _run(self) -> None:
         guarded, pid = self._messenger.guarded, self._messenger.pid
@@ -166,8 +162,6 @@ class Sampler:
             self._opened.release()
         if not stopping:
             self._do("census", self._census.tell, time.monotonic())
-        elif self._held >= _LAST_LOOK_FROM:
-            self._do("census", self._census.tell_last, self._looks_until)
         return None if stopping or link.dead else self._pause()
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
@@ -261,7 +255,7 @@ class Sampler:
             reading, name = device.read(handle), device.allocator_name
         else:
             return
-        self._held = max(self._held, reading.pool or 0, reading.in_use or 0)
+        self.held = max(self.held, reading.pool or 0, reading.in_use or 0)
         self._windows.read(device.name, reading.peak)
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 

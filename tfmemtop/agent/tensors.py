@@ -212,11 +212,12 @@ class Tensors:
 
         TensorFlow lets other threads run while it returns a shape. So not all tensors may be held then, only one.
         """
+        most = _REFERENCES if self._collector.needed else len(items)
         for _ in range(_PASSES):
-            chosen = set(items[:_REFERENCES])
+            chosen = set(items[:most])
             if not chosen or not self._collector.wait(2 * MUCH, until or time.monotonic() + _PATIENCE_S):
                 break
-            del items[:_REFERENCES]
+            del items[:most]
             step = Step(self._collector)
             tensors = step.box()
             are_chosen = map(chosen.__contains__, map(identity, tensors))
