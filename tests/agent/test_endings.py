@@ -91,7 +91,7 @@ def failing(number):
     raise ValueError(number)
 def train(given):
     given.pending += [tf.zeros([1 << 20]) + number for number in range(4)]
-    tape, value = tf.GradientTape(), tf.Variable(1.0)
+    tape, value = tf.GradientTape(persistent=True), tf.Variable(1.0)
     with tape:
         for _ in range(600):
             value = value * 1.5
