@@ -27,7 +27,7 @@ async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -
     assert await left(file) == Choices()
     changed = await left(file, "O", "f6", "s", "s")
     assert not changed.output and changed.allocators and changed.sort != "GPU"
-    assert changed.scale == "whole"
+    assert changed.scale == "log"
     assert await left(file) == changed
     back = await left(file, "O")
     assert back.output and back.sort == changed.sort
@@ -41,11 +41,6 @@ async def test_a_damaged_file_is_as_none(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "choices.json"
     file.write_bytes(text)
     assert await left(file) == Choices()
-
-
-@pytest.mark.screens
-async def test_a_scale_that_is_pinned_is_so_in_its_own_session_only(tmp_path: Path) -> None:
-    assert (await left(tmp_path / "choices.json", "s")).scale == "auto"
 
 
 def test_where_nothing_can_be_kept_the_user_is_told(tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Whole
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, RunLimit, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
-from tfmemtop.ui.draw.palette import FAILED, UNICODE
-from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.draw.palette import FAILED, LIMIT, UNICODE
+from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.window import SPANS, Window, newest, whole
 
 GIB = 1 << 30
 FIVE_MINUTES = 1
+BLANK = " ⠀┊│┤└"
 
 
 def panel(
@@ -22,7 +23,7 @@ def panel(
 ) -> DevicePanel:
     return DevicePanel(
         "gpu0", None, None, None, capacity, None, (), limit, None, history, GPU_LAYERS,
-        last_limit=limit, ran_out=ran_out,
+        limits=(RunLimit(0.0, limit),), ran_out=ran_out,
     )  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def draw(
     now: float,
     *,
     marks: tuple[Mark, ...] = (),
-    scale: Scale = Scale.WHOLE,
+    scale: ScaleChoice = ScaleChoice.WHOLE,
     width: int = 68,
     height: int = 9,
     span: int = FIVE_MINUTES,
@@ -52,16 +53,50 @@ def steady(sample: tuple[int, ...], seconds: int = 300) -> History:
     return history
 
 
-def test_what_reaches_beyond_a_pinned_scale_is_told() -> None:
-    history = steady((GIB // 8, GIB // 2, GIB, GIB), 200)
-    graph, shown = Graph(UNICODE, braille=True), panel(history, 128 * GIB)
-    assert "scale: 1/64 of 128.0G" in rows(draw(graph, shown, 199.0, scale=Scale.AUTO))[-1]
-    for second in range(200, 250):
-        history.add(float(second), (GIB, 100 * GIB, 100 * GIB, 100 * GIB))
-    pinned = rows(draw(graph, shown, 249.0, scale=Scale.PINNED))
-    assert pinned[0].startswith("  2.0G ┤") and pinned[0].endswith("▲ up to 100.0G")
-    assert "scale (pinned): 1/64 of 128.0G" in pinned[-1]
-    assert "scale: all 128.0G" in rows(draw(graph, shown, 249.0, scale=Scale.AUTO))[-1]
+def test_where_card_and_in_use_are_far_apart_the_scale_is_logarithmic_by_itself_and_says_so() -> None:
+    def axis_at(in_use: int, scale: ScaleChoice) -> str:
+        return rows(draw(graph, panel(steady((in_use, GIB, GIB, GIB)), 64 * GIB), 299.0, scale=scale))[-1]
+
+    graph = Graph(UNICODE, braille=True)
+    assert "scale: 1/32 of 64.0G" in axis_at(GIB * 31 // 10, ScaleChoice.AUTO)
+    assert "scale: log" in axis_at(2 * GIB, ScaleChoice.AUTO)
+    assert "scale: log" in axis_at(GIB * 31 // 10, ScaleChoice.AUTO), "not back and forth"
+    assert "scale: 1/32 of 64.0G" in axis_at(5 * GIB, ScaleChoice.AUTO)
+    assert "scale: 1/32 of 64.0G" in axis_at(GIB // 8, ScaleChoice.LINEAR)
+    assert "scale: all 64.0G" in axis_at(GIB // 8, ScaleChoice.WHOLE)
+
+
+def test_on_a_logarithmic_scale_twice_as_much_is_always_the_same_step_up() -> None:
+    sizes = (GIB // 8, 64 * GIB, 64 * GIB, 64 * GIB)
+    lines = rows(draw(Graph(UNICODE, braille=True), panel(steady(sizes), 64 * GIB), 299.0, scale=ScaleChoice.LOG))
+    figures = [line[:6].strip() for line in lines]
+    assert figures[0] == "64.0G" and figures[-1] == "4.0M", "it does not reach 0, and does not say so"
+    assert [(row, figure) for row, figure in enumerate(figures[1:-1], 1) if figure] == [(3, "1.0G"), (6, "32.0M")]
+    assert [line[20] == "⣿" for line in lines[:-1]] == [False] * 6 + [True] * 2, "128 MiB: 5 of 14 doublings"
+
+
+def test_a_limit_is_drawn_over_its_own_run() -> None:
+    shown = replace(
+        panel(steady((GIB, 12 * GIB, 12 * GIB, 12 * GIB))), limits=(RunLimit(0, 14 * GIB), RunLimit(150, GIB))
+    )
+    lines = draw(Graph(UNICODE, braille=True), shown, 299.9, scale=ScaleChoice.WHOLE)
+    reds = [["".join(part.text for part in line if part.style == LIMIT)] for line in lines]
+    (higher,), (lower,) = [red for red in reds if red[0]]
+    assert len(higher) == len(lower) == 30 and "limit 14.0G" in higher
+
+
+def test_a_pause_between_two_runs_is_folded() -> None:
+    history = History()
+    for second in [*range(100), *range(3700, 3800)]:
+        size = GIB if second < 99 or second >= 3700 else 0
+        history.add(float(second), (size, size, size, size))
+    marks = (Mark(0.0, "run 1"), Mark(3700.0, "run 2"))
+    window = newest(FIVE_MINUTES, 3799.0, ((100.0, 3700.0),))
+    lines = rows(draw(Graph(UNICODE, braille=True), panel(history, GIB), 3799.0, width=108, window=window, marks=marks))
+    axis = lines[-1]
+    assert " 01:00:00 //" in axis and axis.index("run 1") < axis.index("//") < axis.index("run 2")
+    drawn = "".join("x" if cell not in BLANK else " " for cell in lines[4][8:]).split()
+    assert [len(each) for each in drawn] == [34, 34], "both runs are as long as they were"
 
 
 def test_a_spike_between_two_frames_reaches_its_height() -> None:
@@ -76,13 +111,8 @@ def test_a_spike_between_two_frames_reaches_its_height() -> None:
         assert not lines[0][8:].strip()
 
 
-def test_the_scale_can_follow_what_is_in_use_and_says_so() -> None:
-    shown = panel(steady((GIB // 8, GIB // 2, GIB, GIB)), limit=2 * GIB)
-    graph = Graph(UNICODE, braille=True)
-    in_use = rows(draw(graph, shown, 299.0, scale=Scale.IN_USE))
-    assert in_use[0].startswith("256.0M ┤") and in_use[0].endswith("▲ up to 1.0G")
-    assert "scale (in use): 1/64 of 16.0G" in in_use[-1]
-    unknown = rows(draw(graph, panel(shown.history, capacity=None), 299.0))
+def test_without_a_known_size_of_the_card_the_scale_is_what_is_used() -> None:
+    unknown = rows(draw(Graph(UNICODE, braille=True), panel(steady((GIB // 8, GIB, GIB, GIB)), capacity=None), 299.0))
     assert unknown[0].startswith("  2.0G ┤") and "scale: what is used" in unknown[-1]
 
 

@@ -14,7 +14,7 @@ from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.graph import Graph
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE
-from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.window import whole
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 
@@ -29,7 +29,7 @@ def folded(name: str, t: float = NEVER) -> State:
     return state
 
 
-def graphs(state: State, width: int = 76, height: int = 9, scale: Scale = Scale.AUTO) -> list[list[str]]:
+def graphs(state: State, width: int = 76, height: int = 9, scale: ScaleChoice = ScaleChoice.AUTO) -> list[list[str]]:
     """Return for each device the rows of the newest run's graph, from the run's start to its end, or to now."""
     found = []
     for panel in panels(state):

@@ -305,4 +305,5 @@ def _remember_run(state: State, place: str, sums: Sums, spike: int) -> None:
     if (run := state.run) and run.going:
         in_use, pool = sums.run.in_use + spike, sums.run.pool
         run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, sums.total)
+        run.limit_on[place] = max(sums.run.limit, run.limit_on.get(place, 0))
         run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))

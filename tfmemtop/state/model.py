@@ -243,6 +243,7 @@ class RunState(msgspec.Struct):
     busy: deque[tuple[float, float]] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
     curve: Curve = msgspec.field(default_factory=Curve)
     held: dict[str, Sample] = msgspec.field(default_factory=dict)
+    limit_on: dict[str, int] = msgspec.field(default_factory=dict)  # of all its allocators on a place, as in `held`
     peaks: dict[str, int] = msgspec.field(default_factory=dict)  # in use, by logical device
     pools: dict[str, int] = msgspec.field(default_factory=dict)  # the largest, by logical device
     limits: dict[str, int] = msgspec.field(default_factory=dict)  # the allocators' own, by logical device

@@ -17,6 +17,7 @@ class Sum(msgspec.Struct):
     in_use: int = 0
     known: int = 0  # bytes of the pools whose size is known
     unknown: int = 0  # the number of pools whose size is not known
+    limit: int = 0  # of all allocators, as far as they are known
 
     @property
     def pool(self) -> int | None:
@@ -26,6 +27,7 @@ class Sum(msgspec.Struct):
     def add(self, reading: Allocator, sign: int = 1) -> None:
         """Add *reading*; with a *sign* of -1, subtract it."""
         self.in_use += sign * (reading.in_use or 0)
+        self.limit += sign * (reading.limit or 0)
         if reading.pool is None:
             self.unknown += sign
         else:

@@ -70,6 +70,13 @@ class Whole(msgspec.Struct, frozen=True):
     history: History
 
 
+class RunLimit(msgspec.Struct, frozen=True):
+    """The limit of a run's allocators on a device: ``size`` bytes, ``None`` if not known, from ``since`` on."""
+
+    since: float
+    size: int | None
+
+
 NEARLY_FULL_PERCENT = 90
 """Percent of an allocator's limit, from which on its memory in use is drawn as nearly full."""
 
@@ -82,8 +89,8 @@ class DevicePanel(msgspec.Struct, frozen=True):
 
     ``gpu`` and ``reading`` are the driver's data of a GPU; ``host`` is set for the CPU pool. ``capacity`` is the scale
     of bar and graph, in bytes. ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is the sum of
-    the limits of the living processes' allocators on it, where known; ``last_limit`` may also be that of processes that
-    have ended. ``ended`` if all processes of the CPU pool have ended. ``ran_out`` are the times, in session seconds, at
+    the limits of the living processes' allocators on it, where known; ``limits`` has that of each run, oldest first.
+    ``ended`` if all processes of the CPU pool have ended. ``ran_out`` are the times, in session seconds, at
     which an allocation failed for good on it.
     """
 
@@ -100,13 +107,8 @@ class DevicePanel(msgspec.Struct, frozen=True):
     kinds: tuple[LayerKind, ...]
     ended: bool = False
     whole: Whole | None = None
-    last_limit: int | None = None
+    limits: tuple[RunLimit, ...] = ()
     ran_out: tuple[float, ...] = ()
-
-    @property
-    def nearly_full(self) -> int | None:
-        """The bytes in use from which on the limit is nearly reached; ``None`` where the limit is not known."""
-        return None if self.last_limit is None else self.last_limit * NEARLY_FULL_PERCENT // 100
 
     @property
     def percent_of_limit(self) -> int | None:
@@ -202,7 +204,7 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         used=used,
         layers=tuple(layers),
         limit=_sum_limits([row for row in rows if not row.ended]),
-        last_limit=_last_limit(rows),
+        limits=_limits(state, f"GPU {index}"),
         whole=_whole(state, device),
         ran_out=_ran_out(state, index, rows),
         peak=max((r.peak for r in readings if r.peak is not None), default=None),
@@ -216,13 +218,8 @@ def _sum_limits(rows: list[AllocatorRow]) -> int | None:
     return sum(limit for limit in limits if limit is not None) if limits and None not in limits else None
 
 
-def _last_limit(rows: list[AllocatorRow]) -> int | None:
-    """Return the sum of the limits of living processes, or, if there are none, that of the one that has ended.
-
-    For several processes that have ended it is ``None``: they did not run at the same time.
-    """
-    living = [row for row in rows if not row.ended]
-    return _sum_limits(living or rows) if living or len({row.pid for row in rows}) == 1 else None
+def _limits(state: State, place: str) -> tuple[RunLimit, ...]:
+    return tuple(RunLimit(run.started, run.limit_on.get(place) or None) for run in state.runs)
 
 
 def _whole(state: State, place: DeviceState | CpuPool) -> Whole:
@@ -275,7 +272,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         kinds=CPU_LAYERS,
         # A process goes on for seconds after its hook has ended, and so does its run.
         ended=bool(rows) and all(state.processes[row.pid].gone for row in rows),
-        last_limit=limit,
+        limits=_limits(state, "cpu"),
         whole=_whole(state, state.cpu_pool),
         ran_out=_ran_out(state, "cpu", rows),
     )

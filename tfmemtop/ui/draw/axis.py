@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, RULE, Glyphs
@@ -30,11 +29,14 @@ def _labelled(cells: int, rule: str, labels: tuple[tuple[str, Places], ...]) -> 
     return tuple(styled("".join(line), "".join(taken), _STYLES))
 
 
-def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, gutter: bool = True) -> Line:
-    """Return a rule of *cells* cells with labels, after the gutter if any. The *alarming* labels are placed first."""
+def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, bottom: str | None = "0") -> Line:
+    """Return a rule of *cells* cells with labels. The *alarming* labels are placed first.
+
+    Left of it is the gutter, with *bottom*, the figure of the scale's lower end. If that is ``None``, there is none.
+    """
     labels = tuple(("!", places) for places in alarming) + tuple(("t", places) for places in plain)
     corner = "+" if glyphs.ascii else "└"
-    left = [Segment(f"{'0':>6} ", DIM), Segment(corner, RULE)] if gutter else []
+    left = [Segment(f"{bottom:>6} ", DIM), Segment(corner, RULE)] if bottom is not None else []
     return [*left, *_labelled(cells, glyphs.rule, labels)]
 
 
@@ -44,7 +46,10 @@ def label_places(at: int, tick: str, name: str, *, left: bool = False) -> Places
     return ((at, f"{tick}{name} "), *([before] if left else []), (at, tick))
 
 
-def figures(figure: str, style: Style, glyphs: Glyphs) -> Line:
-    """Return what stands left of a row: its figure, if it has one, and the line of the scale."""
+def gutters(figures: dict[int, str], rows: int, glyphs: Glyphs) -> list[Line]:
+    """Return what stands left of each of *rows* rows: its figure, if it has one, and the line of the scale."""
     line, tick = ("|", "+") if glyphs.ascii else ("│", "┤")
-    return [Segment(f"{figure:>6} ", style), Segment(tick if figure else line, RULE)]
+    return [
+        [Segment(f"{figures.get(row, ''):>6} ", DIM), Segment(tick if row in figures else line, RULE)]
+        for row in range(rows)
+    ]

@@ -5,16 +5,15 @@ denser for the more important layers, and an unbroken outline above it. Without 
 glyph that the bar uses.
 """
 
-from functools import cached_property
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
 
 from tfmemtop.state.history import Sample
+from tfmemtop.state.views import NEARLY_FULL_PERCENT
 from tfmemtop.ui.draw.palette import DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
-
-Moments = tuple[Sample | None, Sample | None]
-"""What the left and the right half of a column of cells show."""
+from tfmemtop.ui.draw.scale import Scale
 
 _CODES = {"in_use": "i", "cached": "c", "rest": "r", "others": "o"}
 STYLES = {code: LAYER[kind] for kind, code in _CODES.items()} | {
@@ -38,120 +37,105 @@ _TEXTURE = {
 }
 
 
-class Painter(msgspec.Struct, frozen=True, dict=True):
-    """Paints columns of *rows* cells on a scale of 0 to *top* bytes. Equal painters paint the same.
+class Column(msgspec.Struct, frozen=True):
+    """What a column of cells shows: the samples of its two halves, the *limit* in bytes, and what happened there."""
 
-    *limit* is in bytes. From *nearly_full* bytes on, in use has another colour. *began* and *ran_out* are the numbers
-    of the columns in which a run began and in which an allocation failed.
-    """
+    halves: tuple[Sample | None, Sample | None] = (None, None)
+    limit: int | None = None
+    began: bool = False  # a run
+    ran_out: bool = False  # an allocation failed
+
+
+class Look(msgspec.Struct, frozen=True):
+    """How columns of *rows* cells are painted. A sample has an upper end for each of *kinds*, bottom up."""
 
     glyphs: Glyphs
     braille: bool
     kinds: tuple[str, ...]
     rows: int
-    top: int
-    limit: int | None
-    nearly_full: int | None
-    began: frozenset[int]
-    ran_out: frozenset[int]
+    scale: Scale
 
-    @cached_property
-    def limit_row(self) -> int | None:
-        """The row, counted from the top, in which the limit lies; ``None`` if it is off the scale or not known."""
-        unit = self._limit_unit(1)
-        return None if unit is None else self.rows - 1 - unit
+    def limit_cell(self, limit: int) -> tuple[int, str] | None:
+        """Return in which row, counted from the top, the line of *limit* bytes is, and a cell that has only the line.
 
-    def column(self, number: int, moments: Moments) -> tuple[str, str]:
-        """Return the characters of column *number*, top first, and for each of them the code of its style."""
-        text, codes = self._dots(moments) if self.braille else self._glyphs(moments)
-        self._ground(moments, text, codes)
-        text.reverse()
-        codes.reverse()
-        failed = number in self.ran_out
-        if failed or number in self.began:
-            for row, code in enumerate(codes):
-                if code == " ":
-                    text[row], codes[row] = self.glyphs.mark, "l" if failed else "m"
-        full = self.nearly_full
-        if full is not None and any(sample and sample[0] >= full for sample in moments):
-            codes = ["f" if code == "i" else code for code in codes]
-        self._draw_limit(text, codes)
-        if failed:
-            text[0], codes[0] = self.glyphs.failed, "x"
-        return "".join(text), "".join(codes)
-
-    def _limit_unit(self, per_row: int) -> int | None:
-        """Return the topmost unit that a pool as large as the limit fills, counted from the bottom.
-
-        A row has *per_row* units. ``None`` if the limit is off the scale or not known.
+        ``None`` if it is off the scale, or in the lowest row, which shows memory in use.
         """
-        if self.limit is None or self.limit > self.top:
+        row = self.scale.row(limit, self.rows)
+        if limit > self.scale.top or row == self.rows - 1:
             return None
-        dots = max(0, (2 * self.limit * self.rows * 4 + self.top) // (2 * self.top) - 1)
-        return dots * per_row // 4
+        dot = max(0, self.scale.units(limit, self.rows * 4) - 1) % 4
+        return row, chr(0x2800 | DOTS[0][dot] | DOTS[1][dot]) if self.braille else self.glyphs.limit_line
 
-    def _draw_limit(self, text: list[str], codes: list[str]) -> None:
-        """Draw the limit as an unbroken line. Where the area reaches into its row, the area's dots stay.
 
-        In the lowest row no line is drawn: memory in use is shown there, and the figure at the left shows the limit.
-        """
-        row, dot = self.limit_row, self._limit_unit(4)
-        if row is None or dot is None or row == self.rows - 1:
-            return
-        if self.braille:
-            below = ord(text[row]) if text[row] >= "\u2800" else 0x2800
-            text[row] = chr(below | DOTS[0][dot % 4] | DOTS[1][dot % 4])
-        else:
-            text[row] = self.glyphs.limit_line
+@lru_cache(maxsize=2048)
+def painted(column: Column, look: Look) -> tuple[str, str]:
+    """Return the characters of *column*, top first, and for each of them the code of its style."""
+    text, codes = (_dots if look.braille else _glyphs)(column, look)
+    _draw_ground(column, look, text, codes)
+    if column.ran_out or column.began:
+        for row, code in enumerate(codes):
+            if code == " ":
+                text[row], codes[row] = look.glyphs.mark, "l" if column.ran_out else "m"
+    if column.limit is not None:
+        full = column.limit * NEARLY_FULL_PERCENT // 100
+        if any(sample and sample[0] >= full for sample in column.halves):
+            codes = ["f" if code == "i" else code for code in codes]
+    text.reverse()
+    codes.reverse()
+    if column.limit is not None and (line := look.limit_cell(column.limit)):
+        row, cell = line  # where the area reaches into this row, its dots stay
+        text[row] = chr(ord(text[row]) | ord(cell)) if look.braille and text[row] >= "\u2800" else cell
         codes[row] = "l"
+    if column.ran_out:
+        text[0], codes[0] = look.glyphs.failed, "x"
+    return "".join(text), "".join(codes)
 
-    def _layers(self, sample: Sample | None, units: int) -> str:
-        """Return the layers' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
-        if sample is None:
-            return ""
-        ends = [(2 * min(end, self.top) * units + self.top) // (2 * self.top) for end in sample]
-        return "".join(
-            _CODES[kind] * (upper - lower)
-            for kind, (lower, upper) in zip(self.kinds, pairwise([0, *ends]), strict=False)
-        )
 
-    def _ground(self, moments: Moments, text: list[str], codes: list[str]) -> None:
-        """Draw a line in the lowest cell, if something is held there that has no height.
+def _layers(sample: Sample | None, look: Look, units: int) -> str:
+    """Return the layers' codes, one for each unit of height, bottom up. *units* is the height of the scale."""
+    ends = [look.scale.units(end, units) for end in sample or ()]
+    return "".join(
+        _CODES[kind] * (upper - lower) for kind, (lower, upper) in zip(look.kinds, pairwise([0, *ends]), strict=False)
+    )
 
-        If memory is in use, the line is for that, in place of another layer: users look for it.
-        """
-        held = [sample for sample in moments if sample and sample[-1] > 0]
-        in_use = any(sample[0] > 0 for sample in held)
-        if not held or codes[0] == "i" or (codes[0] != " " and not in_use):
-            return
-        text[0], codes[0] = self.glyphs.ground, "i" if in_use else self._largest(held[-1])
 
-    def _largest(self, sample: Sample) -> str:
-        sizes = [upper - lower for lower, upper in pairwise([0, *sample])]
-        return _CODES[self.kinds[sizes.index(max(sizes))]]
+def _draw_ground(column: Column, look: Look, text: list[str], codes: list[str]) -> None:
+    """Draw a line in the lowest cell, if something is held there that has no height.
 
-    def _glyphs(self, moments: Moments) -> tuple[list[str], list[str]]:
-        left, right = moments
-        both = tuple(map(max, left, right)) if left and right else left or right
-        codes = self._layers(both, self.rows).ljust(self.rows)
-        fill = {_CODES[kind]: self.glyphs.fill[kind] for kind in self.kinds} | {" ": " "}
-        return [fill[code] for code in codes], list(codes)
+    If memory is in use, the line is for that, in place of another layer: users look for it.
+    """
+    held = [sample for sample in column.halves if sample and sample[-1] > 0]
+    in_use = any(sample[0] > 0 for sample in held)
+    if not held or codes[0] == "i" or (codes[0] != " " and not in_use):
+        return
+    sizes = [upper - lower for lower, upper in pairwise([0, *held[-1]])]
+    largest = _CODES[look.kinds[sizes.index(max(sizes))]]
+    text[0], codes[0] = look.glyphs.ground, "i" if in_use else largest
 
-    def _dots(self, moments: Moments) -> tuple[list[str], list[str]]:
-        halves = [self._layers(sample, self.rows * 4) for sample in moments]
-        text, codes = [" "] * self.rows, [" "] * self.rows
-        for row in range(-(-max(map(len, halves)) // 4)):
-            bits, shown = 0, ""
-            cells = [layers[row * 4 : row * 4 + 4] for layers in halves]
-            in_use_alone = row == 0 and "i" in cells[0] + cells[1]
-            for half, cell in enumerate(cells):
-                if in_use_alone:
-                    cell = cell.rstrip("cro")
-                above = halves[half][row * 4 + 1 : row * 4 + 5].ljust(4)
-                shown += cell
-                for y, code in enumerate(cell):
-                    if _TEXTURE[code][half][y] or above[y] != code:
-                        bits |= DOTS[half][y]
-            text[row] = chr(0x2800 + bits)
-            codes[row] = max("icro", key=shown.count)
-        return text, codes
+
+def _glyphs(column: Column, look: Look) -> tuple[list[str], list[str]]:
+    left, right = column.halves
+    both = tuple(map(max, left, right)) if left and right else left or right
+    codes = _layers(both, look, look.rows).ljust(look.rows)
+    fill = {_CODES[kind]: look.glyphs.fill[kind] for kind in look.kinds} | {" ": " "}
+    return [fill[code] for code in codes], list(codes)
+
+
+def _dots(column: Column, look: Look) -> tuple[list[str], list[str]]:
+    halves = [_layers(sample, look, look.rows * 4) for sample in column.halves]
+    text, codes = [" "] * look.rows, [" "] * look.rows
+    for row in range(-(-max(map(len, halves)) // 4)):
+        bits, shown = 0, ""
+        cells = [layers[row * 4 : row * 4 + 4] for layers in halves]
+        in_use_alone = row == 0 and "i" in cells[0] + cells[1]
+        for half, cell in enumerate(cells):
+            if in_use_alone:
+                cell = cell.rstrip("cro")
+            above = halves[half][row * 4 + 1 : row * 4 + 5].ljust(4)
+            shown += cell
+            for y, code in enumerate(cell):
+                if _TEXTURE[code][half][y] or above[y] != code:
+                    bits |= DOTS[half][y]
+        text[row] = chr(0x2800 + bits)
+        codes[row] = max("icro", key=shown.count)
+    return text, codes

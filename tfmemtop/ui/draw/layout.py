@@ -1,5 +1,8 @@
 """How the panels share the screen. Pure, and light: the script's terminal gets its size from here before it starts.
 
+The graphs take what the other panels do not need. Where the user hides the output or the allocators, the other one
+gets fewer lines, and the graphs more.
+
 On a small screen the allocators are hidden first; then the devices with their graphs shrink. If that is not enough,
 the output shrinks, then the findings (which never take more than a quarter, or 3 lines), then the process table. Last,
 these three are hidden in the same order. Nothing overlaps.
@@ -29,7 +32,8 @@ _WITHOUT_GPU = 6
 _TABLE_LEAST = 3
 _EMPTY = 2
 """Lines of an output that is still empty."""
-_GRAPH_ALONE, _GRAPH_AMONG_OTHERS = 13, 7  # lines that a graph gets if there is room
+_DEVICE_LIKED = 17  # lines with which a device has a good graph
+_GRAPH_AMONG_OTHERS = 7  # lines of a graph with which devices do not yet stand beside each other
 _FINDING, _FINDING_NARROW = 3, 4  # lines of a finding with its title
 _COLUMN_LEAST = 72  # cells of a device beside others
 
@@ -61,12 +65,13 @@ def arrange(
     *why_wanted* is the lines of the findings, *processes* the rows of the table. *devices_wanted* takes the lines
     available to the *devices* and returns how many of them they can use.
     """
+    lower_part = 0.4 if allocators and output else 0.25 if allocators or output else 0
     side_by_side = width >= SIDE_BY_SIDE and allocators and output
     allocators = allocators and (side_by_side or height >= 36 or not output)
     why = min(why_wanted, max(3, height // 4))
     room = max(0, height - why)
-    lower = 0 if not (allocators or output) else max(4, room * 2 // 5)
-    table = min(processes + 2, max(4, room // 4)) if lower else min(processes + 2, max(4, room // 2))
+    lower = max(4, int(room * lower_part)) if lower_part else 0
+    table = min(processes + 2, max(4, room // 4 if lower else max(room // 2, room - devices * _DEVICE_LIKED)))
     least = devices_wanted(_DEVICES_LEAST if devices else _SAID_WITHOUT_GPU)
     why, lower, table = _squeezed(height - least, why, lower, table)
     left = max(0, height - why - lower - table)
@@ -116,13 +121,13 @@ def without_empty(
     spare = heights.allocators - upper + heights.output - below
     if not spare:
         return heights
-    devices = max(heights.devices, devices_wanted(heights.devices + spare))
-    spare -= devices - heights.devices
     wanted = processes + 2
     if not output and heights.processes + spare < wanted:
         spare, below = spare + below, 0
     table = max(heights.processes, min(wanted, heights.processes + spare))
     spare -= table - heights.processes
+    devices = max(heights.devices, devices_wanted(heights.devices + spare))
+    spare -= devices - heights.devices
     heights = heights._replace(devices=devices, processes=table, allocators=upper, output=below)
     # What is left goes to the allocators if they can use any number of lines, else to the output, else to the table.
     if upper and allocators is None:
@@ -150,7 +155,7 @@ def first_size(width: int, height: int, devices: int) -> tuple[int, int]:
             arrange(
                 width,
                 height - AROUND,
-                devices_wanted=lambda lines: devices_wanted(devices, width, WORDS_MOST, lines),
+                devices_wanted=lambda lines: devices_wanted(devices, width, lines),
                 devices=devices,
                 processes=1,
                 why_wanted=lines,
@@ -183,15 +188,12 @@ def device_layout(devices: int, width: int, height: int) -> tuple[DeviceLayout, 
     return (DeviceLayout.BAR if height >= devices * 2 + (devices > 1) else DeviceLayout.LINE), 1
 
 
-def devices_wanted(devices: int, width: int, words: int, available: int) -> int:
-    """Return how many of the *available* lines the *devices* can use, each with *words* lines of legend and note."""
+def devices_wanted(devices: int, width: int, available: int) -> int:
+    """Return how many of the *available* lines the *devices* can use: all of them, if there is room for graphs."""
     if not devices:
         return min(_WITHOUT_GPU, available)
     layout, columns = device_layout(devices, width, available)
-    stacked = -(-devices // columns)
     if layout is DeviceLayout.GRAPH:
-        wanted = stacked * (2 + words + (_GRAPH_ALONE if stacked == 1 else _GRAPH_AMONG_OTHERS))
-    else:
-        each, once = {DeviceLayout.LEGEND: (3, 0), DeviceLayout.BAR: (2, 1), DeviceLayout.LINE: (1, 2)}[layout]
-        wanted = each * stacked + once
-    return min(wanted, available)
+        return available
+    each, once = {DeviceLayout.LEGEND: (3, 0), DeviceLayout.BAR: (2, 1), DeviceLayout.LINE: (1, 2)}[layout]
+    return min(each * -(-devices // columns) + once, available)

@@ -7,13 +7,12 @@ where one covers the other. In ASCII a line is made of its mark.
 from itertools import pairwise
 
 from tfmemtop.state.overlay import Overlay, Trace
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures, label_places
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import DIM, PLAIN, RUNS, Glyphs
-from tfmemtop.ui.draw.scale import Top, fitting
+from tfmemtop.ui.draw.palette import PLAIN, RUNS, Glyphs
+from tfmemtop.ui.draw.scale import Scale, ScaleChoice, scale
 from tfmemtop.ui.draw.window import span_text
-from tfmemtop.units import format_short
 
 _STYLES = {"0": RUNS[0], "1": RUNS[1], "2": PLAIN}  # by the run that a cell belongs to; 2: none
 _SINCE = "since each run's start"
@@ -35,32 +34,34 @@ def swatch(which: int, glyphs: Glyphs) -> str:
 def draw(overlay: Overlay, capacity: int | None, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return *height* lines of *width* cells, the last one the axis. *overlay* must have :func:`samples` columns.
 
-    The scale goes from 0 to *capacity*, or to a half, a quarter, … of it into which all runs fit.
+    The scale goes from 0 to *capacity*, or to a half, a quarter, … of it into which all runs fit. It is logarithmic if
+    a run needs a small part of *capacity* only: otherwise that run would be a flat line beside one that takes it all.
     """
     cells, rows = width - GUTTER, height - 1
     if cells < 1 or rows < 1:
         return []
-    top = fitting(max((trace.peak for trace in overlay.traces), default=0), capacity)
-    canvas = _Canvas(cells, rows, top.size, glyphs)
+    peaks = [trace.peak for trace in overlay.traces if trace.peak] or [0]
+    chosen = scale(ScaleChoice.AUTO, min(peaks), max(peaks), capacity)
+    canvas = _Canvas(cells, rows, chosen, glyphs)
     for which, trace in enumerate(overlay.traces):
         canvas.line(which, trace)
     for which, trace in enumerate(overlay.traces):
         canvas.marks(which, trace)
-    lines = [_figures(row, rows, top.size, glyphs) + canvas.row(row) for row in range(rows)]
-    return [*lines, _axis(overlay, top, cells, glyphs)]
+    left = gutters(chosen.figures(rows), rows, glyphs)
+    return [*(left[row] + canvas.row(row) for row in range(rows)), _axis(overlay, chosen, cells, glyphs)]
 
 
 class _Canvas:
     """Cells with the dots, or the marks, of both runs."""
 
-    def __init__(self, cells: int, rows: int, top: int, glyphs: Glyphs) -> None:
-        self._cells, self._rows, self._top, self._glyphs = cells, rows, top, glyphs
+    def __init__(self, cells: int, rows: int, scale: Scale, glyphs: Glyphs) -> None:
+        self._cells, self._rows, self._scale, self._glyphs = cells, rows, scale, glyphs
         self._bits = [[[0] * cells for _ in range(rows)] for _ in range(2)]  # by run, row from the top, cell
         self._mark: dict[tuple[int, int], int] = {}
 
     def _dot(self, size: int, of: int) -> int:
         """Return which of *of* dots, counted from the bottom, stands for *size* bytes."""
-        return min(of - 1, size * of // (self._top + 1))
+        return max(0, self._scale.units(size, of) - 1)
 
     def line(self, which: int, trace: Trace) -> None:
         """Draw a line from reading to reading. A jump is drawn as a solid vertical line."""
@@ -103,13 +104,8 @@ class _Canvas:
         return styled("".join(text), "".join(codes), _STYLES)
 
 
-def _figures(row: int, rows: int, top: int, glyphs: Glyphs) -> Line:
-    figure = format_short(top) if row == 0 else format_short(top // 2) if rows >= 7 and row == rows // 2 else ""
-    return figures(figure, DIM, glyphs)
-
-
-def _axis(overlay: Overlay, top: Top, cells: int, glyphs: Glyphs) -> Line:
-    span, scale = span_text(overlay.span_s), top.text()
+def _axis(overlay: Overlay, scale: Scale, cells: int, glyphs: Glyphs) -> Line:
+    span = span_text(overlay.span_s)
     right = cells - len(span) - 2
     ends: list[Places] = [
         label_places(
@@ -122,5 +118,5 @@ def _axis(overlay: Overlay, top: Top, cells: int, glyphs: Glyphs) -> Line:
         if trace.ended_s is not None
     ]
     since: Places = ((1, f" {_SINCE} "),)
-    scales: Places = ((right - len(scale) - 3, f" {scale} "), (len(_SINCE) + 4, f" {scale} "))
-    return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], glyphs)
+    scales: Places = ((right - len(scale.text) - 3, f" {scale.text} "), (len(_SINCE) + 4, f" {scale.text} "))
+    return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], glyphs, bottom=scale.bottom_figure)

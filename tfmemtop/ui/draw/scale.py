@@ -1,66 +1,110 @@
-"""How high a graph reaches: the whole card, a half of it, a quarter, …. The graph's axis names this part.
+"""The vertical scale of a graph: how high a size is drawn, and which sizes the figures at its left name.
 
-The automatic scale never lets a part of the card be filled: a graph that is full shows a card that is full.
+A linear scale reaches from 0 to the whole card, a half of it, a quarter, …: the automatic scale never lets a part of
+the card be filled, so a graph that is full shows a card that is full. A logarithmic scale reaches from a ten-thousandth
+of the card to the card: there, twice as much is always the same step up, so small and large are seen together.
 """
 
+import math
 from enum import Enum
 
 import msgspec
 
 from tfmemtop.units import format_short
 
-HALVINGS_MOST = 10
-"""The most halvings. A graph shows at least a thousandth of a card, since less is not worth showing."""
-_WITHOUT_WHOLE = 62
-_LEAST = 10  # the power of two, in bytes, of the smallest scale of a graph whose whole is not known
+_HALVINGS_MOST = 10  # a linear scale shows at least a thousandth of a card, since less is not worth showing
+_WITHOUT_WHOLE = 62  # the power of two, in bytes, of which a scale is a part if the card's size is not known
+_LEAST = 10  # the power of two, in bytes, of the smallest scale then
+_FAR_APART = 30  # factor between the card and what is in use from which the automatic scale is logarithmic
+_DECADES = 14  # doublings from the bottom to the top of a logarithmic scale, at least
+_STEPS = (1, 2, 3, 5, 10)  # doublings from figure to figure of a logarithmic scale; each of them meets 1 GiB
+_DISTANCE = 2  # rows from figure to figure, at least
 
 
-class Scale(Enum):
-    """What the top of a graph depends on."""
+class ScaleChoice(Enum):
+    """The scales among which the user chooses, in the order of the key."""
 
-    AUTO = "auto"  # the highest value that is drawn
-    PINNED = "pinned"  # nothing: the top stays as it was when it was pinned
-    WHOLE = "whole"  # the card
-    IN_USE = "in use"  # the highest in use that is drawn; cached memory may reach beyond
-
-    @property
-    def remembered(self) -> "Scale":
-        """The scale with which the next session begins. A top that was pinned in this session has no meaning there."""
-        return Scale.AUTO if self is Scale.PINNED else self
+    AUTO = "auto"  # logarithmic if card and in use are far apart, else linear
+    WHOLE = "whole"  # linear, up to the card
+    LOG = "log"
+    LINEAR = "linear"  # up to what is drawn
 
 
-class Top(msgspec.Struct, frozen=True):
-    """The top of a scale: ``whole`` bytes, halved ``halvings`` times. ``whole`` is ``None`` if it is not known."""
+class Scale(msgspec.Struct, frozen=True):
+    """A scale from ``bottom`` to ``top`` bytes; it is logarithmic if ``bottom`` is not 0.
 
-    whole: int | None
-    halvings: int = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes; at least 1."""
-        return max(1, (self.whole or 1 << _WITHOUT_WHOLE) >> self.halvings)
-
-    def text(self, follows: str = "") -> str:
-        """Return ``scale: 1/64 of 140.4G``, ``scale: all 140.4G``; *follows* is a word for what sets the scale."""
-        name = f"scale ({follows}):" if follows else "scale:"
-        if self.whole is None:
-            return f"{name} what is used"
-        part = f"1/{1 << self.halvings} of" if self.halvings else "all"
-        return f"{name} {part} {format_short(self.whole)}"
-
-
-def fitting(highest: int, whole: int | None, before: Top | None = None) -> Top:
-    """Return the lowest top that *highest* bytes fill to at most three quarters; the whole, if they fill more of it.
-
-    The top *before* is kept while it is filled to between a quarter and three quarters, so that the scale does not
-    change back and forth.
+    ``whole`` is the size of the card in bytes; ``None`` if it is not known.
     """
-    whole = whole or None
-    most = HALVINGS_MOST if whole else _WITHOUT_WHOLE - _LEAST
-    known = before is not None and before.whole == whole
-    top = before if before is not None and known else Top(whole, most)
-    while top.halvings > 0 and 4 * highest > 3 * top.size:
-        top = Top(whole, top.halvings - 1)
-    while known and top.halvings < most and 4 * highest < top.size:
-        top = Top(whole, top.halvings + 1)
-    return top
+
+    top: int
+    bottom: int = 0
+    whole: int | None = None
+
+    def units(self, size: int, height: int) -> int:
+        """Return how many of *height* units *size* bytes fill, to the nearest one."""
+        if not self.bottom:
+            return (2 * min(size, self.top) * height + self.top) // (2 * self.top)
+        if size <= self.bottom:
+            return 0
+        return round(height * math.log(min(size, self.top) / self.bottom) / math.log(self.top / self.bottom))
+
+    def row(self, size: int, rows: int) -> int:
+        """Return in which of *rows* rows, counted from the top, lies the upper end of what *size* bytes fill."""
+        return rows - 1 - max(0, self.units(size, rows * 4) - 1) // 4
+
+    def figures(self, rows: int) -> dict[int, str]:
+        """Return the figures at the left of a graph, by row: at its top, and between as many as have room."""
+        if not self.bottom:
+            between = [self.top // 2] if rows >= 7 else []
+        else:
+            exponents = range(self.bottom.bit_length(), self.top.bit_length())
+            step = next((step for step in _STEPS if rows * step >= _DISTANCE * len(exponents)), _STEPS[-1])
+            between = [1 << exponent for exponent in exponents if exponent % step == 0]
+        found = {self.row(size, rows): format_short(size) for size in between}
+        return {0: format_short(self.top)} | {row: found[row] for row in found if _DISTANCE <= row < rows - 1}
+
+    @property
+    def bottom_figure(self) -> str:
+        """The figure at the lower end: ``0``, or, since a logarithmic scale never reaches 0, ``8.0M``."""
+        return format_short(self.bottom) if self.bottom else "0"
+
+    @property
+    def text(self) -> str:
+        """The scale in words: ``scale: 1/64 of 140.4G``, ``scale: all 140.4G``, ``scale: log``."""
+        if self.bottom:
+            return "scale: log"
+        if self.whole is None:
+            return "scale: what is used"
+        part = "all" if self.top == self.whole else f"1/{self.whole // self.top} of"
+        return f"scale: {part} {format_short(self.whole)}"
+
+
+def scale(choice: ScaleChoice, in_use: int, highest: int, whole: int | None, before: Scale | None = None) -> Scale:
+    """Return the scale for a graph with *highest* bytes at most, of them *in_use* in use, on a card of *whole* bytes.
+
+    The scale *before* is kept while it fits, so that it does not change back and forth.
+    """
+    if choice is ScaleChoice.WHOLE and whole:
+        return Scale(whole, 0, whole)
+    known = before if before and before.whole == whole else None
+    most = _FAR_APART // 2 if known and known.bottom else _FAR_APART
+    far_apart = bool(whole and in_use and whole >= most * in_use)
+    if choice is ScaleChoice.LOG or (choice is ScaleChoice.AUTO and far_apart):
+        top = whole or fitting(highest, None).top
+        return Scale(top, 1 << max(0, top.bit_length() - 1 - _DECADES), whole)
+    return fitting(highest, whole, None if known and known.bottom else known)
+
+
+def fitting(highest: int, whole: int | None, before: Scale | None = None) -> Scale:
+    """Return the lowest linear scale that *highest* bytes fill to at most three quarters; else that of the *whole*.
+
+    The linear scale *before* is kept while it is filled to between a quarter and three quarters.
+    """
+    full = whole or 1 << _WITHOUT_WHOLE
+    most = _HALVINGS_MOST if whole else _WITHOUT_WHOLE - _LEAST
+    halvings = max(0, (full // before.top).bit_length() - 1) if before else most
+    while halvings > 0 and 4 * highest > 3 * (full >> halvings):
+        halvings -= 1
+    while before and halvings < most and 4 * highest < full >> halvings:
+        halvings += 1
+    return Scale(max(1, full >> halvings), 0, whole)

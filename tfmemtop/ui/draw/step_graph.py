@@ -16,11 +16,11 @@ from rich.style import Style
 
 from tfmemtop.findings import holders as words
 from tfmemtop.state.step_slices import ORDER, StepSlice
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, figures
+from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.map_figures import duration
-from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, HOLDER, LETTER, PEAK, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_short
 
@@ -74,15 +74,14 @@ def draw(
     peak = _place(step.slices, step.peak) // per_cell
     left = [Segment(" " * GUTTER)] if gutter else []
     lines: list[Line] = [[*left, *_peak_note(step.notes, peak, cells, glyphs)]]
+    figures = {rows // 2: format_short(step.top // 2)} if rows >= 7 else {}
+    scale = gutters({**figures, 0: format_short(step.top)}, rows, glyphs) if gutter else [[]] * rows
     for row in range(rows):
         line, looks = text[row], codes[row]
         if cursor is not None and looks[cursor : cursor + 1].islower() | (looks[cursor : cursor + 1] == _BLANK):
             line = line[:cursor] + ("|" if glyphs.ascii else "│") + line[cursor + 1 :]
             looks = looks[:cursor] + _CURSOR + looks[cursor + 1 :]
-        figure = format_short(step.top) if row == 0 else ""
-        if rows >= 7 and row == rows // 2:
-            figure = format_short(step.top // 2)
-        lines.append([*(figures(figure, DIM, glyphs) if gutter else []), *styled(line, looks, _LOOKS)])
+        lines.append([*scale[row], *styled(line, looks, _LOOKS)])
     lines.append(_axis(step, cursor, cells, glyphs, gutter))
     return lines
 
@@ -108,14 +107,14 @@ def _peak_note(notes: Sequence[str], peak: int, cells: int, glyphs: Glyphs) -> L
 
 
 def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bool) -> Line:
-    whole = duration(step.whole_us)
+    whole, bottom = duration(step.whole_us), "0" if gutter else None
     ends: list[Places] = [((cells - len(whole) - 2, f" {whole} "),)]
     if cursor is None or step.cursor is None:
-        return axis(cells, ends, [], glyphs, gutter=gutter)
+        return axis(cells, ends, [], glyphs, bottom=bottom)
     at = step.slices[_place(step.slices, step.cursor)].at_us
     label = f" {duration(at)} "
     first = min(max(0, cursor - len(label) // 2), cells - len(label))
-    return axis(cells, [((first, label),), *ends], [], glyphs, gutter=gutter)
+    return axis(cells, [((first, label),), *ends], [], glyphs, bottom=bottom)
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ the devices stand side by side, if the screen is wide. Then the graphs are left 
 devices. With little room each device is a single line, and with even less these lines scroll.
 """
 
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -22,7 +22,7 @@ from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
-from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import FIRST, SPANS, newest, whole, young
 
@@ -40,7 +40,7 @@ class DevicesPanel(Panel):
         color: bool = True,
         steers: bool = False,
         span: int | None = None,
-        scale: Scale = Scale.AUTO,
+        scale: ScaleChoice = ScaleChoice.AUTO,
         id: str | None = None,
     ) -> None:
         """*steers*: whether the keys for the next run have an effect. *span* is the index of the graphs' first span,
@@ -91,8 +91,8 @@ class DevicesPanel(Panel):
         self.redraw()
 
     def next_scale(self) -> None:
-        """Scale the graphs by the next of :class:`Scale`."""
-        scales = list(Scale)
+        """Scale the graphs by the next of :class:`ScaleChoice`."""
+        scales = list(ScaleChoice)
         self.scale = scales[(scales.index(self.scale) + 1) % len(scales)]
         self.redraw()
 
@@ -112,11 +112,7 @@ class DevicesPanel(Panel):
         shown = panels(state)
         if not shown:
             return len(self._without_gpu(state, width, available))
-        layout, columns = device_layout(len(shown), width, available)
-        words = 0
-        if layout is DeviceLayout.GRAPH:  # in the other layouts the texts of a device do not change its height
-            words = max((len(self._words(panel, _widths(width, columns)[0], WORDS_MOST)) for panel in shown), default=0)
-        return devices_wanted(len(shown), width, words, available)
+        return devices_wanted(len(shown), width, available)
 
     def build(self, width: int, height: int) -> list[Line]:
         shown = panels(self.state)
@@ -201,11 +197,12 @@ class DevicesPanel(Panel):
             graph = self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
         began = [Mark(run.started, f"run {run.run}") for run in self.state.runs]
         now = self.state.now
-        window = newest(self.span, now)
+        pauses = tuple((run.ended, after.started) for run, after in pairwise(self.state.runs) if run.ended is not None)
+        window = newest(self.span, now, pauses)
         if self.whole and panel.whole:
             window = whole(panel.whole, now)
-        elif self._span is None and now <= window.span_s:
-            window = young(now)
+        elif self._span is None and (began_now := young(now, pauses)).span_s <= window.span_s:
+            window = began_now
         # One column stays free on either side, as beside the bar.
         drawn = graph.build(panel, window, began, self.scale, width - 2, height)
         return [[Segment(" "), *line, Segment(" ")] for line in drawn]

@@ -17,7 +17,7 @@ from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.columns import Order, fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.draw.scale import Scale
+from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.keys import Key
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
@@ -72,7 +72,7 @@ class MainScreen(Drawn, Screen[None]):
     def chosen(self) -> Choices:
         """Return the user's present choices, of those that can be saved."""
         order = self.table.order
-        scale = self.devices.scale.remembered.value
+        scale = self.devices.scale.value
         return Choices(scale=scale, sort=order.column, inverted=order.inverted, **self._shown)
 
     def compose(self) -> ComposeResult:
@@ -224,8 +224,9 @@ class MainScreen(Drawn, Screen[None]):
         self.table.action_filter()
 
 
-def _scale(choices: Choices) -> Scale:
-    return Scale(choices.scale) if choices.scale in [scale.value for scale in Scale] else Scale.AUTO
+def _scale(choices: Choices) -> ScaleChoice:
+    known = choices.scale in [scale.value for scale in ScaleChoice]
+    return ScaleChoice(choices.scale) if known else ScaleChoice.AUTO
 
 
 def _order(choices: Choices) -> Order:
