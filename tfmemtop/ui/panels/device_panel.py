@@ -39,15 +39,12 @@ class DevicesPanel(Panel):
         glyphs: Glyphs = UNICODE,
         color: bool = True,
         steers: bool = False,
-        span: int | None = None,
         scale: ScaleChoice = ScaleChoice.AUTO,
         id: str | None = None,
     ) -> None:
-        """*steers*: whether the keys for the next run have an effect. *span* is the index of the graphs' first span,
-        *scale* their first scale.
-        """
+        """*steers*: whether the keys for the next run have an effect. *scale* is the graphs' first scale."""
         super().__init__(glyphs=glyphs, id=id)
-        self._span = span
+        self._span: int | None = None
         self._whole_going = False
         self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time
         self.scale = scale
