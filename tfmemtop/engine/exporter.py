@@ -16,7 +16,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from tfmemtop.engine.metrics.files import SharedFile, entry, refused, session_labels
+from tfmemtop.engine.metrics.files import entry, publish, refused, session_labels, withdraw
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.launch import Export
@@ -38,13 +38,13 @@ _BACKLOG = 128
 
 
 class Exporter:
-    """One session's exporter; made by :func:`open_exporter`, which has checked the address and the file.
+    """One session's exporter; made by :func:`open_exporter`, which has checked the address.
 
     ``failed`` are the failures so far.
     """
 
-    def __init__(self, stream: Stream, listener: socket.socket, published: tuple[SharedFile, bytes] | None) -> None:
-        """*published* is the file in which Prometheus finds the page, and its content."""
+    def __init__(self, stream: Stream, listener: socket.socket, published: tuple[str, bytes] | None) -> None:
+        """*published* is the path of the file in which Prometheus finds the page, and its content."""
         self._stream = stream
         self._listener = listener
         self._published = published
@@ -61,11 +61,7 @@ class Exporter:
         """
         self._loop = asyncio.get_running_loop()
         if self._published is not None:
-            file, content = self._published
-            try:
-                file.write(content)
-            except OSError as error:
-                raise refused(Why.METRICS_FILE, file.path, error) from None
+            publish(*self._published)
         for event in self._stream.backlog.events():
             self._take(event)
         self._stream.listen(self._take)
@@ -76,14 +72,14 @@ class Exporter:
         self._stream.forget(self._take)
         self._closing.set()
         if self._published is not None:
-            file, content = self._published
-            removal = self._loop.run_in_executor(OwnThread("metrics file"), file.withdraw, content)
+            path, content = self._published
+            removal = self._loop.run_in_executor(OwnThread("metrics file"), withdraw, path, content)
             try:
                 await asyncio.wait_for(removal, WAIT_S)
             except asyncio.TimeoutError:
-                self._fail(NoticeKind.METRICS_SD_LEFT, f"{file.path}: {os.strerror(errno.ETIMEDOUT)}")
+                self._fail(NoticeKind.METRICS_SD_LEFT, f"{path}: {os.strerror(errno.ETIMEDOUT)}")
             except OSError as error:
-                self._fail(NoticeKind.METRICS_SD_LEFT, f"{file.path}: {error.strerror or error}")
+                self._fail(NoticeKind.METRICS_SD_LEFT, f"{path}: {error.strerror or error}")
         self._close_port()
 
     def _take(self, event: Event) -> None:
@@ -131,16 +127,15 @@ class Exporter:
 
 
 def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:
-    """Return the exporter that *asked* describes. It listens, and its file can be written, but is not there yet.
+    """Return the exporter that *asked* describes. It listens; its file is not there yet.
 
     Raises:
-        StartError: the address cannot be used, or the file cannot be written.
+        StartError: the address cannot be used.
     """
     listener = _listen(asked.address, asked.port)
     published = None
     if asked.discovery is not None:
-        published = SharedFile(asked.discovery), entry(listener, session.host, session_labels(session))
-        published[0].check()
+        published = asked.discovery, entry(listener, session.host, session_labels(session))
     return Exporter(stream, listener, published)
 
 

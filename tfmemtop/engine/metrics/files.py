@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import socket
-import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,71 +15,40 @@ _EVERYWHERE = ("0.0.0.0", "::")
 _MODE = 0o644  # whatever the umask: Prometheus runs as another user
 
 
-class SharedFile:
-    """A file for programs of other users. It is written to a draft first, so that they never find a part of it."""
+def publish(path: str, data: bytes) -> None:
+    """Replace the file *path* by one with *data* that all users may read. A symbolic link is replaced, not followed.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        # The draft's name cannot be guessed, and no pattern such as *.json matches it.
-        self._draft = f"{path}.{os.urandom(4).hex()}"
+    It is written as a draft first, so that Prometheus never finds a part of it.
 
-    def check(self) -> None:
-        """Check that the file is a regular one or missing, and that a draft can be written beside it.
-
-        Raises:
-            StartError: there is something other than a file, or no file can be written in the folder.
-        """
-        try:
-            if Path(self.path).is_dir():
-                raise IsADirectoryError(errno.EISDIR, "")
-            if Path(self.path).exists() and not stat.S_ISREG(os.stat(self.path).st_mode):  # noqa: PTH116
-                raise StartError(Unstarted(Why.METRICS_NO_FILE, self.path))  # a device such as /dev/null
-            self._write_draft(b"")
-            self._remove_draft()
-        except OSError as error:
-            raise refused(Why.METRICS_FILE, self.path, error) from None
-
-    def write(self, data: bytes) -> None:
-        """Replace the file by one with *data*. A symbolic link there is replaced, not followed.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        try:
-            self._write_draft(data)
-            os.replace(self._draft, self.path)  # noqa: PTH105
-        except BaseException:
-            self._remove_draft()
-            raise
-
-    def withdraw(self, data: bytes) -> None:
-        """Remove the file if it still contains exactly *data*, so that a file of another session stays.
-
-        Raises:
-            OSError: the file cannot be removed.
-        """
-        if self._holds(data):
-            Path(self.path).unlink(missing_ok=True)
-
-    def _write_draft(self, data: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(self._draft, flags, _MODE), "wb") as file:
+    Raises:
+        StartError: there is something other than a file, such as a device, or the file cannot be written.
+    """
+    draft = Path(f"{path}.{os.urandom(4).hex()}")  # no pattern such as *.json matches it
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "")
+        if Path(path).exists() and not Path(path).is_file():
+            raise StartError(Unstarted(Why.METRICS_NO_FILE, path))
+        with draft.open("xb") as file:
             with suppress(OSError):  # not every file system has modes
                 os.fchmod(file.fileno(), _MODE)
             file.write(data)
-
-    def _remove_draft(self) -> None:
+        draft.replace(path)
+    except OSError as error:
         with suppress(OSError):
-            Path(self._draft).unlink()
+            draft.unlink(missing_ok=True)
+        raise refused(Why.METRICS_FILE, path, error) from None
 
-    def _holds(self, data: bytes) -> bool:
-        try:
-            # Non-blocking: somebody may have put a pipe there.
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data
-        except OSError:
-            return False
+
+def withdraw(path: str, data: bytes) -> None:
+    """Remove the file *path* if it still contains exactly *data*, so that a file of another session stays.
+
+    Raises:
+        OSError: the file cannot be read or removed.
+    """
+    file = Path(path)
+    if file.is_file() and not file.is_symlink() and file.read_bytes() == data:
+        file.unlink(missing_ok=True)
 
 
 def refused(why: Why, name: str, error: OSError) -> StartError:
