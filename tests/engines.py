@@ -15,9 +15,8 @@ import pytest_asyncio
 
 from tests import sparing
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.sources.processes import all_pids, carries
-from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.client import Client, connect
 from tfmemtop.events import Event, Output
 

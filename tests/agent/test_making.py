@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.hooked import Forks, Monitor, outcome, run, start
 from tfmemtop.agent.device_init import VARIABLES
-from tfmemtop.events.secrets import KEPT_VARIABLES
+from tfmemtop.settings import KEPT_VARIABLES
 
 Script = Callable[[str], str]
 

@@ -10,22 +10,17 @@ from tests import windows as w
 from tests.findings.situations import begin, effective, reading
 from tests.patience import PATIENCE_S
 from tfmemtop import events
-from tfmemtop.engine.sources import finding_windows
-from tfmemtop.engine.sources.finding_windows import FindingWindows
+from tfmemtop.engine.sources import windows
+from tfmemtop.engine.sources.windows import FindingWindows
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.findings.leaks import WindowWishes
 
 
 async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding_windows, "LOOK_S", 0.01)
+    monkeypatch.setattr(windows, "LOOK_S", 0.01)
     stream, sent = Stream(), asyncio.Queue[tuple[int, dict[str, Any]]]()
 
-    class Hooks:
-        def send(self, pid: int, command: dict[str, Any]) -> bool:
-            sent.put_nowait((pid, command))
-            return True
-
-    following = FindingWindows(stream, Hooks())
+    following = FindingWindows(stream, lambda pid, command: sent.put_nowait((pid, command)))
     following.begin()
     start = w.step(1).done(t=4.0, opened=events.Opened.START)
     rise = [reading(5.0 + i, s.GIB + i * s.MIB, pool=2 * s.GIB) for i in range(240)]
@@ -42,16 +37,12 @@ async def test_a_failure_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> list[int]:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr(finding_windows, "LOOK_S", 0.01)
+    monkeypatch.setattr(windows, "LOOK_S", 0.01)
     monkeypatch.setattr(WindowWishes, "due", fails)
     stream, told = Stream(), asyncio.Queue[events.Notice]()
     stream.listen(lambda event: told.put_nowait(event) if isinstance(event, events.Notice) else None)
 
-    class Hooks:
-        def send(self, pid: int, command: dict[str, Any]) -> bool:
-            raise AssertionError
-
-    following = FindingWindows(stream, Hooks())
+    following = FindingWindows(stream, lambda *_: None)
     following.begin()
     stream.publish(w.step(1).done(t=4.0, opened=events.Opened.START))
     notice = await asyncio.wait_for(told.get(), PATIENCE_S)

@@ -242,7 +242,7 @@ def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
     program = f"""
 import json, os
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.start import start
+from tfmemtop.engine.process.launch import start
 launched = start(Launch(argv=["sh", "-c", "kill -9 $PPID; sleep 0.1; echo went on >{tmp_path}/told"],
     cwd="/", environment=dict(os.environ)))
 print(json.dumps([launched.error and launched.error.text, launched.started]))

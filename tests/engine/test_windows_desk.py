@@ -43,7 +43,7 @@ class Desk:
         self.arrived = asyncio.Event()
         self.stream.listen(self.events.append)
         self.stream.listen(lambda _: self.arrived.set())
-        self.windows = WindowReader(self.stream, self, folder)
+        self.windows = WindowReader(self.stream, self.send, folder)
         self.windows.begin()
 
     def send(self, pid: int, command: dict[str, Any]) -> bool:

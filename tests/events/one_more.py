@@ -18,7 +18,7 @@ from tfmemtop.engine.stream.recorder import Recorder
 from tfmemtop.engine.stream.server import Server
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Origin, RunEnd
-from tfmemtop.events.keep import Newest
+from tfmemtop.events.base import Newest
 from tfmemtop.events.recording import Writer, read
 from tfmemtop.state import State, apply
 from tfmemtop.state.handlers import folds

@@ -13,7 +13,7 @@ import pytest
 from tests.anything import Filling
 from tests.patience import PATIENCE_S
 from tfmemtop.events import Event, Origin, Run, event_types
-from tfmemtop.events.keep import Curve
+from tfmemtop.events.base import Curve
 from tfmemtop.state import State, apply
 
 KINDS = event_types()

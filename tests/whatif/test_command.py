@@ -15,7 +15,7 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session, write
 from tfmemtop import events
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
-from tfmemtop.experiments.whatif.cards import cards
+from tfmemtop.experiments.whatif.settings import cards
 from tfmemtop.probe.build import build
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state.predicted import predicted

@@ -7,7 +7,7 @@
 import gzip
 from pathlib import Path
 
-from tfmemtop.engine.xla.cluster import make_cluster
+from tfmemtop.engine.sources.xla_cluster import make_cluster
 from tfmemtop.events import XlaCluster
 
 FOLDER = Path(__file__).parent

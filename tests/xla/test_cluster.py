@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
-from tfmemtop.engine.xla.assignment import Purpose, Unread, read_assignment
-from tfmemtop.engine.xla.cluster import PARTS, Origins, function_name, make_cluster
+from tfmemtop.engine.sources.xla_assignment import Purpose, Unread, read_assignment
+from tfmemtop.engine.sources.xla_cluster import PARTS, Origins, function_name, make_cluster
 from tfmemtop.events import XlaCluster, XlaValue, decode_event, encode
 
 

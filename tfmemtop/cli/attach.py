@@ -24,10 +24,9 @@ from tfmemtop.cli.live import show
 from tfmemtop.cli.output import note, say
 from tfmemtop.cli.parser import argument, option
 from tfmemtop.cli.sessions import running_sessions
-from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
-from tfmemtop.engine.start import start
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import OutsideState
 from tfmemtop.findings.attached import say_outside

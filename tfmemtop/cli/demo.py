@@ -18,7 +18,7 @@ from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRu
 from tfmemtop.cli.launch import ask_machine, file_for, make_launch, resolve, script_terminal_size
 from tfmemtop.cli.live import show
 from tfmemtop.cli.output import say
-from tfmemtop.engine.start import start
+from tfmemtop.engine.process.launch import start
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB
 

@@ -25,9 +25,8 @@ from tfmemtop.cli.arguments import RunArguments, file_name
 from tfmemtop.cli.launch import make_launch, with_sizes
 from tfmemtop.cli.output import note, print_lines, say
 from tfmemtop.cli.parser import Trailing, argument, option, switch
-from tfmemtop.engine.process.launch import Kernel
+from tfmemtop.engine.process.launch import Kernel, start_apart
 from tfmemtop.engine.sources.processes import read_command, start_ticks
-from tfmemtop.engine.start import start_apart
 from tfmemtop.engine.stream.kernel_starts import chosen
 from tfmemtop.failure import describe
 from tfmemtop.notebooks import kernelspec, origin, python

@@ -33,8 +33,7 @@ from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRu
 from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
 from tfmemtop.cli.output import say, say_trouble
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
-from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.start import start
+from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED

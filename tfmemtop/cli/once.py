@@ -15,9 +15,9 @@ import msgspec
 from msgspec import json
 
 from tfmemtop.cli.output import print_encoded, print_lines, say
+from tfmemtop.engine.opening import describe
 from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.session_event import describe
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.nvml import Nvml

@@ -17,7 +17,7 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
-from tfmemtop.experiments.whatif.cards import cards
+from tfmemtop.experiments.whatif.settings import cards
 from tfmemtop.reports.whatif import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, page, to_json, unanswered
 from tfmemtop.state import State, apply
 from tfmemtop.state.holder_choice import missing

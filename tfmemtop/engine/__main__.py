@@ -1,14 +1,14 @@
 """Entry point of the engine's process. It forks into a keeper and an engine.
 
-It does so before it imports the modules that only the engine needs. :func:`tfmemtop.engine.start.start` starts it. Its
-one argument is the number of the file descriptor to which answers are written.
+It does so before it imports the modules that only the engine needs. It is started by
+:func:`tfmemtop.engine.process.launch.start`. Its one argument is the number of the file descriptor to which answers are
+written.
 """
 
 import os
 
-from tfmemtop.engine.process.daemon import inherited
 from tfmemtop.engine.process.keeper import leave_behind
-from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.terminal import PseudoTerminal, inherited
 from tfmemtop.uncollected import uncollected
 
 _USAGE = 2

@@ -7,8 +7,9 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 
-from tfmemtop.engine.opening import keep_recording, open_stream, unstarted
+from tfmemtop.engine.opening import open_stream, unstarted
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
@@ -18,8 +19,10 @@ from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
 from tfmemtop.engine.stream.complaints import complain, shorten
 from tfmemtop.engine.stream.folders import SessionFolder
+from tfmemtop.engine.stream.kept_sessions import open_recording
 from tfmemtop.engine.stream.kernel_starts import choose
 from tfmemtop.engine.stream.server import Reader, Server
+from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import (
     Attach,
@@ -162,7 +165,7 @@ class Engine:
         A second process that the same session reads goes into the same recording.
         """
         if self._launch.keep and not self.watch.recorded:
-            keep_recording(self._session, self.watch)
+            self.watch.record(partial(open_recording, self._session), Thinner())
 
     def leave(self) -> None:
         """End the engine. A process that is read from outside goes on."""

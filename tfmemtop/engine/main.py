@@ -15,11 +15,10 @@ import msgspec
 
 from tfmemtop.engine.engine import Engine
 from tfmemtop.engine.opening import begin_to_forget, has_terminal, output_for, serve, unstarted
-from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.run import allow_many_files
-from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.terminal import PseudoTerminal, detach
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch, Launched, readable
-from tfmemtop.engine.session_event import describe, watched
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, open_session
-from tfmemtop.engine.stream.kept_sessions import forget_old, place_for
+from tfmemtop.engine.stream.kept_sessions import forget_old
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.stream.thinner import Thinner
-from tfmemtop.engine.watch import Watch
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
-from tfmemtop.events.recording.errors import reason_of
+from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.failure import facts_of
 from tfmemtop.findings.start_errors import unusable
@@ -27,6 +23,14 @@ from tfmemtop.home import output_folder
 
 if TYPE_CHECKING:
     from tfmemtop.engine.exporter import Exporter
+import pwd
+import socket
+
+import tfmemtop
+from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.engine.sources.processes import read_command, read_environment
+from tfmemtop.events import FORMAT, Session
+from tfmemtop.placement import placement
 
 _REFUSALS = (StartError, ValueError, RecordingError, OSError)
 """The exceptions of a start that fails for a foreseen reason."""
@@ -124,18 +128,6 @@ def open_stream(launch: Launch, folder: SessionFolder, output_path: str | None) 
     return stream, open_exporter(stream, launch.export, session)
 
 
-def keep_recording(session: str, watch: Watch) -> None:
-    """Start the recording that is kept of every session. If its file cannot be written, a notice reports that."""
-
-    def opened() -> Writer:
-        try:
-            return Writer(place_for(session))
-        except OSError as error:
-            raise RecordingError(Trouble.UNWRITABLE, error.filename or session, reason_of(error)) from error
-
-    watch.record(opened, Thinner())
-
-
 def begin_to_forget() -> None:
     """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed.
 
@@ -158,3 +150,49 @@ def unstarted(error: Exception) -> Unstarted:
     if isinstance(error, _REFUSALS):
         return Unstarted(Why.REFUSED, detail=unusable(error))
     return Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))
+
+
+def describe(launch: Launch, id: str, output_path: str | None) -> Session:
+    """Return the event that begins a session: its command, its user, its machine. Its time is 0 by definition."""
+    memory = host_memory()
+    host = socket.gethostname()
+    return Session(
+        t=0.0,
+        format=FORMAT,
+        version=tfmemtop.__version__,
+        id=id,
+        started=time.time(),
+        host=host,
+        user=_user(),
+        host_memory=memory.total,
+        host_memory_of=memory.owner,
+        cores=os.cpu_count() or 1,
+        interval_s=launch.interval_s,
+        holders_interval_s=launch.holders_interval_s,
+        command=watched(launch),
+        output_path=output_path,
+        placement=placement(_environment(launch), host),
+    )
+
+
+def watched(launch: Launch) -> list[str]:
+    """Return the command line that is watched: the script's, or that of the process that is read from outside."""
+    if launch.attach is not None:
+        return read_command(launch.attach)
+    return [readable(argument) for argument in launch.argv]
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    if launch.attach is None:
+        return launch.environment
+    try:
+        return read_environment(launch.attach)
+    except OSError:
+        return {}  # the process has ended, or belongs to another user: its placement is not known
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

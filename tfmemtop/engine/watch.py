@@ -20,7 +20,6 @@ from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
-from tfmemtop.engine.sources.finding_windows import FindingWindows
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.map_requests import MapRequests
@@ -30,7 +29,7 @@ from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.sources.terminal_reads import TerminalReads
-from tfmemtop.engine.sources.windows import WindowReader
+from tfmemtop.engine.sources.windows import FindingWindows, WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
@@ -96,7 +95,7 @@ class Watch:
         self.replays = Replays(stream)
         self.maps = MapRequests(stream, self._send, every_s=maps_every_s)
         self._chunks = ChunkMaps(stream, data)
-        self._windows = WindowReader(stream, self.hooks, data)
+        self._windows = WindowReader(stream, self.hooks.send, data)
         self._xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: self.runs.pid)
         kernel = launch.kernel.pid if launch.kernel else None
         host = Host(_NO_PROCESS if guest else os.getpid(), INJECT, marked, kernel, helper)
@@ -104,7 +103,7 @@ class Watch:
         self._outside: FromOutside | None = None
         sources: list[Source] = [
             *(self.hooks, self._probes, self.replays, self.maps, self._chunks, self._windows),
-            *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks), self._xla_reports, self.readings),
+            *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks.send), self._xla_reports, self.readings),
         ]
         if terminal is not None:
             sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))

@@ -5,9 +5,8 @@ from enum import Enum
 import msgspec
 
 from tfmemtop.bounds import Name, Number, Text, Words
-from tfmemtop.events.base import Event
+from tfmemtop.events.base import Event, Latest
 from tfmemtop.events.damage import Damage
-from tfmemtop.events.keep import Latest
 
 
 class OutsideState(Enum):

@@ -25,12 +25,10 @@ from tfmemtop.bounds import (
 )
 from tfmemtop.described import DescribedEnum
 from tfmemtop.ending import Ending, how_ended
-from tfmemtop.events.base import Event
-from tfmemtop.events.keep import Curve, Latest, Newest, Nothing, Tail
-from tfmemtop.events.secrets import without_secrets
+from tfmemtop.events.base import Curve, Event, Latest, Newest, Nothing, Tail
 from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
-from tfmemtop.settings import Settings
+from tfmemtop.settings import Settings, without_secrets
 
 
 class Session(Event, tag="session", frozen=True):

@@ -10,9 +10,8 @@ import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Some, Text
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.base import Event, Latest, Newest, Origin
 from tfmemtop.events.damage import Damage
-from tfmemtop.events.keep import Latest, Newest
 
 MOST_PACKED = 2**19
 Packed = Annotated[bytes, msgspec.Meta(max_length=MOST_PACKED)]

@@ -8,9 +8,8 @@ import msgspec
 
 from tfmemtop.bounds import Addresses, Change, Few, Label, Name, Number, Positive, Size, Some, Text, Variables, Words
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Origin
-from tfmemtop.events.keep import Curve, Latest, Newest
-from tfmemtop.events.secrets import without_secrets
+from tfmemtop.events.base import Curve, Event, Latest, Newest, Origin
+from tfmemtop.settings import without_secrets
 
 
 class Hook(Event, tag="hook", frozen=True):

@@ -4,8 +4,7 @@ from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Origin
-from tfmemtop.events.keep import Newest
+from tfmemtop.events.base import Event, Newest, Origin
 
 
 class HookTrouble(Enum):

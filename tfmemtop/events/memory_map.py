@@ -6,9 +6,8 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Many, Name, Number, Positive, Seconds, Share, Size, Some, Text
-from tfmemtop.events.base import Event, Origin
+from tfmemtop.events.base import Event, Latest, Origin
 from tfmemtop.events.damage import Damage
-from tfmemtop.events.keep import Latest
 
 
 class Region(msgspec.Struct, frozen=True, array_like=True):

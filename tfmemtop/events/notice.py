@@ -4,9 +4,8 @@ from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event
+from tfmemtop.events.base import Event, Latest
 from tfmemtop.events.hook_error import HookPart
-from tfmemtop.events.keep import Latest
 from tfmemtop.events.unstarted import Unstarted
 
 

@@ -10,8 +10,7 @@ import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Size, Text
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Origin
-from tfmemtop.events.keep import Latest
+from tfmemtop.events.base import Event, Latest, Origin
 
 LAYOUTS = "2.16 to 2.22"
 """The versions of TensorFlow whose layout in memory is known."""

@@ -6,8 +6,7 @@ import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
 from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event
-from tfmemtop.events.keep import Latest
+from tfmemtop.events.base import Event, Latest
 from tfmemtop.events.probe import Unbuilt
 
 HIGHER_LATER = 1.05

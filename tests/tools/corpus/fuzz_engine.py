@@ -19,8 +19,7 @@ from typing import NoReturn
 
 from tests.tools.corpus.running import become_init, end_all, reap
 from tests.tools.corpus.shapes import enlarged, pool
-from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.start import start
+from tfmemtop.engine.process.launch import Launch, start
 from tfmemtop.events import (
     Chunks,
     Leave,

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from tests.tools.corpus.terminals import Screen
 from tests.tools.corpus.trial import TFMEMTOP
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import Launch, start
 from tfmemtop.engine.sources.processes import all_pids, carries, find
-from tfmemtop.engine.start import start
 
 _GOES_ON_S = 60.0
 _LENGTH_S = {"engine": 1.5, "screen": 4.0, "once": 1.2}

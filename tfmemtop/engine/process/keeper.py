@@ -26,9 +26,8 @@ from setproctitle import setproctitle
 
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.process.daemon import detach
 from tfmemtop.engine.process.kept_output import KeptOutput
-from tfmemtop.engine.process.terminal import PseudoTerminal
+from tfmemtop.engine.process.terminal import PseudoTerminal, detach
 from tfmemtop.exit_codes import signal_name
 from tfmemtop.units import MIB
 

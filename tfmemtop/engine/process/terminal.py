@@ -1,8 +1,9 @@
-"""The pseudo-terminal that every run of a session writes to.
+"""The pseudo-terminal that every run of a session writes to, and the streams of the engine's own process.
 
-It is the controlling terminal of the engine's process session, as an interactive shell has one. The script is its
-foreground process group. If the script itself were the leader of the process session, the Linux kernel would hang up on
-the children that the script leaves behind when it ends.
+The pseudo-terminal is the controlling terminal of the engine's process session, as an interactive shell has one. The
+script is its foreground process group. If the script itself were the leader of the process session, the Linux kernel
+would hang up on the children that the script leaves behind when it ends. The keeper uses
+this too, so it imports little.
 """
 
 import fcntl
@@ -45,3 +46,32 @@ class PseudoTerminal:
         """Close both ends. The Linux kernel hangs up on processes that are still in the foreground."""
         os.close(self.slave)
         os.close(self.master)
+
+
+def detach(log: str) -> None:
+    """Replace the caller's stdio: stdin and stdout by ``/dev/null``, stderr by the file *log*.
+
+    If *log* cannot be opened, stderr is ``/dev/null`` too.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        written = os.dup(nowhere)
+    for descriptor, target in ((0, nowhere), (1, nowhere), (2, written)):
+        os.dup2(target, descriptor)
+    os.close(nowhere)
+    os.close(written)
+
+
+def inherited() -> list[int]:
+    """Return the file descriptors that the user's shell opened for the script. Call this before any other open."""
+    names = map(int, os.listdir("/proc/self/fd"))
+    return [number for number in names if number > 2 and _is_inheritable(number)]
+
+
+def _is_inheritable(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # the descriptor of the listing itself, which is closed by now

@@ -1,9 +1,8 @@
 """Collects which memory maps the readers request. Only those are read."""
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Hashable
 
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, MapWanted, Probe, ProbeState
 
@@ -20,9 +19,7 @@ class MapRequests(Source):
     or to the part that reads the process from outside.
     """
 
-    def __init__(
-        self, stream: Stream, send: Callable[[int, dict[str, Any]], object], *, every_s: float | None = None
-    ) -> None:
+    def __init__(self, stream: Stream, send: Send, *, every_s: float | None = None) -> None:
         super().__init__(stream)
         self._send = send
         self._every_s = every_s

@@ -1,19 +1,14 @@
 """The base class of all sources: what reads something and publishes events while a session is watched."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event
 
-
-class Sender(Protocol):
-    """Sends commands to the hooks of a process."""
-
-    def send(self, pid: int, command: dict[str, Any]) -> bool:
-        """Send *command* to the hooks of process *pid*. Return whether at least one accepted it."""
-        ...
+Send = Callable[[int, dict[str, Any]], object]
+"""A function that sends a command to the hooks of a process."""
 
 
 class Source:

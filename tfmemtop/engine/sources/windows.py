@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from tfmemtop.engine.sources.source import Sender, Source
+from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Closed,
@@ -29,6 +30,8 @@ from tfmemtop.events import (
     HookEnd,
     HookError,
     HookTrouble,
+    NoticeKind,
+    Output,
     PutDown,
     Trace,
     Window,
@@ -36,6 +39,10 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import Damaged, damage_of
+
+if TYPE_CHECKING:
+    from tfmemtop.findings.leaks import WindowWishes
+
 
 LINES_ASKED = 64
 """The most operations whose lines in the script are requested after a window.
@@ -60,9 +67,9 @@ class _Made(NamedTuple):
 class WindowReader(Source):
     """Reads the windows in *folder* and publishes their events."""
 
-    def __init__(self, stream: Stream, hooks: Sender, folder: Path) -> None:
+    def __init__(self, stream: Stream, send: Send, folder: Path) -> None:
         super().__init__(stream)
-        self._hooks = hooks
+        self._send = send
         self._folder = folder
         self._thread = ThreadPoolExecutor(1, "windows")
         self._loop = asyncio.get_running_loop()
@@ -164,7 +171,7 @@ class WindowReader(Source):
             asked.add(operation)
             wanted.append(operation)
         if wanted:
-            self._hooks.send(pid, {"do": "lines", "operations": wanted})
+            self._send(pid, {"do": "lines", "operations": wanted})
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
@@ -235,3 +242,65 @@ def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[],
                     sizes[name] = sizes.get(name, 0) + found.kinds[place].size
             breathe()
     return sorted(sizes, key=lambda name: -sizes[name])
+
+
+LOOK_S = 5.0
+"""Seconds between two looks."""
+
+
+class FindingWindows(Source):
+    """Requests a window from the hooks of a process where it would make a finding more precise.
+
+    Create it in the running event loop.
+    """
+
+    def __init__(self, stream: Stream, send: Send) -> None:
+        super().__init__(stream)
+        self._send = send
+        self._thread: ThreadPoolExecutor | None = None
+        self._events: list[Event] = []
+        self._wishes: WindowWishes | None = None  # used in the thread only
+
+    def close(self) -> None:
+        """Stop."""
+        super().close()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def on_event(self, event: Event) -> None:
+        """Handle an event of the stream."""
+        if self._thread is None:
+            if isinstance(event, Holders) and not event.is_missing:
+                self._thread = ThreadPoolExecutor(1, "findings")
+                self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
+                self._keep_doing(self._look_on(self._thread))
+        elif _matters(event):
+            self._events.append(event)
+
+    async def _look_on(self, thread: ThreadPoolExecutor) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            events, self._events = self._events, []
+            try:
+                wanted = await asyncio.get_running_loop().run_in_executor(thread, self._wanted, events)
+            except Exception as error:
+                complain()
+                self.close()
+                detail = f"{type(error).__name__}: {error}"
+                self._stream.notice("windows", NoticeKind.FINDINGS_WITHOUT_WINDOWS, detail=detail)
+                return
+            for pid in wanted:
+                self._send(pid, {"do": "holders", "finding": True})
+
+    # This runs in the thread:
+
+    def _wanted(self, events: list[Event]) -> list[int]:
+        if self._wishes is None:
+            from tfmemtop.findings.leaks import WindowWishes  # imported here, as most sessions do not need it
+
+            self._wishes = WindowWishes()
+        return self._wishes.due(events)
+
+
+def _matters(event: Event) -> bool:
+    return not isinstance(event, Output | Trace)  # megabytes that no rule uses

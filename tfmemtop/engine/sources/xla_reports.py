@@ -171,7 +171,7 @@ class XlaReports(Source):
         return sorted(found, key=lambda file: file.changed)
 
     def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
-        from tfmemtop.engine.xla.assignment import Unread  # imported here, as few sessions have reports
+        from tfmemtop.engine.sources.xla_assignment import Unread  # imported here, as few sessions have reports
 
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())
@@ -203,7 +203,7 @@ class XlaReports(Source):
             OSError: the file cannot be read.
             Unread: the form of the file is not known.
         """
-        from tfmemtop.engine.xla.cluster import make_cluster
+        from tfmemtop.engine.sources.xla_cluster import make_cluster
 
         number, name = _module(file.path.name)
         if file.size > LARGEST:
@@ -218,7 +218,7 @@ class XlaReports(Source):
         )
 
     def _without(self, file: _File, why: XlaMissing, detail: str) -> XlaCluster:
-        from tfmemtop.engine.xla.cluster import function_name
+        from tfmemtop.engine.sources.xla_cluster import function_name
 
         number, name = _module(file.path.name)
         t = self._stream.now()

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from tfmemtop.events import Event, Hook, OutOfMemory, Output, Outside, Process, ProcessReadings, Run, event_types
-from tfmemtop.events.keep import Curve, Keep, Latest, Newest, Tail
+from tfmemtop.events.base import Curve, Keep, Latest, Newest, Tail
 from tfmemtop.series import Series
 
 POINTS = 600

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.folders import sessions
+from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording.errors import reason_of
 from tfmemtop.home import output_folder
 from tfmemtop.units import GIB
 
@@ -28,6 +30,18 @@ def place_for(session: str) -> Path:
         OSError: the folder for recordings cannot be made.
     """
     return output_folder() / f"{session}{_ENDING}"
+
+
+def open_recording(session: str) -> Writer:
+    """Return a writer to the place at which the recording of *session* is kept.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    try:
+        return Writer(place_for(session))
+    except OSError as error:
+        raise RecordingError(Trouble.UNWRITABLE, error.filename or session, reason_of(error)) from error
 
 
 def kept_elsewhere(session: str, path: Path) -> None:

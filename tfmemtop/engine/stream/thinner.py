@@ -11,7 +11,7 @@ from collections.abc import Hashable
 import msgspec
 
 from tfmemtop.events import Allocator, Event, Output
-from tfmemtop.events.keep import Curve
+from tfmemtop.events.base import Curve
 from tfmemtop.units import MIB
 
 LIMIT = 64 * MIB

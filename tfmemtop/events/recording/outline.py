@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from tfmemtop.events import Allocator, DeviceReading, Effective, Event, Holders, MemoryMap
-from tfmemtop.events.keep import Curve
+from tfmemtop.events.base import Curve
 
 STRETCH_S = 10.0
 """Stretches begin at multiples of this, like the windows in which the state looks for leaks."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.engine.xla.assignment import Allocation, Assignment, PlacedValue, Purpose, Unread, read_assignment
+from tfmemtop.engine.sources.xla_assignment import Allocation, Assignment, PlacedValue, Purpose, Unread, read_assignment
 from tfmemtop.events import XlaCluster, XlaValue
 
 MOST_INSTRUCTIONS = 1_000_000
