@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.cli.checks.interpreter import Interpreter, Start, Unclear, ask, resolve
+from tfmemtop.cli.interpreter import Interpreter, Start, Unclear, ask, resolve
 
 PYTHON = sys.executable
 ENVIRONMENT = dict(os.environ)

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tfmemtop.cli import checks
 from tfmemtop.cli.arguments import JSON
-from tfmemtop.cli.checks import machine, python
-from tfmemtop.cli.checks.check import Check, State, run_all
-from tfmemtop.cli.checks.interpreter import Start, ask, resolve
+from tfmemtop.cli.checks import Check, State, run_all
+from tfmemtop.cli.interpreter import Start, ask, resolve
 from tfmemtop.cli.launch import SMALLEST, working_folder
 from tfmemtop.cli.output import print_coloured, print_json, takes_colours
 from tfmemtop.cli.parser import BaseArguments, Trailing
@@ -39,12 +39,12 @@ ARGUMENTS = DoctorArguments
 
 def run(arguments: DoctorArguments) -> int:
     """Print the state of each thing that a run needs; return 0 if nothing is missing, else 1."""
-    checks = examine(arguments.command)
-    complete = all(check.state is not State.MISSING for check in checks)
+    found = examine(arguments.command)
+    complete = all(check.state is not State.MISSING for check in found)
     if arguments.json:
-        print_json({"complete": complete, "checks": [check._asdict() for check in checks]})
+        print_json({"complete": complete, "checks": [check._asdict() for check in found]})
     else:
-        print_coloured(lines(checks, coloured=takes_colours()))
+        print_coloured(lines(found, coloured=takes_colours()))
     return 0 if complete else 1
 
 
@@ -55,31 +55,31 @@ def examine(command: tuple[str, ...]) -> list[Check]:
     groups: dict[tuple[str, ...], Callable[[], list[Check]]] = {
         ("driver", "processes"): _driver,
         ("hook", "tensorflow", "pools", "compiler"): partial(_command, command, environment, cwd),
-        ("sockets",): lambda: [machine.sockets()],
-        ("terminal",): lambda: [machine.terminal(environment, SMALLEST)],
+        ("sockets",): lambda: [checks.sockets()],
+        ("terminal",): lambda: [checks.terminal(environment, SMALLEST)],
     }
     return run_all(groups, _ANSWERS_S)
 
 
 def _driver() -> list[Check]:
-    reading, version = machine.read_driver()
-    return [machine.driver(reading, version), machine.shares(reading)]
+    reading, version = checks.read_driver()
+    return [checks.driver(reading, version), checks.shares(reading)]
 
 
 def _command(command: tuple[str, ...], environment: dict[str, str], cwd: Path) -> list[Check]:
-    answer: python.Answer = None
+    answer: checks.Answer = None
     if command:
         start = resolve(command, environment, cwd)
         answer = ask(start, cwd) if isinstance(start, Start) else start
-    compiler = python.compiler()
-    return [python.hook(answer), python.tensorflow(answer), python.pools(answer, compiler), compiler]
+    compiler = checks.compiler()
+    return [checks.hook(answer), checks.tensorflow(answer), checks.pools(answer, compiler), compiler]
 
 
-def lines(checks: list[Check], coloured: bool = False) -> list[str]:
+def lines(found: list[Check], coloured: bool = False) -> list[str]:
     """Return a line for each check, in columns."""
-    names, states = (max(map(len, column)) for column in zip(*((c.name, c.state.value) for c in checks), strict=True))
+    names, states = (max(map(len, column)) for column in zip(*((c.name, c.state.value) for c in found), strict=True))
     shown = []
-    for check in checks:
+    for check in found:
         state = check.state.value.ljust(states)
         if coloured:
             state = f"\x1b[{_COLOURS[check.state]}m{state}\x1b[0m"

@@ -24,8 +24,8 @@ import msgspec
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import JSON, RunArguments, seconds, whole_number
-from tfmemtop.cli.checks.interpreter import Interpreter, Start, ask
-from tfmemtop.cli.checks.interpreter import resolve as find_python
+from tfmemtop.cli.interpreter import Interpreter, Start, ask
+from tfmemtop.cli.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import FOR_RUN, Trailing, option

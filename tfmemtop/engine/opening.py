@@ -2,35 +2,34 @@
 
 import asyncio
 import os
+import pwd
 import shutil
+import socket
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import tfmemtop
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch, Launched, readable
+from tfmemtop.engine.sources.cgroup import host_memory
+from tfmemtop.engine.sources.processes import read_command, read_environment
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, open_session
 from tfmemtop.engine.stream.kept_sessions import forget_old
 from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import FORMAT, Session
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.failure import facts_of
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import output_folder
+from tfmemtop.placement import placement
 
 if TYPE_CHECKING:
     from tfmemtop.engine.exporter import Exporter
-import pwd
-import socket
-
-import tfmemtop
-from tfmemtop.engine.sources.cgroup import host_memory
-from tfmemtop.engine.sources.processes import read_command, read_environment
-from tfmemtop.events import FORMAT, Session
-from tfmemtop.placement import placement
 
 _REFUSALS = (StartError, ValueError, RecordingError, OSError)
 """The exceptions of a start that fails for a foreseen reason."""
