@@ -14,7 +14,6 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.stream.folders import open_session
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
 from tfmemtop.findings.start_errors import unusable
@@ -54,13 +53,12 @@ class Watched:
     """A watch, and the events that it has published."""
 
     def __init__(self, folder: Path, driver: Driver, output: int) -> None:
-        self.stream = Stream()
-        self.events: list[Event] = []
-        self.stream.listen(self.events.append)
         self.session = open_session()
         environment = dict(os.environ) | {"WHO": "the user"}
         launch = Launch(argv=["sh"], cwd=str(folder), environment=environment)
-        self.watch: Watch = Watch(self.stream, launch, self.session, output=output, nvml=driver.nvml)
+        self.watch: Watch = Watch(launch, self.session, output=output, nvml=driver.nvml)
+        self.events: list[Event] = []
+        self.watch.stream.listen(self.events.append)
 
 
 @pytest_asyncio.fixture
@@ -87,7 +85,7 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
     async with watched.watch as watch:
         await watch.readings.gpus()
         driver.hang.set()
-        watched.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # which reads the driver at once
+        watch.stream.publish(Initialised(t=0.0, pid=7, file="train.py", line=3))  # which reads the driver at once
         await driver.until_it_hangs()
         run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), PATIENCE_S)
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"

@@ -29,7 +29,6 @@ from tfmemtop.cli.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import FOR_RUN, Trailing, option
-from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream.folders import open_session
@@ -105,6 +104,7 @@ class FitArguments(RunArguments):
     growth: Growth | None = option(FOR_RUN, "memory growth; on if not given", choices=("on", "off"))
     memory_limit: str | None = None
     cpu_pool: str | None = None
+    no_record: bool = True
     json: bool = JSON
 
     def check(self) -> None:
@@ -219,9 +219,9 @@ class _Fit:
             OSError: there is no place for the hook's socket.
         """
         with closing(open_session()) as folder:
-            stream, _ = open_stream(self._launch, folder, None)
-            stream.listen(self._events.put_nowait)
-            async with Watch(stream, self._launch, folder, output=self._output) as watch:
+            watch = Watch(self._launch, folder, output=self._output)
+            watch.stream.listen(self._events.put_nowait)
+            async with watch:
                 with _on_interrupt(partial(self._interrupt, watch)):
                     commands = self._search.begin(0)
                     while self._search.going:

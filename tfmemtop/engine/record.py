@@ -8,12 +8,10 @@ from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
-from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.thinner import Thinner
@@ -75,21 +73,18 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
 
 
 async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner: Thinner | None) -> Recorded:
-    stream, exporter = open_stream(launch, folder, None)
     readings = 0
 
     def count(event: Event) -> None:
         nonlocal readings
         readings += isinstance(event, (Allocator, DeviceReading))
 
-    stream.listen(count)
     # A signal that is ignored, as under nohup, must stay ignored in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
-        maps_every_s = RECORDED_PACE_S if thinner is None else KEPT_PACE_S
-        async with Watch(
-            stream, launch, folder, maps_every_s=maps_every_s, helper=group.pid, exporter=exporter
-        ) as watch:
+        watch = Watch(launch, folder, helper=group.pid)
+        watch.stream.listen(count)
+        async with watch:
             run = await watch.prepare(launch.argv, launch.settings)
             with _passed_on(heeded, group, watch.runs):
                 watch.start(run)
@@ -105,7 +100,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
         readings=readings,
         trouble=recorder.trouble,
         failed_alerts=watch.alerts.failed,
-        failed_exports=exporter.failed if exporter else [],
+        failed_exports=watch.exporter.failed if watch.exporter else [],
     )
 
 

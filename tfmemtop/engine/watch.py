@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
 from tfmemtop.engine.process.environment import INJECT, data_folder, mark, xla_folder
+from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -22,7 +24,7 @@ from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
-from tfmemtop.engine.sources.map_requests import MapRequests
+from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S, MapRequests
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
@@ -34,7 +36,6 @@ from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
@@ -43,7 +44,6 @@ from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.exporter import Exporter
     from tfmemtop.engine.sources.outside.following import FromOutside
 
 _NO_PROCESS = -1
@@ -52,40 +52,39 @@ _NO_PROCESS = -1
 class Watch:
     """An asynchronous context manager that watches while it is entered.
 
-    Enter it in the main thread of a process that has no other children. A *guest* starts no script, and can be entered
-    in any thread of any process. Everything that may fail comes before the script's start: :meth:`prepare` checks it,
-    then :meth:`start` starts the script.
+    Enter it in the main thread of a process that has no other children. A session that ends with its screen starts no
+    script, and can be entered in any thread of any process. Everything that may fail comes before the script's start:
+    :meth:`prepare` checks it, then :meth:`start` starts the script.
     """
 
     def __init__(
         self,
-        stream: Stream,
         launch: Launch,
         folder: SessionFolder,
         *,
+        output_path: str | None = None,
         terminal: PseudoTerminal | None = None,
-        pump: OutputPump | None = None,
+        keeper: Keeper | None = None,
         output: int | None = None,
-        maps_every_s: float | None = None,
         nvml: Nvml | None = None,
         helper: int = 0,
-        exporter: "Exporter | None" = None,
-        guest: bool = False,
     ) -> None:
         """Watch runs of ``launch.argv``.
 
-        The script's stdio is *terminal*, which *pump* reads; or the file descriptor *output*; or that of this process.
-        With *maps_every_s*, all memory maps are read at that interval in seconds, whether or not a screen requests
-        them. Without *nvml*, this machine's own library is used. *helper* is the number of a child of this process that
-        does not belong to the script. The *exporter* receives the stream too.
+        The script's stdio is *terminal*, which *keeper* reads and keeps in the file *output_path*; or the file
+        descriptor *output*; or that of this process. Without *nvml*, this machine's own library is used. *helper* is
+        the number of a child of this process that does not belong to the script.
+
+        Raises:
+            StartError: the metrics cannot be exported as requested.
         """
+        self.stream, self.exporter = open_stream(launch, folder, output_path)
+        stream = self.stream
         data, marked = data_folder(folder.hook_socket), mark(folder.hook_socket)
-        self._stream = stream
         self._launch = launch
         self._folder = folder
-        self._guest = guest
-        self._output = pump
-        self._exporter = exporter
+        self._guest = launch.ends_with_screen
+        self._output = OutputPump(stream, terminal, keeper) if terminal and keeper else None
         self._recorder: Recorder | None = None
         self._reaped = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -93,12 +92,12 @@ class Watch:
         self.hooks = Hooks(stream, folder.hooks, self._take_file)
         self._probes = Probes(stream, self.hooks, enabled=launch.probe)
         self.replays = Replays(stream)
-        self.maps = MapRequests(stream, self._send, every_s=maps_every_s)
+        self.maps = MapRequests(stream, self._send, every_s=_maps_every_s(launch))
         self._chunks = ChunkMaps(stream, data)
         self._windows = WindowReader(stream, self.hooks.send, data)
         self._xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: self.runs.pid)
         kernel = launch.kernel.pid if launch.kernel else None
-        host = Host(_NO_PROCESS if guest else os.getpid(), INJECT, marked, kernel, helper)
+        host = Host(_NO_PROCESS if self._guest else os.getpid(), INJECT, marked, kernel, helper)
         self.readings = Readings(stream, self.hooks, host, self._own_sessions, nvml)
         self._outside: FromOutside | None = None
         sources: list[Source] = [
@@ -107,9 +106,7 @@ class Watch:
         ]
         if terminal is not None:
             sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))
-        drains = [source.drain for source in sources]
-        if pump is not None:
-            drains.insert(0, pump.drain)
+        drains = [part.drain for part in (self._output, *sources) if part is not None]
         self.runs = Runs(
             stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains
         )
@@ -121,7 +118,7 @@ class Watch:
         async with AsyncExitStack() as stack:
             # What writes files comes first and is closed last: it may still receive something from the sources.
             stack.push_async_callback(self._close_files)
-            for writing in (self._exporter, self._output):
+            for writing in (self.exporter, self._output):
                 if writing is not None:
                     writing.begin()
             for source in self._sources:
@@ -139,7 +136,7 @@ class Watch:
 
     async def _close_files(self) -> None:
         """Close what writes files. It may have to wait for a file system, so all of it waits side by side."""
-        writing = (part.close() for part in (self._output, self._recorder, self._exporter) if part is not None)
+        writing = (part.close() for part in (self._output, self._recorder, self.exporter) if part is not None)
         for failed in await asyncio.gather(*writing, return_exceptions=True):
             if isinstance(failed, Exception):
                 complain(error=failed)
@@ -157,8 +154,6 @@ class Watch:
 
     async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check everything that can be checked before a run is started.
-
-        With *trace*, all allocations of the run will be recorded.
 
         Raises:
             StartError: the command does not exist, or the driver does not answer.
@@ -178,6 +173,11 @@ class Watch:
         self.runs.start(run)
         self.readings.hurry()
 
+    def type(self, text: str) -> None:
+        """Type *text* into the script's terminal, if there is one."""
+        if self._output is not None:
+            self._output.write(text)
+
     def attach(self, pid: int) -> bool:
         """Start to read the process *pid* from outside, in place of the one that was read before.
 
@@ -187,7 +187,7 @@ class Watch:
             from tfmemtop.engine.sources.outside.following import FromOutside  # most sessions do not need it
 
             data = data_folder(self._folder.hook_socket)
-            self._outside = FromOutside(self._stream, data, self._chunks.take, self._launch.interval_s)
+            self._outside = FromOutside(self.stream, data, self._chunks.take, self._launch.interval_s)
             self._stack.enter_context(_begun(self._outside))
         if not self._outside.follow(pid):
             return False
@@ -205,7 +205,7 @@ class Watch:
         *opened* is called in a thread, and returns where to write. Call this after the start of a run, so that a run
         that cannot be started overwrites no recording.
         """
-        self._recorder = Recorder(self._stream, opened, thinner)
+        self._recorder = Recorder(self.stream, opened, thinner)
         self._recorder.begin()
         return self._recorder
 
@@ -234,6 +234,11 @@ class Watch:
         finally:
             self.readings.hurry()
             self._reaped.set()
+
+
+def _maps_every_s(launch: Launch) -> float | None:
+    """Return the seconds between two recorded memory maps; ``None`` if there are only those that a screen requests."""
+    return RECORDED_PACE_S if launch.record else KEPT_PACE_S if launch.keep else None
 
 
 @contextmanager

@@ -119,9 +119,11 @@ class Runs:
         *argv* may be as shown on the screen, or as the user gave it.
 
         Raises:
-            StartError: the command does not exist.
+            StartError: the command does not exist, or the session starts none.
             ValueError: *machine* does not have what *settings* ask for.
         """
+        if not self._launch.argv:
+            raise StartError(Unstarted(Why.NO_COMMAND))  # a session that only watches
         limits.check(settings, machine)
         environment = launch_environment(self._launch.environment, settings, machine.uuids)
         # For an argument that was made readable to be shown, take the original that the user gave.

@@ -5,6 +5,7 @@ user's terminal, on which the screen is drawn. So errors are written to the log 
 the log too, because libraries in C write to it.
 """
 
+import asyncio
 import os
 import sys
 import threading
@@ -16,6 +17,8 @@ from tfmemtop.units import MIB
 
 LONGEST = MIB
 """Bytes above which :func:`shorten` shortens a log."""
+
+_PACE_S = 60.0
 
 _log: Path | None = None
 
@@ -38,6 +41,13 @@ def complain(about: str = "", error: BaseException | None = None) -> None:
             file.write(text)
     except OSError:
         return  # there is no room for it, or the session's folder was removed
+
+
+async def keep_short(log: Path) -> None:
+    """Shorten the file *log* once a minute, for ever."""
+    while True:
+        shorten(log)
+        await asyncio.sleep(_PACE_S)
 
 
 def shorten(log: Path) -> None:
