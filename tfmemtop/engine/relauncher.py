@@ -37,7 +37,7 @@ class Relauncher:
         return self._for_good and self._ending is None
 
     def relaunch(self, command: Relaunch) -> None:
-        """Prepare the run of *command*, end the present one, start it. If it cannot be started, the present one stays."""
+        """Prepare the run of *command*, end the present one, start it. If it cannot start, the present one stays."""
         self._forget_next()
         self._preparing = self._loop.create_task(self._prepare(command))
 
