@@ -80,8 +80,9 @@ def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: 
     """Slurm sends signals in this way: it follows the parents of processes (``proctrack/linuxproc``)."""
     with subprocess.Popen(recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        everybody = (recorder.pid, *descendants(recorder.pid))
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
-            for pid in (recorder.pid, *descendants(recorder.pid)):
+            for pid in everybody:
                 os.kill(pid, number)
         assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
         assert recorder.wait(PATIENCE_S) == 0
