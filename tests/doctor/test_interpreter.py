@@ -58,8 +58,6 @@ def folder(tmp_path: Path) -> Path:
         (["./by-env", "-I"], True),
         (["./by-env-S"], False),
         (["env", "A=1", PYTHON, "train.py"], True),
-        (["env", "-u", "HOME", "./tool"], True),
-        (["env", "-i", PYTHON, "train.py"], False),
     ],
 )
 def test_whether_the_hook_arrives(folder: Path, command: list[str], arrives: bool) -> None:
@@ -85,7 +83,7 @@ def test_whether_the_hook_arrives(folder: Path, command: list[str], arrives: boo
         (["./plain"], False, "is not a Python"),
         (["make", "train"], False, "is not a Python"),
         (["env"], False, "env starts nothing"),
-        (["env", "--split-string", "x"], False, "unknown here"),
+        (["env", "-i", PYTHON], False, "unknown here"),
         (["./loop"], False, "is run by"),
     ],
 )

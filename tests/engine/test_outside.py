@@ -222,35 +222,15 @@ def test_a_version_is_read_from_the_package_that_installed_the_library(tmp_path:
     file = tmp_path / "site-packages" / "tensorflow" / "libtensorflow_framework.so.2"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"")
-    assert version_of(file) is None
-    for name, files in (
-        ("tensorflow_datasets-4.9.9", ""),
-        ("tensorflow_cpu-2.21.0", f"tensorflow/{file.name},sha256=x,0"),
-    ):
-        package = file.parents[1] / f"{name}.dist-info"
-        package.mkdir()
-        name, _, version = name.partition("-")
-        (package / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
-        (package / "RECORD").write_text(files + "\n")
-    assert version_of(file) == "2.21.0"
+    versions = [version_of(file)]
+    for name in ("tensorflow_datasets-4.9.9", "tensorflow-2.21.0", "tensorflow_cpu_aws-2.21.0", "tf_nightly-2.22.0"):
+        (file.parents[1] / f"{name}.dist-info").mkdir()
+        versions.append(version_of(file))
+    assert versions == [None, None, "2.21.0", "2.21.0", None], "two versions are none"
     here = Mapped(0, str(file), file.stat().st_ino, False)
     assert here.file(os.getpid()) == Path(f"/proc/{os.getpid()}/root{file}")
     assert here._replace(inode=1).file(os.getpid()) is None
     assert here._replace(deleted=True).file(os.getpid()) is None
-
-
-@pytest.mark.parametrize("record", [None, "/dev/zero", b"\xff"])
-def test_a_package_with_a_bad_list_of_files_does_no_harm(tmp_path: Path, record: str | bytes | None) -> None:
-    file = tmp_path / "tensorflow" / "libtensorflow_framework.so.2"
-    for name, version in (("tensorflow-2.21.0", "2.21.0"), ("tf_nightly-2.22.0", None)):
-        package = tmp_path / f"{name}.dist-info"
-        package.mkdir()
-        (package / "METADATA").write_text("Version: 2.21.0\n")
-        if isinstance(record, bytes):
-            (package / "RECORD").write_bytes(record)
-        elif record:
-            (package / "RECORD").symlink_to(record)
-        assert version_of(file) == version, "a package counts without its list only if it is alone"
 
 
 @pytest.mark.parametrize(
@@ -274,9 +254,7 @@ def test_an_error_of_the_file_system_is_told(tmp_path: Path) -> None:
     file.parent.mkdir()
     nowhere = (1 << 63) - 1
     file.write_bytes(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1", 3, 62, 1, 0, 0, nowhere, 0, 64, 0, 0, 64, 1, 0))
-    package = tmp_path / "tensorflow-2.21.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Version: 2.21.0\n")
+    (tmp_path / "tensorflow-2.21.0.dist-info").mkdir()
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ):
         look = Look(os.getpid())
         about = look.refresh()

@@ -133,9 +133,8 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
 def ask(start: Start, cwd: Path, timeout_s: float = _ANSWERS_S) -> Interpreter | Unclear:
     """Start the Python with the hook on its path; return what it reports about itself, or why it reports nothing."""
     environment = dict(start.environment)
-    if environment.pop(_CLEANED, None) is None:
-        environment["PYTHONPATH"] = path_with_hook(environment.get("PYTHONPATH", ""))
-        environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # no process listens there, and nothing is sent
+    environment["PYTHONPATH"] = path_with_hook(environment.get("PYTHONPATH", ""))
+    environment["TFMEMTOP_SOCKET"] = "/dev/null/doctor"  # no process listens there, and nothing is sent
     try:
         process = subprocess.Popen(
             [*start.words, "-c", _ASK],
@@ -177,13 +176,6 @@ def _as_in_tensorflow(version: str | None) -> str | None:
     return version and re.sub(r"\.?(rc|dev)", r"-\1", version)
 
 
-_CLEANED = "\0cleaned"
-"""A key in an environment that ``env -i`` has emptied, also of the variables that load the hook.
-
-It cannot be the name of a variable.
-"""
-
-
 def _flags(rest: list[str]) -> list[str]:
     """Return the options in ``_KEPT`` that stand before the script, ``-c`` or ``-m``. *rest* follows ``python``."""
     try:
@@ -195,23 +187,13 @@ def _flags(rest: list[str]) -> list[str]:
 
 
 def _of_env(rest: list[str], environment: Mapping[str, str], cwd: Path, depth: int) -> Start | Unclear:
-    try:
-        options, rest = getopt(rest, "iu:C:", ["ignore-environment", "unset=", "chdir="])
-    except GetoptError as error:
-        return Unclear(f"the meaning of env -{error.opt} is unknown here")
+    if rest and rest[0].startswith("-"):
+        return Unclear(f"the meaning of env {rest[0]} is unknown here")
     changed = dict(environment)
-    for flag, value in options:
-        if flag in ("-i", "--ignore-environment"):
-            changed = {_CLEANED: ""}
-        elif flag in ("-u", "--unset"):
-            changed.pop(value, None)
     while rest and "=" in rest[0]:
         name, _, value = rest.pop(0).partition("=")
         changed[name] = value
-    if not rest or rest[0] == "-":
-        return Unclear("env starts nothing that is known")
-    # The command is searched in the PATH of the new environment, or in the PATH of the old one if the new has none.
-    return resolve(rest, {"PATH": environment.get("PATH", os.defpath)} | changed, cwd, depth + 1)
+    return resolve(rest, changed, cwd, depth + 1) if rest else Unclear("env starts nothing that is known")
 
 
 def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start | Unclear:

@@ -21,8 +21,6 @@ class OutsideState(Enum):
     NO_TABLE = "no_table"  # the memory layout of this version is not known; detail: the version
     NO_VERSION = "no_version"  # no file beside the library contains its version
     REPLACED = "replaced"  # the library's file has been replaced since it was loaded
-    BUILT_OTHERWISE = "built_otherwise"  # detail: the library that contains all of TensorFlow
-    NOT_64_BIT = "not_64_bit"
     NOT_FOUND = "not_found"  # the allocators cannot be found; ``damage`` is the reason
     NOT_SOUND = "not_sound"  # the figures cannot be right; ``damage`` is the reason
 

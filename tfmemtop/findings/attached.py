@@ -45,18 +45,13 @@ _STATES: dict[OutsideState, tuple[str, str]] = {
         "2.16 to 2.22 are known; a newer tfmemtop may know it",
     ),
     OutsideState.NO_VERSION: (
-        "its TensorFlow version cannot be read: no metadata and no headers lie beside its library",
+        "its TensorFlow version is not known: there is no package, or more than one, beside its library",
         "start the script as tfmemtop -- COMMAND",
     ),
     OutsideState.REPLACED: (
         "its TensorFlow was installed anew while it runs, so which version is in its memory is not known",
         "the next start of the script can be read",
     ),
-    OutsideState.BUILT_OTHERWISE: (
-        "its TensorFlow is built into {detail}, whose layout is not known",
-        "TensorFlow's own packages for Python can be read",
-    ),
-    OutsideState.NOT_64_BIT: ("it is a 32-bit process", "only 64-bit processes can be read"),
     OutsideState.NOT_FOUND: ("its allocators cannot be found: {detail}", ""),
     OutsideState.NOT_SOUND: (
         "its figures are not shown, since they cannot be right: {detail}",

@@ -5,7 +5,6 @@ The files are read as the process sees them: in a container these are the contai
 
 import os
 import re
-import stat
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,10 +17,8 @@ from tfmemtop.events.damage import Damaged
 NAME = "libtensorflow_framework.so"
 """The library that contains the allocators, in all of TensorFlow's own packages."""
 
-_WITHIN_ANOTHER = ("libtensorflow.so", "libtensorflow_cc.so", "_pywrap_tensorflow_internal.so")
 _DELETED = " (deleted)"
-_PACKAGE = re.compile(r"(tensorflow|tf_nightly)(_cpu|_gpu|_intel|_rocm|_cpu_aws)?-\d")
-_VERSION = re.compile(r"^Version: (\S{1,64})", re.MULTILINE)
+_PACKAGE = re.compile(r"(?:tensorflow|tf_nightly)(?:_cpu|_gpu|_intel|_rocm|_cpu_aws)?-(\d.{0,62})\.dist-info")
 
 _HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT, _SECTION = struct.Struct("<IIQQQQQQ"), struct.Struct("<IIQQQQIIQQ")
@@ -30,7 +27,6 @@ _64_BIT_LITTLE_ENDIAN = b"\x7fELF\2\1"
 _LOAD, _DYNAMIC_SYMBOLS = 1, 11  # kinds of a segment and of a section
 _WRITABLE = 2
 _MOST_BYTES = 1 << 26  # of a table in the file
-_MOST_TEXT = 1 << 24  # bytes of a package's list of files
 
 
 class Mapped(NamedTuple):
@@ -57,48 +53,22 @@ class Mapped(NamedTuple):
         return path if same and not self.deleted else None
 
 
-def mapped(found: Iterable[Mapping]) -> list[Mapped]:
-    """Return each copy of TensorFlow's library; usually there is one."""
-    copies: dict[int, Mapped] = {}
+def mapped(found: Iterable[Mapping]) -> Mapped | None:
+    """Return TensorFlow's library; ``None`` if it is not there."""
     for one in found:
         if one.offset == 0 and one.path.rpartition("/")[2].startswith(NAME):
-            deleted = one.path.endswith(_DELETED)
-            copies.setdefault(one.inode, Mapped(one.start, one.path.removesuffix(_DELETED), one.inode, deleted))
-    return list(copies.values())
-
-
-def built_otherwise(found: Iterable[Mapping]) -> str | None:
-    """Return the file of a TensorFlow that is built as a single library; ``None`` if there is none.
-
-    No table has the layout of such a library.
-    """
-    names = (one.path.removesuffix(_DELETED).rpartition("/")[2] for one in found if one.path)
-    return next((name for name in names if name.startswith(_WITHIN_ANOTHER)), None)
-
-
-def version_of(file: Path) -> str | None:
-    """Return the version of the package that installed the library *file*; ``None`` if there is no such package.
-
-    Of several packages, it is the one that lists the file.
-    """
-    listed = f"{file.parent.name}/{file.name},"
-    packages = [each for each in sorted(file.parent.parent.glob("t*f*.dist-info")) if _PACKAGE.match(each.name)]
-    for package in packages:
-        if len(packages) == 1 or listed in _text(package / "RECORD"):
-            version = _VERSION.search(_text(package / "METADATA"))
-            return version[1] if version else None
+            return Mapped(one.start, one.path.removesuffix(_DELETED), one.inode, one.path.endswith(_DELETED))
     return None
 
 
-def _text(path: Path) -> str:
-    """Return the text of a file of the package. It is empty if there is no such file, or it cannot be read."""
-    try:
-        # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            return file.read(_MOST_TEXT).decode(errors="replace") if regular else ""
-    except OSError:
-        return ""
+def version_of(file: Path) -> str | None:
+    """Return the version of TensorFlow's package beside the library *file*.
+
+    ``None`` if there is no such package, or there are several of different versions.
+    """
+    names = (_PACKAGE.fullmatch(each.name) for each in file.parent.parent.glob("t*f*.dist-info"))
+    versions = {found[1] for found in names if found}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def python_of(found: Iterable[Mapping]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.outside.library import Library, Mapped, built_otherwise, mapped, python_of, version_of
+from tfmemtop.engine.sources.outside.library import Library, mapped, python_of, version_of
 from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
 from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
 from tfmemtop.engine.sources.processes import (
@@ -148,7 +148,7 @@ class Look:
         found = list(mappings(self.pid))
         memory = RemoteMemory(self.pid)
         try:
-            about = self._choose(memory, found)
+            about = self._identify(memory, found)
         except BaseException:
             memory.close()
             raise
@@ -158,43 +158,23 @@ class Look:
             memory.close()
         return about
 
-    def _choose(self, memory: RemoteMemory, found: list[Mapping]) -> About:
+    def _identify(self, memory: RemoteMemory, found: list[Mapping]) -> About:
         python = python_of(found)
-        libraries = mapped(found)
-        if not libraries:
-            if found and found[-1].end <= 1 << 32:
-                return About(S.NOT_64_BIT, python=python)
-            other = built_otherwise(found)
-            if other is not None:
-                return About(S.BUILT_OTHERWISE, other, python=python)
+        library = mapped(found)
+        if library is None:
             return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
-        best = About(S.NO_TENSORFLOW, python=python)
-        for library in libraries:
-            # If there are several, the process uses the one that has made its lists.
-            about, lists = self._open_library(memory, library, found, python)
-            if lists is not None and (self._lists is None or lists.made):
-                self._lists = lists
-                best = about
-            elif best.state is not S.NO_DEVICES:
-                best = about
-        return best
-
-    def _open_library(
-        self, memory: RemoteMemory, library: Mapped, found: list[Mapping], python: str
-    ) -> tuple[About, Lists | None]:
         about = About(S.NO_DEVICES, folder=library.folder, python=python)
         file = library.file(self.pid)
         version = version_of(file) if file is not None else None
         if file is None or version is None:
-            return about._replace(state=S.REPLACED if file is None else S.NO_VERSION), None
+            return about._replace(state=S.REPLACED if file is None else S.NO_VERSION)
         about = about._replace(tensorflow=version)
-        layout = layout_of(version)
-        if layout is None:
-            return about._replace(state=S.NO_TABLE, detail=version), None
-        lists = Lists(memory, Library(file, library.base), layout)
-        lists.look(Regions(found))
-        self.layout = layout
-        return about, lists
+        self.layout = layout_of(version)
+        if self.layout is None:
+            return about._replace(state=S.NO_TABLE, detail=version)
+        self._lists = Lists(memory, Library(file, library.base), self.layout)
+        self._lists.look(Regions(found))
+        return about
 
     def _find(self, lists: Lists) -> None:
         """Add the pools of allocators that TensorFlow has made since the last look."""
