@@ -16,10 +16,10 @@ import pytest
 from tests.engine.reporting import Reporting
 from tests.engines import Engines, eventually
 from tests.forked import Forking
+from tfmemtop.cli.once import Sweep
 from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
 from tfmemtop.engine.sources.outside.look import Look, cards_of
 from tfmemtop.engine.sources.outside.remote import Rights, in_the_way
-from tfmemtop.engine.sources.outside.sweep import Sweep
 from tfmemtop.events import (
     Allocator,
     Attach,

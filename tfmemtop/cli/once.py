@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -19,10 +19,10 @@ from tfmemtop.engine.opening import describe
 from tfmemtop.engine.process.environment import INJECT
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.foreign import Foreign
-from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.outside.sweep import Sweep
-from tfmemtop.engine.sources.processes import all_pids
+from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
+from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
 from tfmemtop.events import (
     Allocator,
     Device,
@@ -42,6 +42,69 @@ from tfmemtop.units import UNKNOWN, aligned, format_short
 E = TypeVar("E", bound=Event)
 
 _CPU_SPAN_S = 0.2
+
+
+_MOST = 16  # processes of one sweep
+_MOST_S, _MOST_WAITED_S = 0.2, 1.0
+"""Seconds of this thread's CPU time and of wall-clock time in one sweep, after which no further process is begun.
+
+On a machine whose processors are busy, the two differ a lot.
+"""
+
+_LOOKED_AT = 64  # processes that are checked for TensorFlow, at most
+
+
+class Sweep:
+    """Reads the pools of all TensorFlow processes that may be read, in little time. It keeps them open for the next."""
+
+    def __init__(self) -> None:
+        self._looks: dict[int, Look] = {}
+
+    def read(self, first: Collection[int], t: float = 0.0) -> list[Event]:
+        """Read the processes and return the events, those in *first* before all others.
+
+        The number of processes and the time are bounded. *t* is the time of the events, in session seconds.
+        """
+        until, worked = time.monotonic() + _MOST_WAITED_S, time.thread_time() + _MOST_S
+        events: list[Event] = []
+        seen = 0
+        kept: dict[int, Look] = {}
+        for pid in self._candidates(first):
+            if seen == _MOST or time.monotonic() > until or time.thread_time() > worked:
+                break
+            look = self._looks.get(pid)
+            if look is None:
+                if not has_tensorflow(pid):
+                    continue
+                look = Look(pid)
+            seen += 1
+            kept[pid] = look
+            events += _told(look, t)
+        for pid in self._looks.keys() - kept.keys():
+            self._looks[pid].close()
+        self._looks = kept
+        return events
+
+    def close(self) -> None:
+        """Close the memory of the processes."""
+        for look in self._looks.values():
+            look.close()
+        self._looks = {}
+
+    def _candidates(self, first: Collection[int]) -> list[int]:
+        sizes: dict[int, int] = {}
+        for pid in all_pids():
+            process = find(pid)
+            if process is not None and (process.rss >= TENSORFLOW_LEAST or pid in first):
+                sizes[pid] = process.rss
+        return sorted(sizes, key=lambda pid: (pid not in first, -sizes[pid]))[:_LOOKED_AT]
+
+
+def _told(look: Look, t: float) -> list[Event]:
+    about = look.refresh()
+    figures = look.read() if about.state.inside else {}
+    readings = [allocator_event(look.pid, device, name, one, t) for device, (name, one) in sorted(figures.items())]
+    return [outside_event(look.pid, about, t), *readings]
 
 
 def run(as_json: bool = False, every_s: float | None = None) -> int:
