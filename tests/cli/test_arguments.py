@@ -76,19 +76,6 @@ def test_an_options_value_is_not_taken_for_a_subcommand() -> None:
     assert (command("--record fit -- x"), arguments("--record fit -- x").record) == ("live", Path("fit"))
 
 
-def test_files_to_compare_and_to_explain() -> None:
-    for line in ("compare a.jsonl b.jsonl --json", "compare --json a.jsonl b.jsonl"):
-        assert command(line) == "compare"
-        found = arguments(line)
-        assert (found.first, found.second, found.json) == ("a.jsonl", "b.jsonl", True)
-    assert arguments("compare a b c d").more == ["c", "d"] and not arguments("compare a b").more
-    assert (arguments("compare a.jsonl").first, arguments("compare a.jsonl").second) == ("a.jsonl", None)
-    found = arguments("holders --by op a.jsonl --device GPU:1")
-    assert (found.file, found.by, found.device, found.json) == ("a.jsonl", "op", "GPU:1", False)
-    assert arguments("holders").by == "layer"
-    assert (command("why a.jsonl"), arguments("why a.jsonl").file) == ("why", "a.jsonl")
-
-
 def limits(line: str, machine: Machine) -> tuple[int | None, ...]:
     found = arguments(line)
     assert isinstance(found, fit.FitArguments)

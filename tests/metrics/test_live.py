@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -126,16 +125,6 @@ async def test_an_answer_that_cannot_be_made_ends_it_with_a_notice(
     notice = await exporting.notice()
     assert notice.kind is NoticeKind.EXPORTER_ENDED and notice.detail.startswith("ValueError: on purpose (")
     await exporting.exporter.close()
-
-
-async def test_one_that_cannot_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tfmemtop.engine.metrics.page", None)  # as if a module of Python were missing
-    exporting = begun(tmp_path)
-    notice = await exporting.notice()
-    assert notice.kind is NoticeKind.EXPORTER_ENDED
-    assert "tfmemtop.engine.metrics.page" in notice.detail
-    await exporting.exporter.close()
-    assert not (tmp_path / "sd.json").exists()
 
 
 @CAN_MOUNT

@@ -22,9 +22,8 @@ from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
-from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.hooks import KEPT_PACE_S, RECORDED_PACE_S, Hooks, MapRequests
 from tfmemtop.engine.sources.host import Host
-from tfmemtop.engine.sources.map_requests import KEPT_PACE_S, RECORDED_PACE_S, MapRequests
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
