@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from tfmemtop.events import Event, event_types
+
+T = TypeVar("T")
 
 KINDS: tuple[type[Event], ...] = event_types()
 
@@ -31,12 +33,13 @@ class Filling:
 
     def events(self) -> list[Event]:
         """Return one event of each kind, or one for each allowed value of a field that has a list of them."""
-        found = [event for kind in KINDS for event in self._each(kind)]
+        found = [event for kind in KINDS for event in self.each(kind)]
         order = {name: place for place, name in enumerate(_FIRST)}
         order |= dict.fromkeys(_LAST, 1000)
         return sorted(found, key=lambda event: order.get(str(event.__struct_config__.tag), 100))
 
-    def _each(self, kind: type[Event]) -> Iterator[Event]:
+    def each(self, kind: type[T]) -> Iterator[T]:
+        """Yield an event or a command of *kind*, or one for each allowed value of a field that has a list of them."""
         info = inspect.type_info(kind)
         assert isinstance(info, inspect.StructType)
         choices = [(f.name, found) for f in info.fields if (found := _choices(f.type))]
@@ -45,7 +48,7 @@ class Filling:
             fields = {f.encode_name: self.value(f.type, f.name) for f in info.fields}
             if name:
                 fields[name] = value
-            yield msgspec.convert({"type": info.tag} | fields, kind)
+            yield msgspec.convert({str(info.tag_field): info.tag} | fields, kind)
 
     def value(self, kind: inspect.Type, name: str = "") -> Any:
         """Return a value of *kind*, as JSON represents it."""
@@ -61,8 +64,9 @@ class Filling:
             case inspect.StrType(max_length=longest):
                 assert longest is not None, f"{name} may be of any length"
                 return self.text[:longest]
-            case inspect.BytesType():
-                return "/wAB" * self.many
+            case inspect.BytesType(max_length=longest):
+                assert longest is not None, f"{name} may be of any length"
+                return "/wAB" * min(self.many, longest // 3)
             case inspect.BoolType():
                 return self.number > 0
             case inspect.EnumType() | inspect.LiteralType():
@@ -70,6 +74,8 @@ class Filling:
             case inspect.ListType(item, max_length=most) | inspect.VarTupleType(item, max_length=most):
                 assert most is not None, f"{name} may have any length"
                 return [self.value(item)] * min(self.many, most)
+            case inspect.TupleType(items):
+                return [self.value(item) for item in items]
             case inspect.DictType(key, value, max_length=most):
                 assert most is not None, f"{name} may have any length"
                 called, filled = self.value(key)[:1000], self.value(value)

@@ -1,7 +1,7 @@
 """Steps of real programs on TensorFlow's BFC allocator for the CPU: the holders have the names that the program uses.
 
-The windows were recorded with TensorFlow 2.21 by ``python -m tests.tools.programs``. Each is that of a step, some
-seconds after the start. In a window that is ``alone``, nothing is recorded of the allocations before that step.
+The windows were recorded with TensorFlow 2.21. Each is that of a step, some seconds after the start. In a window that
+is ``alone``, nothing is recorded of the allocations before that step.
 """
 
 from collections import Counter

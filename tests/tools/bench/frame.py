@@ -8,17 +8,15 @@ so that a busy machine does not add to it. It is compared with the time in which
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from tests.tools.bench.machine import Machine
 from tests.tools.bench.table import Row
 from tests.tools.bench.yardstick import QUIET_S, Drawing, against, repainted_ms
-from tfmemtop.events import Command, Event
-from tfmemtop.experiments.session.source import LiveSource
+from tests.ui.recorded import Recorded
 from tfmemtop.options import UiOptions
 from tfmemtop.state import apply
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.draw.lines import Panel
 
 BOUND, BOUND_LARGE = 4.0, 8.0
 """As multiples of a repaint of as many plain cells."""
@@ -28,23 +26,6 @@ DAY_S = 86_400
 
 
 _FRESH = "fresh"
-
-
-class Feed:
-    """A source in the place of an engine. It sends the events that are put into its queue."""
-
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[list[Event]] = asyncio.Queue()
-
-    async def events(self) -> AsyncIterator[list[Event]]:
-        while True:
-            yield await self.queue.get()
-
-    async def send(self, command: Command) -> None:
-        """Ignore the command."""
-
-    async def close(self) -> None:
-        """Do nothing, because there is nothing to close."""
 
 
 class DrawingApp(Drawing, TfmemtopApp):
@@ -62,28 +43,14 @@ async def _frame_ms(app: DrawingApp) -> float:
     return taken * 1e3
 
 
-async def _frames(app: DrawingApp, machine: Machine, t: float, count: int) -> tuple[list[float], dict[str, float]]:
-    """Return the milliseconds of *count* frames, and the median milliseconds in which each panel is built.
-
-    From one frame to the next there are new readings of a second.
-    """
-    frames, shares = [], {}
+async def _frames(app: DrawingApp, machine: Machine, t: float, count: int) -> list[float]:
+    """Return the milliseconds of *count* frames. From one to the next there are new readings of a second."""
+    frames = []
     for second in range(1, count + 1):
         for event in (*machine.allocators(t + second), *machine.readings(t + second)):
             apply(app.state, event)
         frames.append(await _frame_ms(app))
-    for panel in app.query(Panel):
-        if panel.display:
-            times = []
-            for second in range(1, 6):
-                for event in (*machine.allocators(t + count + second), *machine.readings(t + count + second)):
-                    apply(app.state, event)
-                begun = time.thread_time()
-                panel.show(app.state)
-                times.append((time.thread_time() - begun) * 1e3)
-            t += 5
-            shares[panel.id or type(panel).__name__.lower()] = statistics.median(times)
-    return frames, shares
+    return frames
 
 
 def _live(app: DrawingApp, machine: Machine, begin: int, end: int, step: int) -> None:
@@ -99,10 +66,10 @@ def _live(app: DrawingApp, machine: Machine, begin: int, end: int, step: int) ->
 
 async def _measure(gpus: int, processes: int, ages: Sequence[str], bound: float, count: int, step: int) -> list[Row]:
     plain_ms = await repainted_ms(SIZE)
-    machine, feed = Machine(gpus, processes), Feed()
-    app = DrawingApp(LiveSource(feed), UiOptions())
+    machine = Machine(gpus, processes)
+    stream = [*machine.beginning(), *machine.allocators(1.0), *machine.readings(1.0)]
+    app = DrawingApp(Recorded(stream), UiOptions())
     async with app.run_test(size=SIZE) as pilot:
-        await feed.queue.put([*machine.beginning(), *machine.allocators(1.0), *machine.readings(1.0)])
         while len(app.state.processes) < processes:
             await pilot.pause()
         app.session.frozen = True  # frames are drawn only here, not by the app itself
@@ -113,16 +80,14 @@ async def _measure(gpus: int, processes: int, ages: Sequence[str], bound: float,
         for age in ages:
             end = 60 if age == _FRESH else DAY_S
             _live(app, machine, begin, end, 1 if age == _FRESH else step)
-            frames, shares = await _frames(app, machine, float(end), count)
+            frames = await _frames(app, machine, float(end), count)
             begin = end + 1 + count
-            dearest = sorted(shares.items(), key=lambda share: -share[1])[:3]
             rows.append(
                 Row(
                     f"one frame, {gpus} GPUs, {processes} processes, {SIZE[0]}×{SIZE[1]}, {age}",
                     f"{bound:g}× a repaint",
                     against(frames, plain_ms, 1, "ms", f"Textual repainting {SIZE[0]}×{SIZE[1]} plain cells"),
-                    f"{count} frames of the app, all readings changed, CPU time to the terminal's bytes; of which "
-                    + ", ".join(f"{name} {taken:.1f}" for name, taken in dearest),
+                    f"{count} frames of the app, all readings changed, CPU time to the terminal's bytes",
                     statistics.median(frames) <= bound * plain_ms,
                 )
             )

@@ -16,13 +16,13 @@ _TOTAL, _RESERVED = 140 * GIB, 615 * MIB
 class Machine:
     """A machine with *gpus* GPUs, and *processes* processes spread evenly over them.
 
-    The run has a hooked process on each GPU. Without a GPU the run's process has TensorFlow's pool for the CPU.
+    The run has a hooked process on each GPU.
     """
 
     def __init__(self, gpus: int, processes: int) -> None:
         self.gpus = gpus
         self.pids = list(range(SCRIPT, SCRIPT + processes))
-        self.hooked = self.pids[: max(1, gpus)]
+        self.hooked = self.pids[:gpus]
 
     def beginning(self) -> Iterator[events.Event]:
         """Yield all events up to the first readings."""
@@ -44,30 +44,20 @@ class Machine:
                 t=0.3, pid=pid, ppid=SCRIPT if of_run and pid != SCRIPT else 1, user="ada" if of_run else "grace",
                 command=words, started=1.7e9 - pid, run=1 if of_run else None,
             )  # fmt: skip
-        for index, pid in enumerate(self.hooked):
-            yield from self.greeting(0.4, pid, index)
-
-    def greeting(self, t: float, pid: int, gpu: int) -> Iterator[events.Event]:
-        """Yield what a hook reports once TensorFlow is there."""
-        yield events.Hook(
-            t=t, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="python", tensorflow="2.21.0"
-        )
-        uuid = f"GPU-{gpu}" if self.gpus else None
-        yield events.Effective(
-            t=t, pid=pid, device=self._logical, physical=0 if self.gpus else None, uuid=uuid, growth=True, limit=None,
-            allocator="bfc",
-        )  # fmt: skip
-
-    @property
-    def _logical(self) -> str:
-        return "GPU:0" if self.gpus else "CPU:0"
+        for gpu, pid in enumerate(self.hooked):
+            yield events.Hook(
+                t=0.4, pid=pid, ppid=1, argv=["train.py"], python="3.12.3", executable="python", tensorflow="2.21.0"
+            )
+            yield events.Effective(
+                t=0.4, pid=pid, device="GPU:0", physical=0, uuid=f"GPU-{gpu}", growth=True, limit=None, allocator="bfc"
+            )
 
     def allocators(self, t: float) -> Iterator[events.Allocator]:
         """Yield a reading of each hooked process's pool."""
         for index, pid in enumerate(self.hooked):
             in_use = int((20 + 15 * math.sin(t / 7 + index)) * GIB)
             yield events.Allocator(
-                t=t, pid=pid, device=self._logical, allocator=f"GPU_{index}_bfc", in_use=in_use, peak=35 * GIB,
+                t=t, pid=pid, device="GPU:0", allocator=f"GPU_{index}_bfc", in_use=in_use, peak=35 * GIB,
                 pool=40 * GIB, limit=100 * GIB,
             )  # fmt: skip
 
@@ -93,7 +83,3 @@ class Machine:
             host_used=int((500 + 20 * math.sin(t)) * GIB),
             host_cpu=40 + 10 * math.sin(t),
         )
-
-    def printing(self, t: float) -> events.Output:
-        """Return a line of a progress bar."""
-        return events.Output(t=t, run=1, text=f"\r{int(t):6}/86400 ━━━━━━━━━━━━━━━━ loss: {math.sin(t):.4f}")

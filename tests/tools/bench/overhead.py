@@ -20,8 +20,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.starting import PROGRAM
 from tests.tools.bench.table import Row, has_gpu, likely
-from tests.tools.bench.terminal import TFMEMTOP, Terminal, private_sessions
+from tests.tools.terminal import Terminal, private_sessions
 
 SCRIPT = Path(__file__).parent / "scripts" / "steps.py"
 BOUND = 1.01
@@ -106,11 +107,11 @@ def _generation(folder: Path, rounds: int, chance: random.Random) -> dict[str, d
         for manner in chance.sample(_MANNERS, len(_MANNERS)):  # the order of the starts is random too
             command, listener = stack.enter_context(_connected(folder / f"{len(started)}.sock"))
             if manner == "the live screen":
-                terminal = Terminal([*TFMEMTOP, *_PACE, "--", *command], 160, 48, environment)
+                terminal = Terminal([PROGRAM, *_PACE, "--", *command], environment, size=(160, 48))
                 pid = stack.enter_context(terminal).pid
                 screen = terminal
             else:
-                record = [*TFMEMTOP, "record", "-o", str(recording), *_PACE, "--"] if manner == "record" else []
+                record = [PROGRAM, "record", "-o", str(recording), *_PACE, "--"] if manner == "record" else []
                 pid = _piped([*record, *command], environment, stack)
             started[manner] = listener, pid
         turns = {manner: _accept(listener, pid, stack) for manner, (listener, pid) in started.items()}

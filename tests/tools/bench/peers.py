@@ -13,21 +13,22 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from tests.own_sessions import own_sessions
-from tests.tools.bench.table import Row, has_gpu, spread
-from tests.tools.bench.terminal import Terminal, private_sessions
-from tests.tools.bench.watching import cpu_s, memory_mb
+from tests.starting import PROGRAM
+from tests.tools.bench.table import Row, has_gpu, in_turns, spread
+from tests.tools.bench.watching import cpu_percents, memory_mb
+from tests.tools.terminal import Terminal, private_sessions
 
 VERSION = "1.7.2"
 FIRST_SCREEN, CPU, MEMORY = 2.0, 1.3, 1.7
 """The bounds, as multiples of nvitop's figures."""
 
 _HOME = Path(__file__).parents[3] / ".bench" / f"nvitop-{VERSION}"
-_TFMEMTOP = [str(Path(sys.executable).with_name("tfmemtop"))]
 _SIZE = (160, 48)
 _SETTLE_S = 4.0
 _SCRIPT = Path(__file__).parent / "scripts" / "light.py"
@@ -64,21 +65,17 @@ def _processes(terminal: Terminal) -> list[psutil.Process]:
 
 def first_screen_s(command: Sequence[str], drawn: re.Pattern[bytes]) -> float:
     """Return the seconds until the card's figures are drawn."""
-    with private_sessions(), Terminal(command, *_SIZE) as terminal:
+    with private_sessions(), Terminal(command, size=_SIZE) as terminal:
         return terminal.wait_for(drawn)
 
 
 def at_rest(command: Sequence[str], drawn: re.Pattern[bytes], windows: int, window_s: float) -> tuple[float, float]:
     """Return the CPU in percent of a core, as the median of *windows*, and the proportional memory in MB."""
-    with private_sessions(), Terminal(command, *_SIZE) as terminal:
+    with private_sessions(), Terminal(command, size=_SIZE) as terminal:
         terminal.wait_for(drawn)
         time.sleep(_SETTLE_S)
         processes = _processes(terminal)
-        percents = []
-        for _ in range(windows):
-            begun, before = time.perf_counter(), sum(map(cpu_s, processes))
-            time.sleep(window_s)
-            percents.append(100 * (sum(map(cpu_s, processes)) - before) / (time.perf_counter() - begun))
+        percents = [sum(each) for each in cpu_percents(processes, windows, window_s)]
         return statistics.median(percents), sum(memory_mb(process)[0] for process in processes)
 
 
@@ -112,17 +109,13 @@ def measure(quick: bool) -> list[Row]:
     """Measure both side by side. Without a GPU return one row that reports this."""
     if not has_gpu():
         return [Row("beside nvitop", "", "not measured", "there is no GPU here, and nvitop shows nothing without")]
-    sides = (_TFMEMTOP, _OURS), (find_nvitop(), _THEIRS)
-    screens, rests = [], []
+    sides = ([PROGRAM], _OURS), (find_nvitop(), _THEIRS)
     with _training():
         for side in sides:
             first_screen_s(*side)  # read each program's files once, so that they are in memory
-        for _ in range(5 if quick else 15):
-            ours, theirs = (first_screen_s(*side) for side in sides)
-            screens.append((ours, theirs))
-        for _ in range(1 if quick else 4):
-            one, other = (at_rest(*side, 3, 5.0 if quick else 10.0) for side in sides)
-            rests.append((one, other))
+        screens = in_turns(5 if quick else 15, *(partial(first_screen_s, *side) for side in sides))
+        window_s = 5.0 if quick else 10.0
+        rests = in_turns(1 if quick else 4, *(partial(at_rest, *side, 3, window_s) for side in sides))
     what = "without a script of its own, a TensorFlow process on the card"
     return [
         _row("first screen with the card's figures", "s", FIRST_SCREEN, screens, 2, f"{what}; warm"),

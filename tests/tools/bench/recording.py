@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.starting import PROGRAM
 from tests.tools.bench.day import DAY_S, session
 from tests.tools.bench.table import Row, spread
 from tfmemtop.engine.stream.backlog import Backlog
@@ -22,7 +22,6 @@ MOST_MB_A_DAY = 60
 MOST_CORE_PERCENT = 0.3
 OPEN_S, SEEK_S, REPORT_S = 1.0, 0.5, 10.0
 MOST_RESIDENT_MB = 60
-TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 _QUICK_S = 2 * 3600
 
 
@@ -83,7 +82,7 @@ def report(*arguments: str) -> tuple[float, float]:
         RuntimeError: the command failed.
     """
     null = os.open(os.devnull, os.O_WRONLY)
-    pid = os.posix_spawn(TFMEMTOP, [TFMEMTOP, *arguments], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)])
+    pid = os.posix_spawn(PROGRAM, [PROGRAM, *arguments], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)])
     os.close(null)
     _, status, usage = os.wait4(pid, 0)
     if status:
@@ -107,51 +106,21 @@ def measure(quick: bool) -> list[Row]:
         reports = {name: report(name, *[str(path)] * files) for name, files in (("why", 1), ("compare", 2))}
     size, percent = written.size / 1e6 / days, 100 * written.cpu_s / seconds
     resident = max(resident for _, resident in reports.values())
-    rows = [
-        Row(
-            "a day of one script on one GPU with ten readings and a map a second of each of its two pools, recorded",
-            f"{MOST_MB_A_DAY} MB",
-            f"{size:.0f} MB",
-            f"{what}: {written.events} events, {written.text / 1e6:.0f} MB as JSON lines; of a real session's shapes",
-            size <= MOST_MB_A_DAY,
-        ),
-        Row(
-            "writing it",
-            f"{MOST_CORE_PERCENT} % of a core",
-            f"{percent:.3f} %",
-            "CPU time of compressing, chunks and outlines",
-            percent <= MOST_CORE_PERCENT,
-        ),
-        Row(
-            "opening it",
-            f"{OPEN_S:.0f} s",
-            f"{opened:.2f} s",
-            f"{what}; CPU time to find its length and chunks",
-            opened <= OPEN_S,
-        ),
-        Row(
-            "seeking in it",
-            f"{SEEK_S} s",
-            f"{spread(seeks, 2)} s",
-            "CPU time, to ten moments all over it",
-            max(seeks) <= SEEK_S,
-        ),
-        Row(
-            "memory of why and compare on it",
-            f"{MOST_RESIDENT_MB} MB",
-            f"{resident:.0f} MB",
-            "the most resident",
-            resident <= MOST_RESIDENT_MB,
-        ),
-    ]
-    rows[4:4] = [
-        Row(
-            f"`{name}` on it",
-            f"{REPORT_S:.0f} s",
-            f"{taken:.1f} s",
-            f"{what}; CPU time from the start of Python",
-            taken <= REPORT_S,
-        )
-        for name, (taken, _) in reports.items()
-    ]
-    return rows
+    what_is_recorded = (
+        "a day of one script on one GPU with ten readings and a map a second of each of its two pools, recorded"
+    )
+    text_mb = written.text / 1e6
+    return [
+        _row(what_is_recorded, size, MOST_MB_A_DAY, "MB", 0,
+             f"{what}: {written.events} events, {text_mb:.0f} MB as JSON lines; of a real session's shapes"),
+        _row("writing it", percent, MOST_CORE_PERCENT, "% of a core", 3, "CPU time to compress, with outlines"),
+        _row("opening it", opened, OPEN_S, "s", 2, f"{what}; CPU time to find its length and chunks"),
+        _row("seeking in it", max(seeks), SEEK_S, "s", 2, f"the slowest of ten all over it: {spread(seeks, 2)}"),
+        *(_row(f"`{name}` on it", taken, REPORT_S, "s", 1, f"{what}; CPU time from the start of Python")
+          for name, (taken, _) in reports.items()),
+        _row("memory of why and compare on it", resident, MOST_RESIDENT_MB, "MB", 0, "the most resident"),
+    ]  # fmt: skip
+
+
+def _row(what: str, measured: float, most: float, unit: str, digits: int, how: str) -> Row:
+    return Row(what, f"{most:g} {unit}", f"{measured:.{digits}f} {unit}", how, measured <= most)

@@ -6,18 +6,17 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from tests.tools.bench.table import Row, likely
-from tests.tools.bench.terminal import Terminal, private_sessions
+from tests.starting import PROGRAM
+from tests.tools.bench.table import Row, in_turns, likely
 from tests.tools.bench.yardstick import against, textual_s
+from tests.tools.terminal import Terminal, private_sessions
 from tfmemtop.engine.process.environment import ALONE
 
 BOUND_ADDED = 0.3
 """As a multiple of ``python -c pass`` without the hook."""
 BOUND_SCREEN = 2.5
 """As a multiple of ``import textual.app`` in a Python of its own."""
-TFMEMTOP = str(Path(sys.executable).with_name("tfmemtop"))
 
 
 def _python_s(environment: dict[str, str]) -> float:
@@ -37,14 +36,9 @@ def _hook(pairs: int) -> Row:
             "TFMEMTOP_SETTINGS": '{"growth":null,"memory_limit":null}',
         }
         _python_s(bare), _python_s(hooked)  # read the files once, so that they are in memory
-        added_ms, alone_ms = [], []
-        for number in range(pairs):
-            taken = {}
-            for name in ("bare", "hooked") if number % 2 else ("hooked", "bare"):
-                taken[name] = _python_s(bare if name == "bare" else hooked)
-            added_ms.append((taken["hooked"] - taken["bare"]) * 1e3)
-            alone_ms.append(taken["bare"] * 1e3)
-    added, alone = statistics.median(added_ms), statistics.median(alone_ms)
+        taken = in_turns(pairs, lambda: _python_s(hooked), lambda: _python_s(bare))
+    added_ms = [(with_it - without) * 1e3 for with_it, without in taken]
+    added, alone = statistics.median(added_ms), 1e3 * statistics.median(without for _, without in taken)
     return Row(
         "`python -c pass` with the hook against without",
         f"+{BOUND_ADDED:g}× the time without",
@@ -60,7 +54,7 @@ def _first_screen_s() -> tuple[float, float]:
         stamp = folder / "began"
         script = f"date +%s.%N >{shlex.quote(str(stamp))}; : first-screen; exec sleep 60"
         begun = time.time()
-        with Terminal([TFMEMTOP, "--", "sh", "-c", script], 120, 40) as terminal:
+        with Terminal([PROGRAM, "--", "sh", "-c", script], size=(120, 40)) as terminal:
             screen_s = terminal.wait_for("sh -c")
             return screen_s, float(stamp.read_text()) - begun
 

@@ -3,11 +3,14 @@
 import math
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,19 @@ def likely(values: Sequence[float], digits: int) -> str:
     return (
         f"{statistics.median(ordered):.{digits}f} ({ordered[outside]:.{digits}f} to {ordered[-1 - outside]:.{digits}f})"
     )
+
+
+def in_turns(count: int, ours: Callable[[], T], theirs: Callable[[], T]) -> list[tuple[T, T]]:
+    """Call both *count* times in turns, each first in every second turn. Return what each pair of calls returned."""
+    pairs = []
+    for number in range(count):
+        if number % 2:
+            first = ours()
+            pairs.append((first, theirs()))
+        else:
+            first = theirs()
+            pairs.append((ours(), first))
+    return pairs
 
 
 def has_gpu() -> bool:

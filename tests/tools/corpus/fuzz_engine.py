@@ -14,10 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
-from tests.tools.corpus.running import become_init, end_all, reap
+from tests.tools.corpus.running import become_init, connected, end_all, reap
 from tests.tools.corpus.shapes import enlarged, pool
 from tfmemtop.engine.process.launch import Launch, start
 from tfmemtop.events import (
@@ -32,7 +32,6 @@ from tfmemtop.events import (
     command_types,
     decode_command,
     event_types,
-    union_of,
 )
 
 HANG_S = 2.0
@@ -41,7 +40,6 @@ MEMORY_MOST = 120 << 20
 
 _POOL = 6000
 _PACKET = 60_000  # bytes of the largest packets: the engine takes 64 KiB
-_LARGE = 6  # large packets of each kind
 _LINES = 30  # connections open at a time
 _GOOD_EVERY_S = 0.25
 _READ = 1 << 18
@@ -63,18 +61,12 @@ class Watched:
         assert launched.error is None, launched.error
         self.socket = launched.socket
         self.hook_socket = str(Path(launched.socket).with_name("hook.sock"))
-        self.screen = self.connect()
+        self.screen = connected(self.socket)
         self.pid = _peer(self.screen)
         self._rest = b""
         self.slowest = 0.0
         self.most = 0
         self.troubles: list[str] = []
-
-    def connect(self) -> socket.socket:
-        """Connect one more screen."""
-        line = socket.socket(socket.AF_UNIX)
-        line.connect(self.socket)
-        return line
 
     def wait_for(self, mark: bytes, limit_s: float) -> bool:
         """Read until *mark* has arrived. Return False if it has not arrived after *limit_s* seconds."""
@@ -132,18 +124,16 @@ def _peer(line: socket.socket) -> int:
 def hook(seed: int, count: int) -> tuple[list[str], str]:
     """Send *count* packets on many connections. Return the troubles, and the figures in words."""
     chance = random.Random(seed)
-    packets = pool(union_of(_KINDS), chance, min(_POOL, count))
+    packets = pool(_KINDS, chance, min(_POOL, count))
     return _beside_a_good_hook(lambda path: _flood_hook(path, packets, chance, count))
 
 
 def flood(seed: int, count: int) -> tuple[list[str], str]:
     """Send *count* packets as large as they may be, one kind after the other. Return as :func:`hook` does."""
-    chance = random.Random(seed)
-    packets = [enlarged(kind, chance, _PACKET) for kind in _KINDS for _ in range(_LARGE)]
+    packets = [packet for kind in _KINDS for packet in enlarged(kind, _PACKET)]
 
     def send(path: str) -> None:
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        line.connect(path)
+        line = connected(path, socket.SOCK_SEQPACKET)
         for number in range(count):
             line.send(packets[number * len(packets) // count])
 
@@ -153,23 +143,18 @@ def flood(seed: int, count: int) -> tuple[list[str], str]:
 def _beside_a_good_hook(send: Callable[[str], None]) -> tuple[list[str], str]:
     """Have a second process *send* to the socket of the hooks. Return the troubles, and the figures in words."""
     watched = Watched()
-    good = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    good.connect(watched.hook_socket)
+    good = connected(watched.hook_socket, socket.SOCK_SEQPACKET)
     good.send(json.dumps({"type": "hook", "ppid": 1, "argv": ["good"], "python": "3", "executable": "good"}).encode())
 
     def send_good(number: int) -> bytes:
         told = {
             "type": "requested",
             "call": "set_memory_growth",
-            "devices": None,
-            "growth": None,
-            "logical": None,
-            "device_type": None,
             "other": [str(number)],
             "file": "good.py",
             "line": number,
-            "error": None,
         }
+        told |= dict.fromkeys(("devices", "growth", "logical", "device_type", "error"))
         good.send(json.dumps(told).encode())
         return b'"good.py","line":%d,' % number
 
@@ -178,11 +163,7 @@ def _beside_a_good_hook(send: Callable[[str], None]) -> tuple[list[str], str]:
 
 
 def _flood_hook(path: str, packets: list[bytes], chance: random.Random, count: int) -> None:
-    def line() -> socket.socket:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        made.connect(path)
-        return made
-
+    line = partial(connected, path, socket.SOCK_SEQPACKET)
     lines = [line() for _ in range(_LINES)]
     for _ in range(count):
         at = chance.randrange(_LINES)
@@ -209,7 +190,7 @@ def commands(seed: int, count: int) -> tuple[list[str], str]:
     """
     watched = Watched()
     chance = random.Random(seed)
-    made = [line.replace(b"\n", b" ") for line in pool(union_of(command_types()), chance, min(_POOL, count))]
+    made = [line.replace(b"\n", b" ") for line in pool(command_types(), chance, min(_POOL, count))]
     lines = [line for line in made if not _acts(line)]
 
     def send_good(number: int) -> bytes:
@@ -228,12 +209,7 @@ def _acts(line: bytes) -> bool:
 
 
 def _flood_commands(path: str, lines: list[bytes], chance: random.Random, count: int) -> None:
-    def line() -> socket.socket:
-        made = socket.socket(socket.AF_UNIX)
-        made.connect(path)
-        return made
-
-    screens = [line() for _ in range(8)]
+    screens = [connected(path) for _ in range(8)]
     sent = 0
     while sent < count:
         at = chance.randrange(len(screens))
@@ -251,21 +227,16 @@ def _flood_commands(path: str, lines: list[bytes], chance: random.Random, count:
                         pass
         except OSError:
             screens[at].close()
-            screens[at] = line()
+            screens[at] = connected(path)
         if chance.random() < 0.001:
             screens[at].close()
-            screens[at] = line()
+            screens[at] = connected(path)
 
 
 def _aside(work: Callable[[], None]) -> int:
     """Call *work* in a process of its own. Return its pid."""
-    pid = os.fork()
-    if pid == 0:
-        _work(work)
-    return pid
-
-
-def _work(work: Callable[[], None]) -> NoReturn:
+    if pid := os.fork():
+        return pid
     code = 1
     try:
         work()

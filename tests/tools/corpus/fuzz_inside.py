@@ -1,4 +1,4 @@
-"""Readers of files and of terminal output, called in this process by the code path of the commands and the panel."""
+"""Readers of recordings, called in this process by the code path of the commands."""
 
 import contextlib
 import io
@@ -16,11 +16,10 @@ from types import FrameType
 
 from tests.tools.corpus.shapes import bend, damage, encode, sample
 from tfmemtop.cli.main import main
-from tfmemtop.events import event_types, union_of
+from tfmemtop.events import event_types
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.terminal.screen import TerminalScreen
 
 HANG_S = 2.0
 """Seconds of CPU time, because other programs may use the processor too. Nothing in here waits."""
@@ -108,7 +107,7 @@ def _bent(lines: list[bytes], chance: random.Random) -> list[bytes]:
     for _ in range(chance.choice((1, 3, 10, 40))):
         at = chance.randrange(1, len(lines))
         if chance.random() < 0.3:
-            value = bend(sample(union_of(event_types()), chance), chance)
+            value = bend(sample(event_types(), chance), chance)
             if isinstance(value, dict):
                 value["t"] = chance.choice((0.0, 5.0, 1e6, -1, 1e308))
         else:
@@ -155,114 +154,3 @@ def _try(path: Path, other: Path, tally: Tally) -> None:
         except (Exception, Hang) as error:
             tally.failed(name, error)
         tally.slowest = max(tally.slowest, time.process_time() - began)
-
-
-_PIECES = (
-    *(
-        "\x1b[2J",
-        "\x1b[H",
-        "\x1b[?1049h",
-        "\x1b[?1049l",
-        "\x1b7",
-        "\x1b8",
-        "\x1bc",
-        "\x1b#8",
-        "\x1bM",
-        "\x1bD",
-        "\x1b(0",
-        "\x1b(B",
-        "\x0e",
-    ),
-    *(
-        "\x0f",
-        "\r",
-        "\n",
-        "\b",
-        "\t",
-        "\v",
-        "\x07",
-        "\x00",
-        "\x9b31m",
-        "\x1b]0;title\x07",
-        "\x1b]52;c;QUJD\x1b\\",
-        "\x1bP+q544e\x1b\\",
-        "\x1b_x",
-    ),
-    *(
-        "\x1b[?25l",
-        "\x1b[?6h",
-        "\x1b[?7l",
-        "\x1b[4h",
-        "\x1b[20h",
-        "\x1b[!p",
-        "\x1b[>c",
-        "\x1b[6n",
-        "\x1b[?3h",
-        "\x1b[?2004h",
-        "\x1b^y\x1b\\",
-    ),
-    *(
-        "漢字",
-        "e\u0301",
-        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-        "\u202e",
-        "\ud800",
-        "\ufeff",
-        "plain text ",
-        "x" * 200,
-        "\x1b",
-        "\x1b[",
-    ),
-)
-_FINALS = "@ABCDEFGHIJKLMPSTXZ`abcdefghijlmnpqrstuvwxyz{|}~"
-
-
-def terminal(seed: int, count: int) -> tuple[list[str], str]:
-    """Feed *count* pieces of output to a terminal that is drawn often and resized now and then.
-
-    Return the troubles, and the figures in words.
-    """
-    chance = random.Random(seed)
-    tally = Tally()
-    screen = TerminalScreen(80, 24)
-    done = fed = 0
-    while done < count:
-        pieces = [_piece(chance) for _ in range(chance.choice((1, 20, 200)))]
-        text = "".join(pieces)
-        done += len(pieces)
-        fed += len(text)
-        began = time.process_time()
-        try:
-            with within(HANG_S):
-                screen.feed(text)
-                if chance.random() < 0.05:
-                    screen.resize(chance.choice((1, 2, 24, 60, 200)), chance.choice((1, 2, 80, 200, 500)))
-                _draw(screen, chance, tally)
-        except (Exception, Hang) as error:
-            tally.failed("output", error)
-            screen = TerminalScreen(80, 24)
-        tally.slowest = max(tally.slowest, time.process_time() - began)
-    return tally.troubles(), f"{fed >> 10} KiB; the slowest burst {tally.slowest:.2f} s"
-
-
-def _piece(chance: random.Random) -> str:
-    if chance.random() < 0.5:
-        return chance.choice(_PIECES)
-    numbers = [
-        str(chance.choice((0, 1, 2, 5, 38, 48, 999, 9999, 10**9, 10**30)))
-        for _ in range(chance.choice((0, 1, 1, 2, 5, 40)))
-    ]
-    return f"\x1b[{chance.choice(('', '?', '>', '='))}{chance.choice(';:').join(numbers)}{chance.choice(_FINALS)}"
-
-
-def _draw(screen: TerminalScreen, chance: random.Random, tally: Tally) -> None:
-    height = chance.choice((1, 10, 24, 60))
-    lines = screen.view(chance.choice((0, 0, 3, screen.most(height))), height)
-    screen.cursor_in(0, height)
-    if len(lines) > max(height, screen.lines):
-        tally.add("more lines than asked for")
-    for line in lines:
-        if sum(segment.cell_length for segment in line) > screen.columns:
-            tally.add("a line wider than the screen")
-        if found := _CONTROL.search("".join(segment.text for segment in line)):
-            tally.add(f"a line with {found[0]!r}")

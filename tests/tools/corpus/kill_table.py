@@ -4,8 +4,9 @@ import random
 import signal
 from typing import Literal, NamedTuple
 
-Way = Literal["live", "attached", "record", "fit"]
-Moment = Literal["start", "silent", "printing", "exit", "relaunch"]
+Way = Literal["live", "attached", "record", "fit", "outside"]
+"""``outside``: ``tfmemtop attach PID`` reads a training that was started without tfmemtop."""
+Moment = Literal["start", "silent", "printing", "exit", "relaunch", "reading"]
 Blow = Literal["TERM", "HUP", "INT", "QUIT", "KILL", "STOP", "USR1", "PIPE", "SEGV", "PKILL"]
 """``STOP`` is followed by SIGCONT a little later. ``PKILL`` is ``pkill -9 -f tfmemtop``."""
 
@@ -18,12 +19,14 @@ ROLES: dict[Way, tuple[str, ...]] = {
     "attached": ("second", "command", "engine", "keeper"),
     "record": ("command", "recorder", "group-listener", "builder"),
     "fit": ("command",),
+    "outside": ("command", "engine"),
 }
 MOMENTS: dict[Way, tuple[Moment, ...]] = {
     "live": ("start", "silent", "printing", "exit", "relaunch"),
     "attached": ("printing", "exit", "relaunch"),
     "record": ("start", "silent", "printing", "exit"),
     "fit": ("start", "printing"),
+    "outside": ("start", "reading"),
 }
 
 
@@ -55,7 +58,7 @@ def plans(seed: int, count: int) -> list[Plan]:
         way, role, blow, moment = order[number % len(order)]
         if number % 10 == 9:
             role, blow = "all", "PKILL"
-        with_it = role == "builder" or number % 20 == 7
+        with_it = role == "builder" or way == "outside" or number % 20 == 7
         found.append(Plan(way, role, blow, moment, with_it and way != "fit", chance.random()))
     return found
 
@@ -65,6 +68,8 @@ def expected(plan: Plan, struck: str) -> Expected:
 
     *struck* is the role that was really hit; it may differ from the plan's.
     """
+    if plan.way == "outside":
+        return "goes on"
     if plan.way == "fit":
         return "may end"  # each of fit's runs is a try, which fit itself ends
     if plan.moment in ("start", "relaunch"):

@@ -11,13 +11,11 @@ import ctypes
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +23,14 @@ from typing import Literal
 
 from tests.tools.corpus import running, second_user
 from tests.tools.corpus.box import Box
-from tests.tools.corpus.running import left_behind
+from tests.tools.corpus.running import left_behind, wait
 from tests.tools.corpus.script import sh
-from tests.tools.corpus.terminals import Screen, SecondReader
+from tests.tools.corpus.terminals import SecondReader, refused
 from tests.tools.corpus.trial import TFMEMTOP
+from tests.tools.terminal import Terminal
 
 _CLONE_NEWNS = 0x00020000
 _LIMIT_S = 30.0
-_LOOK_S = 0.02
 CODE = 3
 
 _SCRIPT = sh(
@@ -130,29 +128,23 @@ def fill(folder: Path) -> None:
         break
 
 
-def _prepared(place: Place, box: Box) -> Callable[[], None] | None:
-    def no_file() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-    def deleted() -> None:
-        gone = box.path / "gone"
-        gone.mkdir()
-        os.chdir(gone)
-        gone.rmdir()
-
-    return {"no file": no_file, "deleted": deleted}.get(place.how)
+def _command(place: Place, box: Box) -> list[str]:
+    file = box.path / "recording" / "run.jsonl" if place.where == "recording" else box.path / "run.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    options = ["record", "-o", str(file)] if place.way == "record" else []
+    if place.way == "live" and place.where == "recording":
+        options = ["--record", str(file)]
+    # A Python starts tfmemtop where something has to be done first.
+    first = [sys.executable, "-c", _FIRST[place.how]] if place.how in _FIRST else []
+    return [*first, *TFMEMTOP, *options, "--", *box.command(_SCRIPT)]
 
 
-def _options(place: Place, box: Box) -> list[str]:
-    target = box.path / "recording" / "run.jsonl" if place.where == "recording" else box.path / "run.jsonl"
-    target.parent.mkdir(exist_ok=True)
-    return (
-        ["record", "-o", str(target)]
-        if place.way == "record"
-        else ["--record", str(target)]
-        if place.where == "recording"
-        else []
-    )
+_FIRST = {
+    "no file": "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)); "
+    "os.execv(sys.argv[1], sys.argv[1:])",
+    "deleted": "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+    "os.execv(sys.argv[1], sys.argv[1:])",
+}
 
 
 def _environment(place: Place, box: Box) -> dict[str, str]:
@@ -165,86 +157,72 @@ def _environment(place: Place, box: Box) -> dict[str, str]:
 
 def _record(place: Place, box: Box, folders: list[Path]) -> list[str]:
     process = subprocess.Popen(
-        [*TFMEMTOP, *_options(place, box), "--", *box.command(_SCRIPT)],
-        cwd=box.path / "cwd", env=_environment(place, box), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_prepared(place, box),
+        _command(place, box), cwd=box.path / "cwd", env=_environment(place, box), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     if place.how == "fills":
-        _until(lambda: (box.path / "ran").exists() or process.poll() is not None)
+        wait(lambda: (box.path / "ran").exists() or process.poll() is not None, _LIMIT_S)
         for folder in folders:
             fill(folder)
     try:
-        out, err = process.communicate(timeout=_LIMIT_S)
+        out, told = process.communicate(timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         return ["does not end"]
+    err = told.decode(errors="replace")
     if not (box.path / "ran").exists():
-        return _refused(place, process.returncode, err.decode(errors="replace"))
-    troubles = (
-        []
-        if process.returncode == CODE
-        else [f"exit code {process.returncode}: {err.decode(errors='replace')[-200:]!r}"]
-    )
+        return refused(process.returncode, err, may_be_refused(place))
+    troubles = [] if process.returncode == CODE else [f"exit code {process.returncode}: {err[-200:]!r}"]
     if out != b"".join(b"line %d\n" % number for number in range(1, 13)):
         troubles.append(f"the script's output is {out[:100]!r}")
-    if b"Traceback" in err:
-        troubles.append("a traceback: " + err.decode(errors="replace").strip().splitlines()[-1])
+    if "Traceback" in err:
+        troubles.append("a traceback: " + err.strip().splitlines()[-1])
     return troubles
 
 
 def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
-    before = _prepared(place, box)
-    command = [*TFMEMTOP, *_options(place, box), "--", *box.command(_SCRIPT)]
-    environment = _environment(place, box)
-    if before is not None:
-        # The terminal's process has no such function to call first. A Python started in between does the same.
-        command = [sys.executable, "-c", _WITH[place.how], *command]
-    screen = Screen(command, environment, box.path / "cwd")
+    ran = box.path / "ran"
     fallback = f"tfmemtop-{os.getuid()}/*/engine.sock"
-    courses = [
+    readers = [
         SecondReader(box.path / "run"),
         SecondReader(box.path / "tmp", fallback),
         SecondReader(Path("/tmp"), fallback, of=str(box.path)),  # where other sessions of this machine are too
     ]
-    filled = place.how != "fills"
-    until = time.monotonic() + _LIMIT_S
+    to_fill = folders if place.how == "fills" else []
+
+    def over() -> bool:
+        for reader in readers:
+            reader.look()
+        while to_fill and ran.exists() and any(reader.reached for reader in readers):
+            fill(to_fill.pop())
+        return screen.code is not None or any(reader.end for reader in readers)
+
+    screen = Terminal(_command(place, box), _environment(place, box), box.path / "cwd")
     try:
-        while screen.code is None and time.monotonic() < until and not any(course.end for course in courses):
-            screen.draw(_LOOK_S)
-            for course in courses:
-                course.look()
-            if not filled and (box.path / "ran").exists() and any(course.reached for course in courses):
-                filled = True
-                for folder in folders:
-                    fill(folder)
+        wait(over, _LIMIT_S)
+        if screen.code is not None and not ran.exists():
+            time.sleep(1.0)  # it may not have run yet: a process that was started goes on by itself
         drawn = screen.drawn.decode(errors="replace")
-        ran = (box.path / "ran").exists()
-        if screen.code is not None and not ran:
-            # It may not have run yet: a process that was started goes on by itself.
-            time.sleep(1.0)
-            ran = (box.path / "ran").exists()
-        if screen.code is not None and not ran:
-            return _refused(place, screen.code, drawn.replace("\r\n", "\n"))
+        if screen.code is not None and not ran.exists():
+            return refused(screen.code, drawn, may_be_refused(place))
         if screen.code is not None:
             return [f"the script runs and nobody sees it: exit code {screen.code}, {drawn[-200:]!r}"]
-        if not any(course.end for course in courses):
+        ends = [reader.end for reader in readers if reader.end]
+        if not ends:
             return ["the run's end is not told"]
-        ends = [course.end for course in courses if course.end]
         troubles = [] if ends[0].exit_code == CODE else [f"the script ended with {ends[0]}"]
         for key in (b"q", b"q", b"l"):
-            screen.type(key)
-            after = time.monotonic() + 3
-            while screen.code is None and time.monotonic() < after:
-                screen.draw(_LOOK_S)
+            screen.press(key)
+            wait(lambda: screen.code is not None, 3)
         if screen.code != CODE:
             troubles.append(f"the screen ends with {screen.code}")
         named = re.findall(r"tfmemtop: (?:output|recorded) in (\S+)", screen.drawn.decode(errors="replace"))
         troubles += [f"{path} is named, and nothing is there" for path in named if not _has_something(path)]
         return troubles
     finally:
-        for course in courses:
-            course.close()
+        for reader in readers:
+            reader.close()
         screen.close()
 
 
@@ -253,28 +231,6 @@ def _has_something(path: str) -> bool:
         return Path(path).stat().st_size > 0
     except OSError:
         return False
-
-
-_WITH = {
-    "no file": "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)); "
-    "os.execv(sys.argv[1], sys.argv[1:])",
-    "deleted": "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
-    "os.execv(sys.argv[1], sys.argv[1:])",
-}
-
-
-def _refused(place: Place, code: int, said: str) -> list[str]:
-    said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
-    lines = [line for line in said.splitlines() if line.strip()]
-    if code == 0 or len(lines) != 1 or not lines[0].startswith("tfmemtop: "):
-        return [f"refused with {code} and {len(lines)} lines: {said[-300:]!r}"]
-    return [] if may_be_refused(place) else [f"refused, though nothing there is needed: {lines[0]}"]
-
-
-def _until(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + _LIMIT_S
-    while not so() and time.monotonic() < until:
-        time.sleep(_LOOK_S)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -24,6 +24,7 @@ SETTLE_S = 1.5
 _LEAVE_S = 4.0
 _GOING_S = 0.5  # the time that ending processes, such as multiprocessing's tracker, may take in a run without tfmemtop
 _READ = 1 << 16
+_LOOK_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -84,11 +85,31 @@ def run(
     return RunOutcome(stdout, found.texts[1], code, processes)
 
 
+def wait(there: Callable[[], object], limit_s: float) -> bool:
+    """Wait until *there* returns something true. Return False if that takes longer than *limit_s* seconds."""
+    until = time.monotonic() + limit_s
+    while not there():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def connected(path: str | Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+    """Return a connection to the unix socket at *path*."""
+    line = socket.socket(socket.AF_UNIX, kind)
+    try:
+        line.connect(str(path))
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
 def left_behind(expected: Collection[str] | None) -> tuple[str, ...]:
     """Return the commands that still run, and end them all. First wait a while until only *expected* are left."""
-    until = time.monotonic() + (_LEAVE_S if expected is not None else _GOING_S)
-    while (found := _commands()) != sorted(expected or ()) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait(lambda: _commands() == sorted(expected or ()), _GOING_S if expected is None else _LEAVE_S)
+    found = _commands()
     end_all()
     return tuple(found)
 

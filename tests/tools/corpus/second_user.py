@@ -4,47 +4,45 @@ import os
 import socket
 import stat
 import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from tests.tools.corpus.box import Box
-from tests.tools.corpus.running import left_behind
+from tests.tools.corpus.running import left_behind, wait
 from tests.tools.corpus.script import sh
-from tests.tools.corpus.terminals import Screen, SecondReader
+from tests.tools.corpus.terminals import SecondReader, refused
 from tests.tools.corpus.trial import TFMEMTOP
+from tests.tools.terminal import Terminal
 
 SOMEBODY = 65534
-_LOOK_S = 0.02
 _LIMIT_S = 20.0
 _SCRIPT = sh("other", "waits to be ended", "echo secret; touch {box}/ran; sleep 60")
 
 
-def _as_somebody(work: Callable[[], str]) -> str:
-    """Return what *work* returns when another user calls it; "" if it is not permitted."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        said = "it failed"
-        try:
-            os.setgroups([])
-            os.setresgid(SOMEBODY, SOMEBODY, SOMEBODY)
-            os.setresuid(SOMEBODY, SOMEBODY, SOMEBODY)
-            said = work()
-        except PermissionError:
-            said = ""
-        except Exception as error:
-            said = f"{error!r}"
-        finally:
-            os.write(writing, said.encode())
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said_there:
-        text = said_there.read()
-    os.waitpid(pid, 0)
-    return text
+def _as_somebody(program: str, *arguments: str) -> str:
+    """Return what a Python *program* prints when another user runs it; "" if it is not permitted what it tries."""
+    done = subprocess.run(
+        ["/usr/bin/env", "python3", "-c", program, *arguments], user=SOMEBODY, group=SOMEBODY, extra_groups=[],
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, cwd="/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return "" if "PermissionError" in done.stderr else done.stdout + done.stderr
+
+
+_CONNECTS = """
+import socket, sys
+line = socket.socket(socket.AF_UNIX, int(sys.argv[2]))
+line.settimeout(2)
+line.connect(sys.argv[1])
+print("connected", flush=True)
+"""
+_LISTS = "import os, sys; print(os.listdir(sys.argv[1]))"
+_READS = "import sys; print(open(sys.argv[1], 'rb').read())"
+_COMMANDS = """
+try:
+    line.sendall(b'{"do":"stop","grace_s":0.1,"quit":true}\\n')
+    print(line.recv(4096))
+except OSError:
+    pass
+"""
 
 
 class _Session:
@@ -52,32 +50,21 @@ class _Session:
 
     def __init__(self, box: Box) -> None:
         box.prepare(_SCRIPT)
-        self.box = box
-        self.screen = Screen(
-            [*TFMEMTOP, "--record", str(box.path / "run.jsonl"), "--", *box.command(_SCRIPT)],
-            box.environment(_SCRIPT),
-            box.path / "cwd",
-        )
-        self.course = SecondReader(box.path / "run")
-        until = time.monotonic() + _LIMIT_S
-        while not (self.course.reached and (box.path / "ran").exists()) and time.monotonic() < until:
-            self.screen.draw(_LOOK_S)
-            self.course.look()
-        self.folder = next((box.path / "run" / "tfmemtop").glob("*/"), None)
+        command = [*TFMEMTOP, "--record", str(box.path / "run.jsonl"), "--", *box.command(_SCRIPT)]
+        self.screen = Terminal(command, box.environment(_SCRIPT), box.path / "cwd")
+        self.reader = SecondReader(box.path / "run")
+        wait(lambda: not self.reader.look() and self.reader.reached and (box.path / "ran").exists(), _LIMIT_S)
+        self.folder = next((box.path / "run" / "tfmemtop").glob("*/"))
         for folder in (box.path.parent, box.path, box.path / "run", box.path / "state", box.path / "home"):
             folder.chmod(0o755)
 
     def goes_on(self) -> bool:
         """Return whether the run still goes on after a second."""
-        until = time.monotonic() + 1.0
-        while time.monotonic() < until:
-            self.screen.draw(_LOOK_S)
-            self.course.look()
-        return self.course.end is None
+        return not wait(self.reader.look, 1.0)
 
     def close(self) -> None:
         """End the session."""
-        self.course.close()
+        self.reader.close()
         self.screen.close()
         left_behind(None)
 
@@ -86,62 +73,34 @@ def reach(box: Box) -> list[str]:
     """The other user tries to connect to the sockets, list the folder, and read output and recording."""
     session = _Session(box)
     try:
-        if session.folder is None:
-            return ["there is no session"]
-        folder = session.folder
-        troubles = []
-        for name in ("engine.sock", "hook.sock"):
-            kind = socket.SOCK_STREAM if name.startswith("engine") else socket.SOCK_SEQPACKET
-            if said := _as_somebody(lambda path=str(folder / name), kind=kind: _connect(path, kind)):  # type: ignore[misc]
-                troubles.append(f"{name}: {said}")
-        readable = {
-            "the folder of sessions": lambda: "listed" if os.listdir(folder.parent) else "",  # noqa: PTH208
-            "the recording": lambda: "read" if (box.path / "run.jsonl").read_bytes() else "",
-            "the output": lambda: (
-                "read" if any(path.read_bytes() for path in (box.path / "state" / "tfmemtop").iterdir()) else ""
-            ),
+        folder, output = session.folder, next((box.path / "state" / "tfmemtop").glob("*.log"))
+        stream, packets = str(int(socket.SOCK_STREAM)), str(int(socket.SOCK_SEQPACKET))
+        tried = {
+            "engine.sock": _as_somebody(_CONNECTS, str(folder / "engine.sock"), stream),
+            "hook.sock": _as_somebody(_CONNECTS, str(folder / "hook.sock"), packets),
+            "the folder of sessions": _as_somebody(_LISTS, str(folder.parent)),
+            "the recording": _as_somebody(_READS, str(box.path / "run.jsonl")),
+            "the output": _as_somebody(_READS, str(output)),
         }
-        troubles += [f"{what}: {said}" for what, work in readable.items() if (said := _as_somebody(work))]
-        for path in (folder, folder.parent):
-            if (mode := stat.S_IMODE(path.stat().st_mode)) != 0o700:
-                troubles.append(f"{path.name} is {mode:o}")
-        return troubles
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)}
+        return [
+            *(f"{what}: {said}" for what, said in tried.items() if said),
+            *(f"{name} is {mode:o}" for name, mode in modes.items() if mode != 0o700),
+        ]
     finally:
         session.close()
-
-
-def _connect(path: str, kind: socket.SocketKind) -> str:
-    with socket.socket(socket.AF_UNIX, kind) as line:
-        line.settimeout(2)
-        line.connect(path)
-        return "connected"
 
 
 def commands(box: Box) -> list[str]:
     """Even with folders and sockets open, the other user receives nothing, and the engine executes no command."""
     session = _Session(box)
     try:
-        if session.folder is None:
-            return ["there is no session"]
-        folder = session.folder
-        for path in (folder.parent, folder):
+        sockets = (session.folder / "engine.sock", session.folder / "hook.sock")
+        for path in (session.folder.parent, session.folder, *sockets):
             path.chmod(0o777)
-        for name in ("engine.sock", "hook.sock"):
-            (folder / name).chmod(0o777)
-
-        def ask() -> str:
-            with socket.socket(socket.AF_UNIX) as line:
-                line.settimeout(2)
-                line.connect(str(folder / "engine.sock"))
-                with suppress(OSError):
-                    line.sendall(b'{"do":"stop","grace_s":0.1,"quit":true}\n')
-                    return "he was told of the run" if line.recv(4096) else ""
-            return ""
-
-        troubles = [said] if (said := _as_somebody(ask)) else []
-        if not session.goes_on():
-            troubles.append("he could end the run")
-        return troubles
+        said = _as_somebody(_CONNECTS + _COMMANDS, str(sockets[0]), str(int(socket.SOCK_STREAM)))
+        troubles = [] if said in ("connected\n", "connected\nb''\n") else [f"he was told of the run: {said}"]
+        return troubles if session.goes_on() else [*troubles, "he could end the run"]
     finally:
         session.close()
 
@@ -156,37 +115,19 @@ def stands_in_the_way(box: Box) -> list[str]:
     folder.mkdir()
     os.chown(folder, SOMEBODY, SOMEBODY)
     folder.chmod(0o777)
+    screen = Terminal([*TFMEMTOP, "--", *box.command(_SCRIPT)], box.environment(_SCRIPT), box.path / "cwd")
     try:
-        screen = Screen([*TFMEMTOP, "--", *box.command(_SCRIPT)], box.environment(_SCRIPT), box.path / "cwd")
-        until = time.monotonic() + 5
-        while screen.code is None and time.monotonic() < until and not (box.path / "ran").exists():
-            screen.draw(_LOOK_S)
-        inside = list(folder.iterdir())
-        code, drawn = screen.code, bytes(screen.drawn)
-        screen.close()
+        wait(lambda: screen.code is not None or (box.path / "ran").exists(), 5)
+        if list(folder.iterdir()):
+            return ["our session lies in a folder of somebody else's"]
+        return [] if screen.code is None else refused(screen.code, screen.drawn.decode(errors="replace"), True)
     finally:
+        screen.close()
         left_behind(None)
-    if inside:
-        return ["our session lies in a folder of somebody else's"]
-    if code is not None and (code == 0 or drawn.count(b"\n") != 1 or b"tfmemtop: " not in drawn):
-        return [f"refused with {code}: {drawn[-200:]!r}"]
-    return []
-
-
-def recorded(box: Box) -> list[str]:
-    """Only its user may read a recording, whatever the umask is."""
-    box.prepare(_SCRIPT)
-    done = subprocess.run(
-        [*TFMEMTOP, "record", "-o", str(box.recording), "--", sys.executable, "-c", "pass"],
-        env=box.environment(_SCRIPT), cwd=box.path / "cwd", capture_output=True, timeout=_LIMIT_S, umask=0o022,
-    )  # fmt: skip
-    mode = stat.S_IMODE(Path(box.recording).stat().st_mode)
-    return [] if mode == 0o600 and done.returncode == 0 else [f"the recording is {mode:o}"]
 
 
 TRIALS: dict[str, Callable[[Box], list[str]]] = {
     "other-reaches": reach,
     "other-commands": commands,
     "other-in-the-way": stands_in_the_way,
-    "other-reads-recording": recorded,
 }

@@ -4,40 +4,42 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from tests.tools.corpus import running
 from tests.tools.corpus.box import Box
 from tests.tools.corpus.family import found_by_name, roles
 from tests.tools.corpus.kill_table import Plan, expected, number_of
+from tests.tools.corpus.running import wait
 from tests.tools.corpus.script import Script, py
-from tests.tools.corpus.terminals import Screen
 from tests.tools.corpus.trial import TFMEMTOP
+from tests.tools.terminal import Terminal
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_command
 from tfmemtop.events import Relaunch, Stop, encode
 from tfmemtop.settings import Settings
 
 CODE = 17
-_TURNS = 40
+_TURNS, _TURNS_OUTSIDE = 40, 400
 _LIMIT_S = 40.0
 _BEGINS_S = 12.0  # with the time to import TensorFlow
 _LOOK_S = 0.01
-_LENGTH_S = {"start": 0.35, "silent": 0.25, "printing": 0.7, "exit": 0.12, "relaunch": 0.35}
+_LENGTH_S = {"start": 0.35, "silent": 0.25, "printing": 0.7, "exit": 0.12, "relaunch": 0.35, "reading": 3.0}
 _STOPPED_S = 0.2
 _ENGINE_GOES_S = 8.0
 _COMPILER_GOES_S = 60.0  # a build goes on to its end, so that the next run has the library
 _BEFORE, _SLACK = 4, 12
 """Numbers of lines before and after the blow that may be in transit when it falls. These lines need not be kept."""
 
-_COUNT = f"""
+_COUNT = """
 import os, sys, time
 TENSORFLOW
 with open("pid.new", "w") as file:
@@ -45,24 +47,26 @@ with open("pid.new", "w") as file:
 os.rename("pid.new", "pid")
 time.sleep(0.3)
 with open("count", "a", buffering=1) as count:
-    for turn in range({_TURNS}):
+    for turn in range(TURNS):
         print("line", turn, flush=True)
-        count.write(f"{{turn}}\\n")
+        count.write(f"{turn}\\n")
         STEP
         time.sleep(0.025)
     print("the end", flush=True)
     count.write("end\\n")
-sys.exit({CODE})
+sys.exit(CODE)
 """
 
 
-def _training(with_tensorflow: bool) -> Script:
-    first, step = (
-        ("import tensorflow as tf\ntf.zeros(1)", "tf.reduce_sum(tf.ones([1000]))") if with_tensorflow else ("", "pass")
-    )
-    return py(
-        "training", "counts", _COUNT.replace("TENSORFLOW", first).replace("STEP", step), tensorflow=with_tensorflow
-    )
+def _training(plan: Plan) -> Script:
+    begins, step = ("import tensorflow as tf\ntf.zeros(1)", "tf.ones([1000])") if plan.tensorflow else ("", "pass")
+    source = _COUNT.replace("TENSORFLOW", begins).replace("STEP", step).replace("CODE", str(CODE))
+    source = source.replace("TURNS", str(_turns(plan)))
+    return py("training", "counts", source, tensorflow=plan.tensorflow)
+
+
+def _turns(plan: Plan) -> int:
+    return _TURNS_OUTSIDE if plan.way == "outside" else _TURNS
 
 
 @dataclass
@@ -97,7 +101,7 @@ class _Run:
     def __init__(self, plan: Plan, box: Box) -> None:
         self.plan = plan
         self.box = box
-        self.script = _training(plan.tensorflow)
+        self.script = _training(plan)
         box.prepare(self.script)
         self.environment = box.environment(self.script)
         if plan.role == "builder":
@@ -106,24 +110,26 @@ class _Run:
             empty.mkdir(mode=0o700)
             self.environment["XDG_CACHE_HOME"] = str(empty)
         self.cwd = box.path / "cwd"
-        self.second: Screen | None = None
-        self.screen: Screen | None = None
-        self._code: int | None = None
+        self.second: Terminal | None = None
+        self.screen: Terminal | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         command = [sys.executable, "script.py"]
-        if plan.way == "record":
-            self._stdout = (self.cwd / "stdout").open("wb")
-            self.process = subprocess.Popen(
-                [*TFMEMTOP, "record", "-o", str(box.recording), "--", *command],
-                cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL, stdout=self._stdout,
-                stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-            self.command = self.process.pid
-        else:
-            ours = (
-                ("fit", "--seconds", "1", "--tries", "2", "--from", "256M", "--to", "512M") if plan.way == "fit" else ()
-            )
-            self.screen = Screen([*TFMEMTOP, *ours, "--", *command], self.environment, self.cwd)
-            self.command = self.screen.pid
+        if plan.way in ("record", "outside"):
+            ours = [*TFMEMTOP, "record", "-o", str(box.recording), "--"] if plan.way == "record" else []
+            with (self.cwd / "stdout").open("wb") as stdout:
+                self.process = subprocess.Popen(
+                    [*ours, *command], cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL, stdout=stdout,
+                    stderr=subprocess.DEVNULL, start_new_session=True,
+                )  # fmt: skip
+        if plan.way == "outside":
+            wait(lambda: len(self.counted) > 1, _LIMIT_S)
+            self.before = self.belongings()
+            self.screen = Terminal([*TFMEMTOP, "attach", str(self.training), "--no-record"], self.environment, self.cwd)
+        elif plan.way != "record":
+            limits = ("--seconds", "1", "--tries", "2", "--from", "256M", "--to", "512M")
+            ours = ["fit", *limits] if plan.way == "fit" else []
+            self.screen = Terminal([*TFMEMTOP, *ours, "--", *command], self.environment, self.cwd)
+        self.command = self.screen.pid if self.screen else self.process.pid if self.process else 0
 
     @property
     def training(self) -> int | None:
@@ -144,7 +150,7 @@ class _Run:
     @property
     def printed(self) -> str:
         """The part of the training's output that is kept."""
-        if self.plan.way == "record":
+        if self.process is not None:
             return (self.cwd / "stdout").read_text(errors="replace")
         return "".join(path.read_text(errors="replace") for path in (self.box.path / "state").glob("tfmemtop/*.log"))
 
@@ -153,37 +159,20 @@ class _Run:
         """The exit code of the command; ``None`` until it has ended."""
         if self.screen is not None:
             return self.screen.code
+        assert self.process is not None
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code
 
-    def wait(self, until: Callable[[], object], limit_s: float) -> bool:
-        """Read the screens until *until* returns something true. Return False if that takes longer than *limit_s*."""
-        end = time.monotonic() + limit_s
-        while not until():
-            if time.monotonic() > end:
-                return False
-            self.rest(_LOOK_S)
-        return True
-
-    def rest(self, seconds: float) -> None:
-        """Let time pass while the screens are read."""
-        until = time.monotonic() + seconds
-        for screen in (self.screen, self.second):
-            if screen is not None:
-                screen.draw(max(0.0, until - time.monotonic()) / 2)
-        time.sleep(max(0.0, until - time.monotonic()))
-
-    def alive(self, pid: int | None) -> bool:
-        """Return whether the process *pid*, one of ours or the training, still runs."""
-        # This does not use the tree of processes: while a parent ends, its children are in no tree for a moment.
-        return pid is not None and is_alive(pid)
+    def belongings(self) -> tuple[str, int, set[str]]:
+        """Return who traces the training, the number of its descriptors, and the files that are mapped."""
+        process = psutil.Process(self.training)
+        (tracer,) = re.findall(r"^TracerPid:\s+(\d+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+        return tracer, process.num_fds(), {mapped.path for mapped in process.memory_maps()}
 
     def send(self, command: Relaunch | Stop) -> bool:
         """Send a command to the engine, as a screen does. Return False if no engine could be reached."""
         for path in (self.box.path / "run").glob("tfmemtop/*/engine.sock"):
-            with socket.socket(socket.AF_UNIX) as line, suppress(OSError):
-                line.settimeout(1)
-                line.connect(str(path))
+            with suppress(OSError), running.connected(path) as line:
                 line.sendall(encode(command) + b"\n")
                 time.sleep(_LOOK_S)
                 return True
@@ -194,10 +183,8 @@ class _Run:
         for screen in (self.screen, self.second):
             if screen is not None:
                 screen.close()
-        if self.plan.way == "record":
-            self._stdout.close()
         running.end_all()
-        if self.screen is None:
+        if self.process is not None:
             self.process.returncode = 0  # collected with the others
 
 
@@ -219,16 +206,16 @@ def strike(plan: Plan, box: Box) -> Struck:
 def _until_the_moment(run: _Run) -> None:
     plan = run.plan
     if plan.moment != "start":
-        run.wait(lambda: run.training, _LIMIT_S)
+        wait(lambda: run.training, _LIMIT_S)
     if plan.way == "attached":
-        run.second = Screen([*TFMEMTOP, "attach"], run.environment, run.cwd)
+        run.second = Terminal([*TFMEMTOP, "attach"], run.environment, run.cwd)
     if plan.moment == "printing" or plan.way == "attached":
-        run.wait(lambda: len(run.counted) > 1, _LIMIT_S)
+        wait(lambda: len(run.counted) > 1, _LIMIT_S)
     if plan.moment == "exit":
-        run.wait(lambda: len(run.counted) >= _TURNS, _LIMIT_S)
+        wait(lambda: len(run.counted) >= _TURNS, _LIMIT_S)
     if plan.moment == "relaunch":
         run.send(Relaunch(argv=[sys.executable, "script.py"], settings=Settings(), grace_s=1.0))
-    run.rest(plan.after * _LENGTH_S[plan.moment])
+    time.sleep(plan.after * _LENGTH_S[plan.moment])
 
 
 def _hit(run: _Run) -> str:
@@ -239,7 +226,7 @@ def _hit(run: _Run) -> str:
             _send(pid, signal.SIGKILL)
         return "all"
     if plan.role == "builder":
-        run.wait(lambda: "builder" in roles(run.command, run.training), 5)
+        wait(lambda: "builder" in roles(run.command, run.training), 5)
     found = roles(run.command, run.training, run.second.pid if run.second else None)
     role = plan.role if plan.role in found else "command"
     struck = found.get(role)
@@ -247,19 +234,24 @@ def _hit(run: _Run) -> str:
         return "nobody"
     _send(struck, number_of(plan.blow))
     if plan.blow == "STOP":
-        run.rest(_STOPPED_S)
+        time.sleep(_STOPPED_S)
         _send(struck, signal.SIGCONT)
     return role
 
 
 def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
     plan, wanted = run.plan, expected(run.plan, struck.role)
+    if plan.way == "outside":
+        wait(lambda: len(run.counted) > at + 2, _LIMIT_S)
+        after = run.belongings()
+        if after != run.before:
+            struck.troubles.append(f"the training has {after}, and had {run.before}")
     # Wait for the end of the training, or of every process.
-    run.wait(lambda: run.training is not None or not _left(), _BEGINS_S)
-    run.wait(lambda: not run.alive(run.training), _LIMIT_S)
+    wait(lambda: run.training is not None or not _left(), _BEGINS_S)
+    wait(lambda: not _is_alive(run.training), _LIMIT_S)
     if plan.moment == "relaunch":
-        run.wait(lambda: run.training != first or not _left(), _BEGINS_S / 4)
-        run.wait(lambda: not run.alive(run.training), _LIMIT_S)
+        wait(lambda: run.training != first or not _left(), _BEGINS_S / 4)
+        wait(lambda: not _is_alive(run.training), _LIMIT_S)
     ended = run.counted[-1:] == ["end"]
     if wanted == "goes on":
         struck.lost = not ended
@@ -269,7 +261,7 @@ def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
         struck.what = "passed on"
         if ended:
             struck.troubles.append("the signal was not passed on")
-        elif run.wait(lambda: run.code is not None, 5) and run.code != 128 + number_of(plan.blow):
+        elif wait(lambda: run.code is not None, 5) and run.code != 128 + number_of(plan.blow):
             struck.troubles.append(f"exit code {run.code}, not {128 + number_of(plan.blow)}")
     else:
         struck.what = "went on" if ended else "ended by design"
@@ -282,10 +274,10 @@ def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
 def _see_output(run: _Run, struck: Struck, at: int) -> None:
     def missing() -> list[str]:
         kept = set(re.findall(r"^(line \d+|the end)\r?$", run.printed, re.MULTILINE))
-        later = [f"line {number}" for number in range(_TURNS) if not at - _BEFORE <= number < at + _SLACK]
+        later = [f"line {number}" for number in range(_turns(run.plan)) if not at - _BEFORE <= number < at + _SLACK]
         return [line for line in (*later, "the end") if line not in kept]
 
-    if not run.wait(lambda: not missing(), 2):
+    if not wait(lambda: not missing(), 2):
         lines = missing()
         struck.troubles.append(f"{len(lines)} lines are not kept, such as {lines[0]!r}")
 
@@ -294,24 +286,26 @@ def _see_code(run: _Run, struck: Struck, ended: bool) -> None:
     """Check that the front process, if it is still there, ends with the training's own code."""
     if run.screen is not None:
         for _ in range(3):
-            for screen, key in ((run.screen, b"q"), (run.second, b"q")):
-                if screen is not None and screen.code is None:
-                    screen.type(key)
-            if run.wait(lambda: run.code is not None and (run.second is None or run.second.code is not None), 3):
+            for screen in (run.screen, run.second):
+                if screen is not None:
+                    screen.press(b"q")
+            if wait(lambda: run.code is not None and (run.second is None or run.second.code is not None), 3):
                 break
             for each in (run.screen, run.second):
                 if each is not None:
-                    each.type(b"\x03" if run.plan.way == "fit" else b"s")
+                    each.press(b"\x03" if run.plan.way == "fit" else b"s")
     untouched = struck.role not in ("command", "recorder", "engine", "keeper", "all")
-    if not run.wait(lambda: run.code is not None, 5):
+    if not wait(lambda: run.code is not None, 5):
         struck.troubles.append("the command does not end")
     elif untouched and ended and run.plan.way == "record" and run.code != CODE:
         struck.troubles.append(f"exit code {run.code}, not {CODE}")
+    if run.plan.way == "outside" and run.process and run.process.wait() != CODE:
+        struck.troubles.append(f"the training's exit code is {run.process.returncode}, not {CODE}")
 
 
 def _see_left(run: _Run, struck: Struck) -> None:
     run.send(Stop(grace_s=0.5, quit=True))
-    if not run.wait(lambda: not _left(), _COMPILER_GOES_S if run.plan.tensorflow else _ENGINE_GOES_S):
+    if not wait(lambda: not _left(), _COMPILER_GOES_S if run.plan.tensorflow else _ENGINE_GOES_S):
         struck.troubles.append("left running: " + ", ".join(_left()))
         running.end_all()
     # Killed processes cannot clean up after themselves. The next start does that for them.
@@ -325,6 +319,11 @@ def _see_left(run: _Run, struck: Struck) -> None:
         )
         if folders := _folders(run):
             struck.troubles.append("left behind: " + ", ".join(folders))
+
+
+def _is_alive(pid: int | None) -> bool:
+    # This does not use the tree of processes: while a parent ends, its children are in no tree for a moment.
+    return pid is not None and is_alive(pid)
 
 
 def _left() -> list[str]:

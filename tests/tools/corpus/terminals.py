@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import selectors
 import signal
 import socket
@@ -15,75 +16,14 @@ from typing import NoReturn
 
 import msgspec
 
-from tests.tools.corpus.running import HUNG, SETTLE_S, RunOutcome, left_behind
-from tests.tools.corpus.script import Script
-from tfmemtop.events import RunEnd, Terminal, decode_event
+from tests.tools.corpus.running import HUNG, SETTLE_S, RunOutcome, connected, left_behind, reap, wait
+from tests.tools.terminal import SIZE, Terminal
+from tfmemtop import events
+from tfmemtop.engine.sources.processes import descendants, read_command
 
-SIZE = (100, 30)
 _LOOK_S = 0.02
 _READ = 1 << 16
 _QUIT_S = 15.0
-
-
-class Screen:
-    """A process of ours on a pty of its own. Its drawing is read, and only the newest part is stored."""
-
-    def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int] = SIZE
-    ) -> None:
-        self.pid, self.master = os.forkpty()
-        if self.pid == 0:
-            _become(command, environment, cwd, size)
-        os.set_blocking(self.master, False)
-        self.drawn = bytearray()
-        self.code: int | None = None
-
-    def draw(self, wait_s: float) -> None:
-        """Read for *wait_s* seconds what the process draws. Store its exit code if it has ended."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.master, selectors.EVENT_READ)
-            until = time.monotonic() + wait_s
-            while (left := until - time.monotonic()) > 0 and selector.select(left):
-                try:
-                    data = os.read(self.master, _READ)
-                except OSError:
-                    data = b""
-                if not data:
-                    time.sleep(min(_LOOK_S, max(0.0, left)))
-                    break
-                self.drawn += data
-                del self.drawn[: -4 * _READ]
-        if self.code is None:
-            with suppress(ChildProcessError):
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    code = os.waitstatus_to_exitcode(status)
-                    self.code = code if code >= 0 else 128 - code
-
-    def type(self, text: bytes) -> None:
-        """Write *text* as if it were typed at a keyboard."""
-        with suppress(OSError):
-            os.write(self.master, text)
-
-    def close(self) -> None:
-        """Kill the process if it has not ended, and close the terminal."""
-        if self.code is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-        os.close(self.master)
-
-
-def _become(command: Sequence[str], environment: Mapping[str, str], cwd: Path, size: tuple[int, int]) -> NoReturn:
-    try:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-        os.chdir(cwd)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # this Python ignores them, a shell does not
-            signal.signal(number, signal.SIG_DFL)
-        os.execvpe(command[0], list(command), dict(environment))
-    finally:
-        os._exit(127)
 
 
 class SecondReader:
@@ -99,32 +39,26 @@ class SecondReader:
         self._socket: socket.socket | None = None
         self._rest = b""
         self.size: tuple[int, int] | None = None
-        self.end: RunEnd | None = None
+        self.end: events.RunEnd | None = None
 
-    def look(self) -> None:
-        """Read the events that have arrived; connect first if there is no connection."""
+    def look(self) -> bool:
+        """Read the events that have arrived, and connect before if need be. Return whether the run is over."""
         if self._socket is None:
             self._socket = self._found()
-            return
-        try:
-            while data := self._socket.recv(_READ):
+        with suppress(OSError):
+            while self._socket and (data := self._socket.recv(_READ)):
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 for line in lines:
                     self._take(line)
-        except OSError:
-            return
+        return self.end is not None
 
     def _found(self) -> socket.socket | None:
         for path in self._runtime.glob(self._pattern):
-            found = socket.socket(socket.AF_UNIX)
-            try:
+            with suppress(OSError):  # it has no description yet, or the engine has ended
                 if self._of in str((path.parent / "session").readlink()):
-                    found.connect(str(path))
+                    found = connected(path)
                     found.setblocking(False)
                     return found
-            except OSError:
-                pass  # it has no description yet, or the engine has ended
-            found.close()
         return None
 
     @property
@@ -139,15 +73,23 @@ class SecondReader:
 
     def _take(self, line: bytes) -> None:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            event = decode_event(line)
-            if isinstance(event, RunEnd):
+            event = events.decode_event(line)
+            if isinstance(event, events.RunEnd):
                 self.end = event
-            elif isinstance(event, Terminal) and self.size is None:
+            elif isinstance(event, events.Terminal) and self.size is None:
                 self.size = event.columns, event.rows
 
 
+def refused(code: int, said: str, may_be: bool) -> list[str]:
+    """Return what is wrong with a start that was refused with *code*. *said* is all that was printed about it."""
+    said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
+    lines = [line for line in said.splitlines() if line.strip()]
+    if code == 0 or len(lines) != 1 or not lines[0].startswith("tfmemtop: "):
+        return [f"refused with {code} and {len(lines)} lines: {said[-300:]!r}"]
+    return [] if may_be else [f"refused, though nothing there is needed: {lines[0]}"]
+
+
 def live(
-    script: Script,
     tfmemtop: Sequence[str],
     command: Sequence[str],
     environment: Mapping[str, str],
@@ -161,30 +103,20 @@ def live(
     script's terminal in columns and rows.
     """
     cwd, runtime, state = folders
-    screen = Screen([*tfmemtop, "--", *command], dict(environment), cwd)
-    course = SecondReader(runtime)
-    until = time.monotonic() + limit_s
+    screen, reader = Terminal([*tfmemtop, "--", *command], environment, cwd), SecondReader(runtime)
     try:
-        while course.end is None and screen.code is None and time.monotonic() < until:
-            screen.draw(_LOOK_S)
-            course.look()
-        ended = course.end is not None
-        after = time.monotonic() + (SETTLE_S if ended else 0)
-        while time.monotonic() < after:
-            screen.draw(_LOOK_S)
-        course.close()
-        until = time.monotonic() + _QUIT_S
-        if screen.code is None:
-            screen.type(b"q")
-        while screen.code is None and time.monotonic() < until:
-            screen.draw(_LOOK_S)
+        wait(lambda: reader.look() or screen.code is not None, limit_s)
+        time.sleep(SETTLE_S if reader.end else 0)
+        reader.close()
+        screen.press(b"q")
+        wait(lambda: screen.code is not None, _QUIT_S)
         logs = [path for path in state.glob("tfmemtop/*.log") if not path.name.endswith(".engine.log")]
         said = b"" if b"\x1b[?1049h" in screen.drawn else bytes(screen.drawn)
         code = HUNG if screen.code is None else screen.code
     finally:
         screen.close()
     processes = left_behind(())
-    return RunOutcome(b"".join(path.read_bytes() for path in logs), said, code, processes), course.size or SIZE
+    return RunOutcome(b"".join(path.read_bytes() for path in logs), said, code, processes), reader.size or SIZE
 
 
 def bare(
@@ -232,9 +164,6 @@ def bare(
 
 def _without(leader: int) -> tuple[str, ...]:
     """Return what the script left behind, without *leader*, which waits until this process closes its pipe."""
-    from tests.tools.corpus.running import reap
-    from tfmemtop.engine.sources.processes import descendants, read_command
-
     reap()
     return tuple(sorted(" ".join(read_command(pid))[:200] for pid in descendants(os.getpid()) if pid != leader))
 

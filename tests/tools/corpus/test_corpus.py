@@ -17,7 +17,7 @@ _LIVE = (
 _PLACES = (
     "live-run-full",
     "record-tmp-full",
-    "other-reads-recording",
+    "other-reaches",
 )
 
 
@@ -39,12 +39,6 @@ def _differing(tmp_path: Path, *arguments: str) -> tuple[set[str], str]:
     return set(json.loads(found.read_text())), done.stdout
 
 
-def test_the_tables_are_long_enough() -> None:
-    assert len(SCRIPTS) >= 120
-    assert sum(script.live for script in SCRIPTS) * 3 >= 120
-    assert sum(script.tensorflow for script in SCRIPTS) >= 30
-
-
 def test_odd_scripts_are_recorded_as_if_they_were_not(tmp_path: Path, cache: Path) -> None:
     names = [script.name for script in SCRIPTS if script.quick and not script.tensorflow]
     names = [name for name in names if name not in _LIVE]  # those are recorded in the test of the screen
@@ -64,7 +58,7 @@ def test_no_kill_of_ours_costs_a_training(cache: Path) -> None:
     assert wrong == [], done.stdout
 
 
-@pytest.mark.parametrize(("kind", "count"), [("hook", 100), ("recording", 200), ("terminal", 1_000)])
+@pytest.mark.parametrize(("kind", "count"), [("hook", 100), ("recording", 200)])
 def test_what_nobody_expects_breaks_nothing(kind: str, count: int) -> None:
     done = _corpus("fuzz", "--count", str(count), kind)
     assert f"{count} messages" in done.stdout, done.stdout + done.stderr

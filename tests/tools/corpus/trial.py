@@ -89,7 +89,7 @@ def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: 
 def _live(script: Script, box: Box, limit_s: float) -> tuple[RunOutcome, tuple[int, int]]:
     box.prepare(script)
     folders = (box.path / script.cwd, box.path / "run", box.path / "state")
-    shown, size = terminals.live(script, TFMEMTOP, box.command(script), box.environment(script), folders, limit_s)
+    shown, size = terminals.live(TFMEMTOP, box.command(script), box.environment(script), folders, limit_s)
     return shown._replace(files=tuple(box.left())), size
 
 

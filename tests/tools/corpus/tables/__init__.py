@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.tools.corpus.script import Aspect, Script
+from tests.tools.corpus.script import Aspect
 from tests.tools.corpus.tables import (
     commands,
     environments,
@@ -16,7 +16,6 @@ from tests.tools.corpus.tables import (
     signals,
     stdio,
     tensorflow,
-    threads,
     tools,
     trainings,
 )
@@ -31,24 +30,15 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
 }
 """The differences by design of scripts that a table makes by rule."""
 
-_ALL: tuple[Script, ...] = (
-    *signals.SCRIPTS,
-    *exits.SCRIPTS,
-    *finalizers.SCRIPTS,
-    *stdio.SCRIPTS,
-    *processes.SCRIPTS,
-    *pythons.SCRIPTS,
-    *modules.SCRIPTS,
-    *interpreter.SCRIPTS,
-    *tools.SCRIPTS,
-    *threads.SCRIPTS,
-    *environments.SCRIPTS,
-    *folders.SCRIPTS,
-    *commands.SCRIPTS,
-    *tensorflow.SCRIPTS,
-    *trainings.SCRIPTS,
+_TABLES = (
+    *(signals, exits, finalizers, stdio, processes, pythons, modules, interpreter, tools),
+    *(environments, folders, commands, tensorflow, trainings),
 )
 
-SCRIPTS = tuple(replace(script, differs=_BY_DESIGN.get(script.name, script.differs)) for script in _ALL)
+SCRIPTS = tuple(
+    replace(script, differs=_BY_DESIGN.get(script.name, script.differs))
+    for table in _TABLES
+    for script in table.SCRIPTS
+)
 
 assert len({script.name for script in SCRIPTS}) == len(SCRIPTS), "two scripts have one name"

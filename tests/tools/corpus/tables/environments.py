@@ -10,7 +10,6 @@ SCRIPTS: tuple[Script, ...] = (
     sh("env-whole", "the whole environment of a shell", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", filters=_OURS, live=True, quick=True),
     sh("env-no-locale", "a shell without a locale", "printf '\\303\\251' | wc -m; env | grep -c ^LC_", environment=_NO_LOCALE, live=True),
     sh("env-no-locale-whole", "no variable of a locale appears", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", environment=_NO_LOCALE, filters=_OURS, quick=True),
-    py("env-no-locale-python", "Python without a locale", "import os, sys, locale\nprint(sys.stdout.encoding, os.environ.get('LC_CTYPE'), locale.setlocale(locale.LC_CTYPE))\n", environment=_NO_LOCALE),
     *(sh(f"env-locale-{name}", f"{text}", "printf '\\303\\251' | wc -m; env | grep -E '^(LC_|LANG)' | sort", environment=_NO_LOCALE | variables)
       for name, text, variables in (
           ("c", "LC_ALL=C", {"LC_ALL": "C"}), ("posix", "LANG=POSIX", {"LANG": "POSIX"}), ("utf8", "LC_CTYPE=C.UTF-8", {"LC_CTYPE": "C.UTF-8"}),
@@ -38,8 +37,6 @@ SCRIPTS: tuple[Script, ...] = (
     run("env-tmpdir-long", "a long TMPDIR", "sh", "-c", "echo ${#TMPDIR}", environment={"TMPDIR": "{box}/" + "long" * 25}),
     run("env-term-dumb", "TERM=dumb, NO_COLOR, COLUMNS", "sh", "-c", "echo $TERM $NO_COLOR $COLUMNS $LINES", environment={"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "40", "LINES": "9"}),
     run("env-term-variables", "COLUMNS and LINES under the screen", "sh", "-c", "echo ${COLUMNS-none} ${LINES-none} $TERM", live=True),
-    run("env-ld-preload", "an LD_PRELOAD that is not there", "sh", "-c", "echo $LD_PRELOAD", environment={"LD_PRELOAD": "/nowhere.so"},
-        differs={"stderr": "the loader complains of each program, tfmemtop too"}),
     run("env-ld-library-path", "LD_LIBRARY_PATH", "sh", "-c", "echo $LD_LIBRARY_PATH", environment={"LD_LIBRARY_PATH": "/nowhere:"}),
     run("env-malloc", "glibc's own variables", "sh", "-c", "echo $MALLOC_ARENA_MAX $GLIBC_TUNABLES", environment={"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.check=1"}),
     run("env-ours-inside", "our own variables, set by the user", "sh", "-c", "echo ${TFMEMTOP_SOCKET:+set} $TFMEMTOP_MINE", environment={"TFMEMTOP_SOCKET": "/nowhere", "TFMEMTOP_MINE": "1"}),

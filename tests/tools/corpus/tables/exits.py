@@ -10,35 +10,9 @@ SCRIPTS: tuple[Script, ...] = (
       for name, code in _CODES.items()),
     py("exit-at-once", "os._exit with a buffer that is full", "import os\nprint('lost')\nos._exit(9)\n", live=True),
     py("exit-exception", "an exception nobody catches", "print('one')\nraise ValueError('mine')\n", live=True, quick=True),
-    py("exit-atexit-order", "atexit in order, one raises", """
-import atexit, sys
-for number in range(3):
-    atexit.register(print, "bye", number)
-atexit.register(lambda: 1 / 0)
-atexit.register(sys.exit, 5)
-print("end")
-""", filters=("addresses",)),
     py("exit-atexit-none-of-ours", "how many are registered", """
 import atexit
 print(atexit._ncallbacks())
-"""),
-    py("exit-finalizers", "finalizers at the end, one raises", """
-import weakref
-class Held:
-    def __del__(self):
-        print("deleted", flush=True)
-        raise RuntimeError("in __del__")
-held = Held()
-held.self = held
-weakref.finalize(held, print, "finalized")
-""", filters=("addresses",)),
-    py("exit-excepthook", "a hook of its own that fails", """
-import sys
-def hook(kind, value, trace):
-    print("hook", kind.__name__)
-    raise OSError("hook failed")
-sys.excepthook = hook
-raise LookupError("first")
 """),
     py("exit-faulthandler-segv", "faulthandler tells of a crash", """
 import faulthandler, signal, os
@@ -46,15 +20,6 @@ faulthandler.enable()
 os.kill(os.getpid(), signal.SIGSEGV)
 """, filters=("addresses",), live=True),
     py("exit-exec", "becomes another program", "import os\nos.execvp('sh', ['sh', '-c', 'echo became; exit 6'])\n", live=True),
-    py("exit-thread-exception", "an exception in a thread, code 0", """
-import threading
-def work():
-    raise ValueError("in a thread")
-thread = threading.Thread(target=work, name="worker")
-thread.start()
-thread.join()
-print(threading.active_count())
-"""),
     run("exit-no-file", "no such script", "{python}", "nothing-here.py", live=True),
     sh("exit-shell-137-itself", "an exit code that looks like a kill", "exit 137"),
     sh("exit-nested-signal", "a child ended by a signal, told by its shell", "sh -c 'kill -SEGV $$'; echo $?; exit $?"),

@@ -29,17 +29,6 @@ import helper
 helper.held = Held("module")
 helper.itself = helper
 """, files={"helper.py": "print('imported')\n"}),
-    _ends("callback", "what a Keras model holds", """
-class Best(tf.keras.callbacks.Callback):
-    held = Held("class")
-    def __init__(self):
-        super().__init__()
-        self.held = Held("callback")
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse")
-model.best = Best()
-model.fit(tf.ones([4, 2]), tf.ones([4, 1]), verbose=0, callbacks=[model.best])
-"""),
     _ends("operation", "an operation and a tf.function in a finalizer", """
 double = tf.function(lambda x: x * 2)
 class Last(Held):
@@ -52,17 +41,6 @@ double(tf.ones([2]))
 import io
 sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=False)
 """ + _GLOBALS),
-    _ends("generator", "a generator and a context that are still open", """
-import contextlib
-@contextlib.contextmanager
-def opened():
-    try:
-        yield
-    finally:
-        print("closed")
-context = opened()
-context.__enter__()
-"""),
     _ends("finders", "a finder, an excepthook, a signal's handler, an exit's", """
 import atexit, signal
 class Called(Held):
@@ -74,17 +52,5 @@ sys.meta_path.append(Called("finder"))
 sys.excepthook = Called("excepthook")
 signal.signal(signal.SIGUSR1, Called("handler"))
 atexit.register(Called("exit"))
-"""),
-    _ends("thread", "in a thread that goes on, and in thread-local values", """
-import threading, time
-local = threading.local()
-local.held = Held("local")
-def work():
-    held = Held("thread")
-    started.set()
-    time.sleep(60)
-started = threading.Event()
-threading.Thread(target=work, daemon=True).start()
-started.wait()
 """),
 )  # fmt: skip

@@ -25,12 +25,7 @@ SCRIPTS: tuple[Script, ...] = (
       for name, value in {"empty-first": ":/opt/x", "empty-last": "/opt/x:", "empty-middle": "/opt/x::/opt/y", "relative": "lib"}.items()),
     *(py(f"path-shown-{name}", f"sys.path with PYTHONPATH={value!r}", _PATH, environment={"PYTHONPATH": value}, live=name == "odd")
       for name, value in {"none": None, "empty": "", "odd": ":a::{cwd}/b/:./c:"}.items()),
-    run("path-zip", "a module from a zip", "sh", "-c",
-        "{python} -c \"import zipfile; zipfile.ZipFile('lib.zip', 'w').writestr('zipped.py', 'x = 7')\"; "
-        "PYTHONPATH=lib.zip {python} -c 'import zipped; print(zipped.x)'"),
     sh("path-child-appends", "the script lengthens PYTHONPATH for its child", 'PYTHONPATH="$PYTHONPATH:$PWD/lib" python sub/script.py', files=_HELPER),
-    sh("path-seen", "PYTHONPATH as a shell sees it", 'echo "$PYTHONPATH"', environment={"PYTHONPATH": "/opt/x"},
-       differs={"stdout": "PYTHONPATH begins with the hook's folder"}),
     sh("path-psutil-of-another", "a psutil that was built for another Python", "sleep 0.2; echo ran; exit 4",
        files={"site/psutil/__init__.py": "raise ImportError('built for another Python')\n"}, environment={"PYTHONPATH": "{cwd}/site"},
        live=True, quick=True),
@@ -53,21 +48,8 @@ SCRIPTS: tuple[Script, ...] = (
     Script(name="site-exits-sh", exercises="one that ends every Python, before a shell", command=("sh", "-c", "echo ran"),
            files={"site/sitecustomize.py": "import sys\nsys.exit(5)\n"}, environment={"PYTHONPATH": "{cwd}/site"}, live=True),
     _site("syntax", "one that does not parse", "def (:\n", live=True),
-    _site("replaces-itself", "one that takes its place in sys.modules", "import sys, types\nsys.modules[__name__] = types.SimpleNamespace(mine=1)\n",
-          "import sitecustomize\nprint(sitecustomize)\n"),
-    _site("deletes-itself", "one that leaves sys.modules", "import sys\ndel sys.modules[__name__]\nprint('left')\n", "import sys\nprint('sitecustomize' in sys.modules)\n"),
-    _site("path", "one that changes sys.path", "import sys\nsys.path.insert(0, '/first')\nsys.path[:] = [p for p in sys.path if 'zip' not in p]\n", _PATH),
-    _site("meta-path", "one with a finder of its own", """
-import sys
-class Mine:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("wanted"):
-            print("asked for", name)
-sys.meta_path.insert(0, Mine())
-""", "import sys\ntry:\n    import wanted\nexcept ImportError as error:\n    print(error)\n"),
     run("site-user", "a usercustomize in the user's own folder", "sh", "-c",
         "d=$({base} -m site --user-site); mkdir -p $d; echo 'print(\"usercustomize\")' > $d/usercustomize.py; {base} -c 'print(1)'"),
     run("site-pth", "a .pth file with code", "sh", "-c",
         "d=$({base} -m site --user-site); mkdir -p $d; echo 'import sys; print(\"pth\", len(sys.argv))' > $d/x.pth; {base} -c 'print(1)'"),
-    py("site-names", "no module of ours by name", "import sys, pkgutil\nprint(sorted(n for n in sys.modules if 'tfmem' in n), 'sitecustomize' in sys.modules)\nprint(sorted(m.name for m in pkgutil.iter_modules() if 'custom' in m.name))\n"),
 )  # fmt: skip

@@ -16,32 +16,19 @@ def _nice(by: int) -> None:
     os.nice(by)
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:  # noqa: PTH123
-        file.write(text)
-
-
-_TAIL = """
-if __name__ == "__main__":
-    main()
-"""
-
-_POOL = (
-    """
+_POOL = """
 import multiprocessing as mp, os, sys
 def work(n):
     print("child", n, flush=True)
     return n * n, len(sys.argv), mp.parent_process() is not None
-def main():
-    context = mp.get_context("{method}")
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
     with context.Pool(2) as pool:
         print(sorted(pool.map(work, range(4))))
     process = context.Process(target=work, args=(9,))
     process.start(); process.join()
     print(process.exitcode)
 """
-    + _TAIL
-)
 
 SCRIPTS: tuple[Script, ...] = (
     py("process-fork", "a fork that ends with a code", """
@@ -82,30 +69,7 @@ print("started")
     sh("process-background-stays", "a job in the background outlives its shell", "sleep 60 >/dev/null 2>&1 & echo started", live=True,
        differs={"live": "what is left in the script's terminal keeps the terminal's holder"}),
     sh("process-prints-later", "a job that prints after its parent has ended", "(sleep 0.2; echo later) & echo first", live=True, quick=True),
-    py("process-spawn", "a pool of spawned processes", _POOL.replace("{method}", "spawn"), filters=("sorted",), live=True),
-    py("process-fork-pool", "a pool of forked processes", _POOL.replace("{method}", "fork"), filters=("sorted",), quick=True),
-    py("process-futures", "a ProcessPoolExecutor whose worker dies", """
-import concurrent.futures, multiprocessing, os
-def main():
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            pool.submit(os._exit, 1).result()
-        except Exception as error:
-            print(type(error).__name__)
-""" + _TAIL),
-    py("process-vfork", "posix_spawn and subprocess with their own ways to start", """
-import os, subprocess, sys
-pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 5"], os.environ)
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-print(subprocess.run(["sh", "-c", "echo $0; exit 6"], capture_output=True))
-print(os.system("exit 7"), os.popen("echo popen").read())
-"""),
-    py("process-env-none", "children with its environment, none, and a part", """
-import os, subprocess, sys
-ask = [sys.executable, "-c", "import os; print(sorted(name for name in os.environ if not name.startswith('TFMEMTOP')))"]
-for environment in (None, {}, {"A": "1"}):
-    print(subprocess.run(ask, env=environment, capture_output=True).stdout)
-""", differs={"stdout": "PYTHONPATH is in the environment"}),
+    py("process-spawn", "a pool of spawned processes", _POOL, filters=("sorted",), live=True),
     run("process-env-i", "a cleaned environment", "env", "-i", "A=1", "{python}", "-c", "import os; print(dict(os.environ))"),
     py("process-close-fds", "children that get all descriptors", """
 import os, subprocess, sys
@@ -122,38 +86,8 @@ if left:
     os.execv(sys.executable, [sys.executable, "script.py", str(left - 1)])
 sys.exit(8)
 """, live=True),
-    py("process-ids", "who leads the group and the session", """
-import os
-print(os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid(), os.getpgid(os.getppid()) == os.getpgrp())
-""", live=True, differs={"stdout": "`record` is not the group's leader"}),
     sh("process-setsid", "a session of its own", "setsid sh -c 'echo away; ps -o tty= -p $$ | tr -d \" \"'; echo back", live=True),
-    py("process-own-group", "a group of its own in the foreground", """
-import os
-os.setpgid(0, 0)
-print(os.getpgrp() == os.getpid())
-""", differs=dict.fromkeys(("stdout", "stderr", "code"), "`record` is not the group's leader")),
-    py("process-orphan-code", "a child ended by its parent's end", """
-import ctypes, os, signal, time
-reading, writing = os.pipe()
-if os.fork() == 0:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    os.write(writing, b"1")
-    time.sleep(60)
-os.read(reading, 1)
-print("end")
-"""),
-    py("process-subreaper", "is a subreaper itself", """
-import ctypes, os
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-if os.fork() == 0:
-    if os.fork() == 0:
-        os._exit(7)
-    os._exit(0)
-print(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2)))
-"""),
     sh("process-nofile", "few descriptors", "ulimit -n; ulimit -Hn >/dev/null; echo end", prepare=_limit(resource.RLIMIT_NOFILE, 24), quick=True),
-    sh("process-nofile-tiny", "so few that little can be opened", "ulimit -n", prepare=_limit(resource.RLIMIT_NOFILE, 10),
-       differs=dict.fromkeys(("stdout", "stderr", "code"), "ten descriptors are too few for us, which is said in one line")),
     sh("process-as", "an address space of 1 GiB", "ulimit -v; echo end", prepare=_limit(resource.RLIMIT_AS, 1 << 30), quick=True),
     sh("process-fsize-0", "no file may grow", "echo to a pipe; ulimit -f", prepare=_limit(resource.RLIMIT_FSIZE, 0), quick=True),
     sh("process-nproc", "few processes", "ulimit -u; sh -c 'echo one more'", prepare=_limit(resource.RLIMIT_NPROC, 200)),

@@ -37,49 +37,6 @@ print(signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.sigpending(), signal.
     *(sh(f"signals-killed-{name.lower()}", f"ended by signal {number}", f"echo before; kill -{number} $$",
          live=name in ("SEGV", "KILL", "PIPE", "INT"), quick=name == "KILL")
       for name, number in _DEADLY.items()),
-    py("signals-handler-raises", "a handler ends a sleep with an exception", """
-import signal, time
-def late(number, frame):
-    raise TimeoutError("late")
-signal.signal(signal.SIGALRM, late)
-signal.setitimer(signal.ITIMER_REAL, 0.05)
-try:
-    time.sleep(5)
-except TimeoutError as error:
-    print(error, signal.getitimer(signal.ITIMER_REAL))
-""", live=True),
-    py("signals-itimer-inherited", "an interval timer survives exec", """
-import os, signal, sys
-if len(sys.argv) == 1:
-    signal.setitimer(signal.ITIMER_REAL, 30)
-    os.execv(sys.executable, [sys.executable, "script.py", "again"])
-print(0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 30)
-"""),
-    py("signals-alarm-at-exit", "an alarm whose handler raises while atexit runs", """
-import atexit, signal, time
-def late(number, frame):
-    raise TimeoutError("at exit")
-def slow():
-    signal.setitimer(signal.ITIMER_REAL, 0.02)
-    try:
-        time.sleep(2)
-    except TimeoutError as error:
-        print("caught", error)
-signal.signal(signal.SIGALRM, late)
-atexit.register(slow)
-print("end of the script")
-"""),
-    py("signals-chld-handler", "counts its children by SIGCHLD", """
-import os, signal, time
-seen = []
-signal.signal(signal.SIGCHLD, lambda *_: seen.append(os.waitpid(-1, 0)[1]))
-for code in (3, 4):
-    if os.fork() == 0:
-        os._exit(code)
-    while len(seen) < code - 2:
-        time.sleep(0.01)
-print(sorted(os.waitstatus_to_exitcode(status) for status in seen))
-"""),
     py("signals-stopped-and-continued", "stops itself; a child wakes it", """
 import os, signal, time
 if os.fork() == 0:

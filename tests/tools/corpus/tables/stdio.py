@@ -54,13 +54,6 @@ print("\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07 \\x1b[2J\\x1b[10;10Hx \\x1bP1$r\\
 import sys
 sys.stdout.buffer.write("é 漢字 🎉 e\\u0301 \\u202e x\\n".encode() + b"\\xff\\xfe\\xc3\\n")
 """, live=True),
-    py("stdio-unbuffered-partial", "pieces with pauses", """
-import sys, time
-for piece in ("a", "b", "c\\n", "d"):
-    sys.stdout.write(piece)
-    sys.stdout.flush()
-    time.sleep(0.02)
-""", live=True),
     py("stdio-pipe-in", "reads a pipe to its end", "import sys\nprint(sys.stdin.read().upper())\n", stdin=b"from a pipe\nwithout end"),
     sh("stdio-shared-in", "two readers share stdin", "read first; echo sh $first; cat", stdin=b"one\ntwo\nthree\n", quick=True),
     py("stdio-tty", "what a terminal is asked", """

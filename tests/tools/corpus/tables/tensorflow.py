@@ -29,14 +29,6 @@ for call in (lambda: tf.config.set_logical_device_configuration(cpu, [tf.config.
     except Exception:
         traceback.print_exc()
 """, quick=True),
-    _tf("logical-devices", "two logical devices on the CPU's pool", """
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-for name in ("CPU:0", "CPU:1"):
-    with tf.device(name):
-        print(tf.ones([1000]).device, tf.config.experimental.get_memory_info("CPU:0")["current"] > 0)
-"""),
     _tf("memory-info", "the script's own peak is not reset by us", """
 import time
 import tensorflow as tf
@@ -99,24 +91,6 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """),
-    _tf("alarm", "an alarm's exception passes whatever runs", """
-import signal
-import tensorflow as tf
-def late(number, frame):
-    raise TimeoutError("late")
-signal.signal(signal.SIGALRM, late)
-import time
-caught = 0
-for _ in range(5):
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    try:
-        while True:
-            tf.constant(1.0) + 1.0
-            time.sleep(0.02)
-    except TimeoutError:
-        caught += 1
-print(caught)
-"""),
     _tf("mocked-clock", "time, pid and masks replaced while it trains", """
 import os, signal, time
 from unittest import mock
@@ -131,15 +105,6 @@ with mock.patch("time.monotonic", side_effect=list(range(5))) as monotonic, mock
     print(monotonic.call_count, pid.call_count, masks.call_count, put.call_count, slept.call_count)
     print([time.monotonic() for _ in range(5)])
 """, quick=True),
-    _tf("mocked-import", "the same from before the import", """
-import os, signal, time
-from unittest import mock
-with mock.patch("os.getpid", return_value=1) as pid, mock.patch("signal.pthread_sigmask") as masks, \\
-        mock.patch("os.putenv") as put, mock.patch("os.register_at_fork") as fork, mock.patch("atexit.register") as atexit:
-    import tensorflow as tf
-    tf.zeros(1)
-    print(pid.call_count, masks.call_count, put.call_count, fork.call_count, atexit.call_count)
-""", differs={"stdout": "the agent is loaded as TensorFlow is imported: it binds what is there by then"}),
     _tf("children-environment", "what its children's environment holds once there is a pool", """
 import os, subprocess
 os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
@@ -148,30 +113,5 @@ tf.zeros(1)
 print(subprocess.run("env | grep -E '^(TF_|XLA_|CUDA_)' | sort", shell=True, capture_output=True, text=True).stdout)
 print(sorted(name for name in os.environ if name.startswith(("TF_", "XLA_", "CUDA_"))))
 """, live=True),
-    _tf("audited", "what an audit hook hears while it computes", """
-import sys, time
-import tensorflow as tf
-tf.zeros(1)
-time.sleep(0.3)
-heard = []
-on = True
-sys.addaudithook(lambda event, args: heard.append(event) if on else None)
-until = time.monotonic() + 0.5
-while time.monotonic() < until:
-    tf.reduce_sum(tf.ones([1000]))
-on = False
-print(sorted(set(heard)))
-"""),
-    _tf("faulthandler", "faulthandler lists the script's threads", "import faulthandler, os, signal\nimport tensorflow as tf\ntf.zeros(1)\nfaulthandler.enable()\nos.kill(os.getpid(), signal.SIGABRT)\n",
-        filters=("log", "addresses"), differs={"stderr": "faulthandler lists our thread"}),
     _tf("closed-stdio", "all streams closed", "import tensorflow as tf\nopen('made', 'w').write(str(tf.ones(2).numpy()))\n", stdin="closed", stdout="closed", stderr="closed"),
-    _tf("closes-all", "closes every descriptor that it did not open", """
-import os
-import tensorflow as tf
-tf.zeros(1)
-os.closerange(3, 256)
-made = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
-print(tf.reduce_sum(tf.ones(3)).numpy(), flush=True)
-os._exit(0)
-"""),
 )  # fmt: skip

@@ -20,14 +20,6 @@ SEED
 MODEL
 print(model.fit(tf.ones((64, 8)), tf.ones((64, 1)), epochs=2, verbose=2).history)
 """, live=True, quick=True, filters=("log", "durations")),
-    _train("callback-stops", "a callback that raises", """
-SEED
-MODEL
-class Stop(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        raise SystemExit(5)
-model.fit(tf.ones((64, 8)), tf.ones((64, 1)), verbose=0, callbacks=[Stop()])
-"""),
     _train("tape", "GradientTape in tf.function, retraced", """
 SEED
 traces = []
@@ -50,19 +42,6 @@ print([batch.numpy().tolist() for batch in data])
 data = tf.data.Dataset.from_generator(lambda: iter([1, 2]), output_signature=tf.TensorSpec([], tf.int32))
 print([int(x) for x in data])
 """),
-    _train("dataset-processes", "data from other processes", """
-import multiprocessing as mp
-def load(n):
-    return [float(n)] * 8
-if __name__ == "__main__":
-    with mp.get_context("fork").Pool(2) as pool:
-        rows = pool.map(load, range(8))
-        import tensorflow as tf
-        import keras
-        keras.utils.set_random_seed(1)
-        rows += pool.map(load, range(8))
-    print(float(tf.reduce_sum(tf.constant(rows))))
-"""),
     _train("session", "a v1 session", """
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
@@ -73,15 +52,6 @@ with tf.Session() as session:
         session.run(x)
     except tf.errors.InvalidArgumentError as error:
         print(type(error).__name__)
-"""),
-    _train("saved-model", "saves and loads a model", """
-SEED
-class Module(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec([None])])
-    def double(self, x):
-        return x * 2
-tf.saved_model.save(Module(), "saved")
-print(tf.saved_model.load("saved").double(tf.ones([2])).numpy())
 """),
     _train("profiler", "the script's own profiler wins", """
 SEED
