@@ -5,14 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.probe.build import ADDRESSES, REPLAY, build
+from tfmemtop.probe.build import ADDRESSES, PROBE, REPLAY, Product, build
+from tfmemtop.probe.built import Built
+
+
+def build_probe(product: Product = PROBE) -> Built:
+    """Build the probe, or another product, for the installed TensorFlow."""
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    made = build(Path(spec.origin).parent, product)
+    assert made.state == "built", made
+    return made
 
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    """Build the probe and the replay before the script begins, so that it need not wait for them."""
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    folder = Path(spec.origin).parent
-    for made in (build(folder), build(folder, ADDRESSES), build(folder, REPLAY)):
-        assert made.state == "built", made
+    """Build all products before the script begins, so that it need not wait for them."""
+    for product in (PROBE, ADDRESSES, REPLAY):
+        build_probe(product)

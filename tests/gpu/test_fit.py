@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu.recorded import MIB, PROGRAM
+
 pytestmark = pytest.mark.gpu
 
-PROGRAM = [sys.executable, "-m", "tfmemtop"]
 HOLD = str(Path(__file__).parents[1] / "scripts" / "hold_memory.py")
-MIB = 1 << 20
 
 
 @pytest.mark.parametrize("growth", ["on", "off"])

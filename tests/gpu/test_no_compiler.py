@@ -7,19 +7,14 @@ Two other readers give the figures to compare with: the probe, which the script 
 """
 
 import json
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gpu.keep import kept
+from tests.gpu.conftest import build_probe
+from tests.gpu.recorded import held, kept, record
 from tfmemtop import events
-from tfmemtop.events import recording
-from tfmemtop.probe.build import build
 from tfmemtop.probe.cache import checksum_of
 
 ROOT = Path(__file__).parents[2]
@@ -98,11 +93,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def library() -> Path:
     """Build the probe with which the script compares. tfmemtop itself is started without a compiler and a cache."""
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    built = build(Path(spec.origin).parent)
-    assert built.state == "built", built
-    return Path(built.path)
+    return Path(build_probe().path)
 
 
 def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[events.Event]]:
@@ -113,18 +104,12 @@ def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[
     script.write_text(SCRIPT)
     # TensorFlow searches PATH for CUDA's own tools. Only a C++ compiler is to be missing for tfmemtop.
     alone = {"PATH": "/nowhere", "CXX": "/nowhere/c++", "XDG_CACHE_HOME": str(folder / "cache")}
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--"),
-            *(sys.executable, str(script), str(ROOT), str(library), str(checksum_of(library.read_bytes())), *arguments),
-        ],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **variables, **alone},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=400,
+    library_words = (str(ROOT), str(library), str(checksum_of(library.read_bytes())))
+    done, stream = record(
+        path, (), str(script), *library_words, *arguments, variables={"TF_CPP_MIN_LOG_LEVEL": "2", **variables, **alone}
     )
-    return json.loads(done.stdout), list(recording.read(path).events())
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout), stream
 
 
 @pytest.mark.gpu
@@ -137,9 +122,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
     unavailable, direct = events.ProbeState.UNAVAILABLE, events.ProbeState.DIRECT
     assert probes == [unavailable, direct] or (asynchronous and probes == [unavailable])
     assert not [event for event in stream if isinstance(event, events.HookError)]
-    session = stream[0]
-    assert isinstance(session, events.Session)
-    still = [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]
+    still = held(said, stream)
     effective = {event.device: event for event in stream if isinstance(event, events.Effective)}
     assert said["figures"] and "GPU:0" in effective
     if name != "two-logical-devices":

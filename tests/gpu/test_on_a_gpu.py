@@ -1,56 +1,30 @@
 """Behaviour that only a GPU shows. Run by hand on a GPU: ``pytest -m gpu``."""
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gpu.keep import kept
+from tests.gpu.recorded import MIB, held, kept, record
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
-from tfmemtop.probe.build import build
 
-pytestmark = pytest.mark.gpu
+# These scripts end sooner than a first build of the probe.
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "hold_memory.py"
-MIB = 2**20
-
-
-@pytest.fixture(autouse=True, scope="session")
-def probe() -> None:
-    """Build the probe before the tests: these scripts end sooner than a first build."""
-    spec = importlib.util.find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    built = build(Path(spec.origin).parent)
-    assert built.state == "built", built
 
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:
     """Run the script. Return its own figures, and the events that tfmemtop recorded."""
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-m", "tfmemtop", "record", "-o", path, *options, "--", sys.executable, SCRIPT, *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    return json.loads(done.stdout), list(recording.read(path).events())
-
-
-def held(said: dict[str, Any], stream: list[events.Event]) -> list[events.Event]:
-    """Return the events of the time in which the script held still."""
-    session = stream[0]
-    assert isinstance(session, events.Session)
-    return [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]
+    done, stream = record(path, options, str(SCRIPT), *arguments)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout), stream
 
 
 SETTINGS = {
@@ -128,17 +102,9 @@ def test_growth_off_takes_all_of_its_limit_and_no_more(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_where_memory_runs_out(tmp_path: Path) -> None:
-    path = tmp_path / "oom.jsonl"
-    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--memory-limit", "1G"]
-    done = subprocess.run(
-        [*watched, "--", sys.executable, str(SCRIPT), "2048", "2048", "1"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done, stream = record(tmp_path / "oom.jsonl", ("--memory-limit", "1G"), str(SCRIPT), "2048", "2048", "1")
     assert done.returncode == 1
     assert "ResourceExhaustedError" in done.stderr
-    stream = list(recording.read(path).events())
     assert any(isinstance(event, events.OutOfMemory) for event in stream)
     summary = done.stderr[done.stderr.index("tfmemtop") :]
     assert "1 out-of-memory error" in summary
@@ -146,11 +112,10 @@ def test_a_limit_is_where_memory_runs_out(tmp_path: Path) -> None:
 
 def look_back(folder: Path, source: str, **environment: str) -> tuple[RunReview, int]:
     """Run *source* under ``tfmemtop record``. Return the review of the run, and its exit code."""
-    script, path = folder / "train.py", folder / "run.jsonl"
+    script = folder / "train.py"
     script.write_text(source)
-    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--", sys.executable, str(script)]
-    done = subprocess.run(watched, check=False, timeout=300, env=os.environ | environment)
-    return review(recording.read(path).events()), done.returncode
+    done, stream = record(folder / "run.jsonl", (), str(script), variables=environment)
+    return review(iter(stream)), done.returncode
 
 
 WAITING = """

@@ -4,20 +4,15 @@ Run by hand: ``pytest -m gpu tests/gpu/test_pools.py``, or with ``-m gpus2`` on 
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gpu.keep import kept
+from tests.gpu.recorded import MIB, held, kept, record
 from tfmemtop import events
-from tfmemtop.events import recording
 
 pytestmark = pytest.mark.usefixtures("built")
-
-MIB = 1 << 20
 
 # The script prints the true figures: the same statistics, read by its own library, built with TensorFlow's own flags.
 SCRIPT = """
@@ -128,24 +123,16 @@ def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[
     path = kept(folder) / f"{folder.parent.name}-{folder.name}.jsonl"
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]
-    done = subprocess.run(
-        [*watched, sys.executable, str(script), str(folder / "truth.so"), *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=400,
-    )
-    return json.loads(done.stdout), list(recording.read(path).events())
+    done, stream = record(path, options, str(script), str(folder / "truth.so"), *arguments)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout), stream
 
 
 def check(said: dict[str, Any], stream: list[events.Event]) -> None:
     """Check that all readings equal the script's own figures, exact to the byte, and that maps add up to them."""
     probes = [event for event in stream if isinstance(event, events.Probe)]
     assert probes and probes[-1].state is events.ProbeState.LOADED, probes
-    session = stream[0]
-    assert isinstance(session, events.Session)
-    still = [event for event in stream if said["since"] + 0.2 < session.started + event.t < said["until"] - 0.2]
+    still = held(said, stream)
     assert said["figures"]
     for device, (in_use, peak, pool, peak_pool, limit, allocations) in said["figures"].items():
         known = [None if figure < 0 else figure for figure in (pool, peak_pool, limit)]
@@ -186,9 +173,7 @@ def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
 def test_layers_add_up_to_nvmls_total(name: str, tmp_path: Path) -> None:
     """NVML's total minus the pool is context and outside: above zero, and not more than libraries and kernels take."""
     said, stream = watch(tmp_path, *ALONE[name])
-    session = stream[0]
-    assert isinstance(session, events.Session)
-    still = [event for event in stream if said["since"] + 1.2 < session.started + event.t < said["until"] - 0.2]
+    still = held(said, stream, settle_s=1.2)
     pids = {event.pid for event in stream if isinstance(event, events.Allocator)}
     totals = {
         process.used

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.keep import kept
+from tests.gpu.recorded import kept, record
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
-from tfmemtop.events import recording
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.review import RunReview, review
 
@@ -57,11 +56,7 @@ CASES = {
 def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, str, list[events.Event], RunReview]:
     """Run *code* under ``tfmemtop record``. Return exit code, stderr, the recording, and the review of it."""
     path = kept(folder) / f"oom-{name}.jsonl"
-    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *options, "--"]
-    done = subprocess.run(
-        [*watched, sys.executable, "-c", BEFORE + code], capture_output=True, text=True, check=False, timeout=200
-    )
-    stream = list(recording.read(path).events())
+    done, stream = record(path, options, "-c", BEFORE + code)
     return done.returncode, done.stderr, stream, review(iter(stream))
 
 

@@ -1,14 +1,11 @@
 """XLA's report on a real GPU, for Keras's ResNet-50 with its default settings. Run by hand: ``pytest -m gpu``."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.gpu.keep import kept
+from tests.gpu.recorded import kept, record
 from tfmemtop import events
-from tfmemtop.events import recording
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
@@ -41,19 +38,16 @@ print("a step takes", statistics.median(taken[50:]), flush=True)
 """
 
 
-def record(folder: Path, name: str, script: str, *options: str) -> tuple[str, list[events.Event]]:
+def run(folder: Path, name: str, script: str, *options: str) -> tuple[str, list[events.Event]]:
     """Run *script* under ``tfmemtop record``. Return its output, and the events of the recording."""
-    path = kept(folder) / f"xla-{name}.jsonl"
-    watched = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), "--growth", "on", *options, "--"]
-    done = subprocess.run(
-        [*watched, sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=500
-    )
+    watched = ("--growth", "on", *options)
+    done, stream = record(kept(folder) / f"xla-{name}.jsonl", watched, "-c", script)
     assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout, list(recording.read(path).events())
+    return done.stdout, stream
 
 
 def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
-    _, told = record(tmp_path, "report", RESNET, "--xla-report")
+    _, told = run(tmp_path, "report", RESNET, "--xla-report")
     clusters = [event for event in told if isinstance(event, events.XlaCluster)]
     for one in clusters:
         print(one.name, one.module, one.temporary, one.peak, one.missing, one.detail)
@@ -85,8 +79,8 @@ def test_a_step_costs_what_it_costs_without_the_report(tmp_path: Path) -> None:
     """
     ratios = []
     for pair in range(3):
-        output, _ = record(tmp_path, f"small-{pair}", SMALL, "--xla-report")
-        plain, _ = record(tmp_path, f"small-plain-{pair}", SMALL)
+        output, _ = run(tmp_path, f"small-{pair}", SMALL, "--xla-report")
+        plain, _ = run(tmp_path, f"small-plain-{pair}", SMALL)
         ratios.append(float(output.rpartition(" ")[2]) / float(plain.rpartition(" ")[2]))
     print("a step with the report, against one without:", *(f"{ratio:.3f}" for ratio in ratios))
     assert sorted(ratios)[1] <= 1.05
