@@ -180,69 +180,51 @@ def situations() -> dict[str, Any]:
 
     They are written as JSON, which is also valid YAML.
     """
+    in_use, limit = (f'tfmemtop_{name}_bytes{{{OF},device="GPU:0"}}' for name in ("in_use_high", "limit"))
+    found = f'tfmemtop_finding{{{OF},key="KEY",severity="SEVERITY"}}'
+    used, total, busy = (
+        f'tfmemtop_device_{name}{{{OF},uuid="GPU-1"}}'
+        for name in ("memory_used_bytes", "memory_total_bytes", "utilization_ratio")
+    )
+    leak, failed, idle = (
+        found.replace("KEY", key).replace("SEVERITY", severity)
+        for key, severity in (("leak", "warning"), ("allocation_failed", "error"), ("cached_but_idle", "info"))
+    )
+    ran_out, running, steps, up = (
+        f"tfmemtop_out_of_memory_total{{{OF}}}",
+        f"tfmemtop_running{{{OF}}}",
+        f"tfmemtop_steps_total{{{OF}}}",
+        'up{instance="i",job="tfmemtop"}',
+    )
     firing: dict[str, tuple[list[tuple[str, str]], str, dict[str, str], str]] = {
         "TensorFlowOutOfMemory": (
-            [(f"tfmemtop_out_of_memory_total{{{OF}}}", "0 0 0 1x10")],
-            "4m",
-            {},
-            "An allocation failed on h, job tfmemtop, rank ",
+            [(ran_out, "0 0 0 1x10")], "4m", {}, "An allocation failed on h, job tfmemtop, rank ",
         ),
         "TensorFlowPoolNearlyFull": (
-            [
-                (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "97x20"),
-                (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x20"),
-            ],
-            "5m",
-            {"device": "GPU:0"},
-            "97% of the limit in use on h GPU:0",
+            [(in_use, "97x20"), (limit, "100x20")], "5m", {"device": "GPU:0"}, "97% of the limit in use on h GPU:0",
         ),
         "TensorFlowLeak": (
-            [(f'tfmemtop_finding{{{OF},key="leak",severity="warning"}}', "1x20")],
-            "5m",
-            {"key": "leak", "severity": "warning"},
-            "Memory in use keeps rising on h ",
+            [(leak, "1x20")], "5m", {"key": "leak", "severity": "warning"}, "Memory in use keeps rising on h ",
         ),
         "TensorFlowErrorFound": (
-            [(f'tfmemtop_finding{{{OF},key="allocation_failed",severity="error"}}', "1x20")],
-            "5m",
-            {"key": "allocation_failed", "severity": "error"},
+            [(failed, "1x20")], "5m", {"key": "allocation_failed", "severity": "error"},
             "allocation_failed on h; tfmemtop help findings explains it",
         ),
         "TensorFlowStalled": (
-            [(f"tfmemtop_running{{{OF}}}", "1x40"), (f"tfmemtop_steps_total{{{OF}}}", "7x40")],
-            "30m",
-            {},
+            [(running, "1x40"), (steps, "7x40")], "30m", {},
             "No step for a quarter of an hour on h, job tfmemtop, rank ",
         ),
         "GpuHeldAndIdle": (
-            [
-                (f'tfmemtop_device_memory_used_bytes{{{OF},uuid="GPU-1"}}', "90x90"),
-                (f'tfmemtop_device_memory_total_bytes{{{OF},uuid="GPU-1"}}', "100x90"),
-                (f'tfmemtop_device_utilization_ratio{{{OF},uuid="GPU-1"}}', "0x90"),
-            ],
-            "80m",
-            {"uuid": "GPU-1"},
+            [(used, "90x90"), (total, "100x90"), (busy, "0x90")], "80m", {"uuid": "GPU-1"},
             "GPU GPU-1 of h is held and idle",
         ),
-        "TfmemtopDown": ([('up{instance="i",job="tfmemtop"}', "0x20")], "5m", {}, "No answer from tfmemtop at i"),
-    }
+        "TfmemtopDown": ([(up, "0x20")], "5m", {}, "No answer from tfmemtop at i"),
+    }  # fmt: skip
     calm = [
-        (f"tfmemtop_out_of_memory_total{{{OF}}}", "0x90"),
-        (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "90x90"),
-        (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x90"),
-        (f'tfmemtop_finding{{{OF},key="cached_but_idle",severity="info"}}', "1x90"),
-        (f"tfmemtop_running{{{OF}}}", "1x90"),
-        (f"tfmemtop_steps_total{{{OF}}}", "0+5x90"),
-        (f'tfmemtop_device_memory_used_bytes{{{OF},uuid="GPU-1"}}', "90x90"),
-        (f'tfmemtop_device_memory_total_bytes{{{OF},uuid="GPU-1"}}', "100x90"),
-        (f'tfmemtop_device_utilization_ratio{{{OF},uuid="GPU-1"}}', "0.9x90"),
-        ('up{instance="i",job="tfmemtop"}', "1x90"),
+        *((ran_out, "0x90"), (in_use, "90x90"), (limit, "100x90"), (idle, "1x90"), (running, "1x90"), (up, "1x90")),
+        *((steps, "0+5x90"), (used, "90x90"), (total, "100x90"), (busy, "0.9x90")),
     ]
-    # A short spike, which the figure shows for two minutes.
-    spike = [
-        (f'tfmemtop_in_use_high_bytes{{{OF},device="GPU:0"}}', "50 97x2 50x80"),
-        (f'tfmemtop_limit_bytes{{{OF},device="GPU:0"}}', "100x90"),
-    ]
+    spike = [(in_use, "50 97x2 50x80"), (limit, "100x90")]  # a short one, which the figure shows for two minutes
     tests = []
     for name, (series, at, labels, summary) in firing.items():
         of_run = {} if name == "TfmemtopDown" else {"host": "h", "run": "1"}
@@ -265,7 +247,9 @@ KINDS, UNITS = {"stat", "table", "timeseries"}, {"none", "bytes", "percentunit",
 """The dashboard's panels and units. Grafana 13.2 knows them (``@grafana/schema``, ``@grafana/data``)."""
 
 
-def test_the_dashboards_parts_are_known_to_grafana_and_fit_together(capsys: pytest.CaptureFixture[str]) -> None:
+def test_grafana_can_import_the_dashboard_and_knows_its_parts_which_fit_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """What type-checking against ``@grafana/schema`` (an npm package) found, as far as it can be checked without."""
     call = parse(["dashboard"])
     assert call.run(call.arguments) == 0
@@ -290,20 +274,10 @@ def test_the_dashboards_parts_are_known_to_grafana_and_fit_together(capsys: pyte
         for change in panel.get("transformations", ()):
             renamed = [name for name in change["options"]["renameByName"] if change["options"]["excludeByName"][name]]
             assert (change["id"], renamed) == ("organize", [])
-
-
-def test_the_dashboard_is_json_that_grafana_can_import(capsys: pytest.CaptureFixture[str]) -> None:
-    call = parse(["dashboard"])
-    assert call.run(call.arguments) == 0
-    printed = json.loads(capsys.readouterr().out)
     named = {name for query in queries() for name in re.findall(rf"{PREFIX}\w+", query)}
     assert named and named <= {PREFIX + name for name in HELP}
     assert all(panel["title"] and panel["description"] for panel in printed["panels"])
-    cells = [
-        (x, y)
-        for panel in printed["panels"]
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    ]
+    places = [panel["gridPos"] for panel in printed["panels"]]
+    cells = [(at["x"] + x, at["y"] + y) for at in places for x in range(at["w"]) for y in range(at["h"])]
     assert len(set(cells)) == len(cells)  # no panel lies on another
     assert max(x for x, _ in cells) == 23
