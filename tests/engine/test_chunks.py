@@ -11,7 +11,7 @@ from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, HookEnding, MapMoment, MemoryMap
 from tfmemtop.events.damage import damage_text
-from tfmemtop.ui.draw.map_text import refusal_text
+from tfmemtop.findings.missing import refusal_text
 
 BASE = 1 << 40
 # Two adjacent regions. The list of chunks is in no order, and one of the chunks is free.

@@ -21,7 +21,7 @@ from tfmemtop.events import Event, Origin, RunEnd
 from tfmemtop.events.base import Newest
 from tfmemtop.events.recording import Writer, read
 from tfmemtop.state import State, apply
-from tfmemtop.state.handlers import folds
+from tfmemtop.state.fold_memory import folds
 
 
 class Collected(Event, tag="collected", frozen=True):

@@ -54,7 +54,7 @@ def kept(census: events.Census, *parts: Part, need: Need = FULL, device: str = "
 
 
 def part(operation: str, size: int, count: int = 1, kind: Kind = Kind.ACTIVATIONS, shape: Any = (256, 1024)) -> Part:
-    return Part(operation, shape, "float32", "output", size, size, count, None, "", kind, "", kept=False)
+    return Part(kind, "", operation, shape, "float32", "output", bytes=size, requested=size, count=count)
 
 
 def group(

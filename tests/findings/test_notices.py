@@ -35,6 +35,7 @@ from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.findings.attached import say_state
+from tfmemtop.findings.missing import refusal_text
 from tfmemtop.findings.notices import Noticed, say
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.remedy import on_screen
@@ -44,8 +45,7 @@ from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.reports.whatif import unreplayed_text
 from tfmemtop.settings import NoSuchGpu
 from tfmemtop.state import State, apply
-from tfmemtop.ui.draw.map_text import refusal_text
-from tfmemtop.ui.draw.process_page import unseen_tensors
+from tfmemtop.ui.screens.details import unseen_tensors
 from tfmemtop.units import GIB
 
 

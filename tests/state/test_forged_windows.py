@@ -11,11 +11,11 @@ from tfmemtop.cli import main as cli
 from tfmemtop.events import Event, Holders, RunEnd
 from tfmemtop.events.allocations import MOST_EVENTS
 from tfmemtop.events.recording import Writer
+from tfmemtop.findings.xla import nameless
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_views import at_us, course_slices, happened
 from tfmemtop.state.holders import By, course, standing
 from tfmemtop.state.map_faces import Faces
-from tfmemtop.state.unnamed_buffers import unnamed_buffers
 
 BEFORE: list[Event] = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), w.census(), w.step().done(4.0)]
 
@@ -34,7 +34,7 @@ def test_each_is_shown(window: Holders) -> None:
         assert happened(window, found.at) is None or at_us(window, found.at) is not None
     Faces(window, hooked).at(2**64)
     growing(hooked, "GPU:0")
-    unnamed_buffers(state)
+    list(nameless(state))
 
 
 def test_a_report_of_all_of_them_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

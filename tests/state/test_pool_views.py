@@ -12,9 +12,9 @@ from tests import streams as s
 from tests.pools import MIB
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.state.pool_views import PoolMap, choose, pool_map, why_no_map
+from tfmemtop.findings.missing import no_map
+from tfmemtop.state.pool_views import PoolMap, choose, pool_map
 from tfmemtop.state.pool_views import pools as known_pools
-from tfmemtop.ui.draw.map_text import remedy_text, why_text
 
 KEY = (100, "GPU:0")
 CUTS: list[pools.Cut] = [
@@ -85,23 +85,20 @@ UNKNOWN_LAYOUT = events.Distrust(events.Fault.LAYOUT_UNKNOWN, "2.99")
 def test_why_there_is_no_map() -> None:
     stream = pools.watched(CUTS)[:-1]
     asynchronous = events.MemoryMap(t=30.0, pid=100, device="GPU:0", mapless=events.Mapless.ASYNC)
-    assert "cuda_malloc_async" in why_text(why_no_map(s.fold([*stream, asynchronous]), KEY))
+    assert "cuda_malloc_async" in no_map(s.fold([*stream, asynchronous]), KEY)[0]
     unbuilt = events.Unbuilt(events.Unbuildable.NO_COMPILER, detail="apt install g++")
     lacking = events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, unbuilt=unbuilt)
-    reason = why_no_map(s.fold([*stream, lacking]), KEY)
-    assert (why_text(reason), remedy_text(reason)) == ("there is no C++ compiler", "apt install g++")
-    assert "being built" in why_text(
-        why_no_map(s.fold([*stream, events.Probe(t=9.0, pid=100, state=ProbeState.BUILDING)]), KEY)
-    )
+    assert no_map(s.fold([*stream, lacking]), KEY) == ("there is no C++ compiler", "apt install g++")
+    building = events.Probe(t=9.0, pid=100, state=ProbeState.BUILDING)
+    assert "being built" in no_map(s.fold([*stream, building]), KEY)[0]
     public = events.Probe(t=9.1, pid=100, state=ProbeState.PUBLIC, distrust=UNKNOWN_LAYOUT)
-    both = why_no_map(s.fold([*stream, public, lacking]), KEY)
-    assert both == why_no_map(s.fold([*stream, lacking, public]), KEY)
-    assert re.search(r"no C\+\+ compiler; .*TensorFlow 2\.99 is not known", why_text(both))
-    assert remedy_text(both) == "apt install g++"
+    both = no_map(s.fold([*stream, public, lacking]), KEY)
+    assert both == no_map(s.fold([*stream, lacking, public]), KEY)
+    assert re.search(r"no C\+\+ compiler; .*TensorFlow 2\.99 is not known", both[0]) and both[1] == "apt install g++"
     # Pools are read in place: the missing compiler is not the reason.
     direct = events.Probe(t=9.1, pid=100, state=ProbeState.DIRECT)
-    assert "no map has been read yet" in why_text(why_no_map(s.fold([*stream, direct, lacking]), KEY))
-    assert "process 7" in why_text(why_no_map(s.fold(stream), (7, "GPU:0")))
+    assert "no map has been read yet" in no_map(s.fold([*stream, direct, lacking]), KEY)[0]
+    assert "process 7" in no_map(s.fold(stream), (7, "GPU:0"))[0]
 
 
 def test_pools_of_the_living_come_first() -> None:

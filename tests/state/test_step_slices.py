@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import Moment
-from tfmemtop.state.step_slices import slices
+from tfmemtop.state.holders import Moment, slices
 
 
 def course(*levels: tuple[int, int]) -> list[Moment]:

@@ -15,9 +15,7 @@ from tfmemtop import events as ev
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
-from tfmemtop.ui.terminal.screen import TerminalScreen
 
 pytestmark = pytest.mark.screens
 
@@ -114,22 +112,6 @@ async def test_a_search_finds_marks_and_walks_and_its_keys_reach_nobody_else() -
 
 def _is_marked(segment: Segment) -> bool:
     return bool(segment.style and segment.style.reverse and segment.style.underline)
-
-
-@given(st.lists(st.text("ab漢\u0301", max_size=12), min_size=1, max_size=30), st.sampled_from(["a", "ab", "b漢", "A"]))
-def test_a_search_that_follows_what_is_written_finds_what_a_new_one_finds(lines: list[str], wanted: str) -> None:
-    terminal = TerminalScreen(20, 4, history=12)
-    following = OutputSearch()
-    following.want(wanted)
-    for line in lines:
-        terminal.feed(line + "\r\n")
-        following.look(terminal)
-    new = OutputSearch()
-    new.want(wanted)
-    new.look(terminal)
-    assert following.found == new.found
-    texts = dict(enumerate(terminal.texts(terminal.oldest), terminal.oldest))
-    assert new.found == [n for n, text in texts.items() if wanted in text]
 
 
 async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> None:

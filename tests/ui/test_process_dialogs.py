@@ -14,8 +14,7 @@ from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
-from tfmemtop.ui.draw.process_page import describe
-from tfmemtop.ui.screens.details import DetailsScreen
+from tfmemtop.ui.screens.details import DetailsScreen, describe
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
 

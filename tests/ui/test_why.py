@@ -20,9 +20,8 @@ from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import cut, width_of
 from tfmemtop.ui.draw.palette import KEY
-from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
 from tfmemtop.ui.draw.text import wrap_code
-from tfmemtop.ui.panels.why_panel import WhyPanel
+from tfmemtop.ui.panels.why_panel import WhyPanel, remedy_line, remedy_lines
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.why_screen import WhyScreen
 

@@ -18,11 +18,11 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.state.holders import By
-from tfmemtop.state.missing_windows import only_asked, unused_probe
 
 
 class HoldersArguments(ReportArguments):

@@ -14,7 +14,7 @@ Suppose that the hook shall report how long each garbage collection took. Write 
         pid: Number
         took_us: Size
 
-and one handler, in ``state/fold.py``, ``fold_memory.py`` or ``fold_holders.py``, that stores it in the state::
+and one handler, in ``state/fold.py`` or ``fold_memory.py``, that stores it in the state::
 
     @folds(events.Collected)
     def _collected(state: State, event: events.Collected) -> None:
@@ -27,7 +27,6 @@ No other code lists events:
   and ``t`` itself.
 - ``keep`` defines which events the backlog holds for readers that connect later: here the newest 50 of each process.
 - ``droppable`` lets the server leave the oldest ones out for a reader that is too slow.
-- ``reshapes = False`` makes the fold of a frequent event cheaper, if the event brings no process, device or run.
 - With ``once``, a recording does not repeat the event at the beginning of each chunk.
 - Override ``recorded`` if the event contains something private, such as an environment.
 - Decoding, recordings and ``from tfmemtop.events import Collected`` follow from the class.
@@ -133,12 +132,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Whether the event is one of many readings.
 
     It may wait a moment to be sent with others, and slow readers may not receive it.
-    """
-
-    reshapes: ClassVar[bool] = True
-    """Whether the event may change which processes, devices and runs there are; if so, sums over these are made anew.
-
-    A handler of another event that does so nevertheless counts it in ``State.shape``.
     """
 
     once: ClassVar[bool] = False

@@ -233,7 +233,6 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     """NVML's figures of a GPU at one moment."""
 
     keep = Curve("index", highest=("used",))
-    reshapes = False
     droppable = True
 
     index: Index
@@ -303,7 +302,6 @@ class ProcessReadings(Event, tag="process_readings", frozen=True):
     """The readings of all processes that run now. A process that is missing here has ended."""
 
     keep = Latest()
-    reshapes = False
     droppable = True
 
     processes: Annotated[list[ProcessReading], Many]
@@ -329,7 +327,6 @@ class Output(Event, tag="output", frozen=True):
     """What the script wrote to its terminal. ``skipped`` bytes before it were left out: they came too fast."""
 
     keep = Tail(64 * 1024)
-    reshapes = False
 
     run: Number
     text: Text

@@ -149,7 +149,6 @@ class Allocator(Event, tag="allocator", frozen=True):
 
     origin = Origin.HOOK
     keep = Curve("pid", "device", highest=("in_use", "high"))
-    reshapes = False
     droppable = True
 
     pid: Number
@@ -175,7 +174,6 @@ class PoolGrowth(Event, tag="pool_growth", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(256, "pid", "device")
-    reshapes = False
 
     pid: Number
     device: Label
@@ -223,7 +221,6 @@ class Functions(Event, tag="functions", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(40, "pid", first=True)  # half a minute, for the present pace; the first shows the first step
-    reshapes = False
     droppable = True
 
     pid: Number
@@ -345,7 +342,6 @@ class Census(Event, tag="census", frozen=True):
 
     origin = Origin.HOOK
     keep = Newest(8, "pid", "looked", "of_window", first=True)  # two for each window that is kept
-    reshapes = False
 
     pid: Number
     kinds: Annotated[dict[Name, Annotated[dict[Name, Size], Few]], Few]

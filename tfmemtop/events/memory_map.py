@@ -69,7 +69,6 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
 
     origin = Origin.HOOK
     keep = Latest("pid", "device", "moment", "of_one_region")
-    reshapes = False
     droppable = True
 
     pid: Number

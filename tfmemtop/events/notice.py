@@ -193,7 +193,6 @@ class Notice(Event, tag="notice", frozen=True):
     """
 
     keep = Latest("key", most=64)
-    reshapes = False
     urgent = True
 
     key: Name

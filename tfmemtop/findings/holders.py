@@ -1,4 +1,4 @@
-"""The text about the holders of memory: kinds, groupings, why a window was opened, and why there is none."""
+"""The text about the holders of memory: kinds, groupings, and why a process has no window."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.names import named_spot
-from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
-from tfmemtop.state.missing_windows import MissingWindow, NoWindow
 from tfmemtop.units import counted, format_bytes, spoken
 
 _KINDS = {
@@ -80,26 +78,6 @@ _NAMELESS = {
 }
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
 
-_LACKING = {
-    NoWindow.NO_POOL: "No pool is known: TensorFlow has not made one in a process that tfmemtop started.",
-    NoWindow.FORGOTTEN: "Nothing is known of this process any more.",
-    NoWindow.NOT_BFC: "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, "
-    "does.",
-    NoWindow.NO_PROBE: "Windows are recorded by the probe, a small native library, and it is not in use here",
-    NoWindow.PROBE_COMING: "Windows are recorded by the probe, a small native library. It is being built or loaded.",
-    NoWindow.ENDED: "The process ended before a window was recorded.",
-    NoWindow.NOT_ASKED: "No window is opened automatically: the session was started with --holders-interval 0.",
-    NoWindow.ENDED_NOT_ASKED: "The process ended before a window was asked for. No window is opened "
-    "automatically: the session was started with --holders-interval 0.",
-    NoWindow.NOT_YET: "No window has been recorded yet. The first one comes with the first allocations.",
-}
-
-_HELPS = {
-    NoWindow.NOT_BFC: "[A] chooses BFC for the next run.",
-    NoWindow.NOT_ASKED: "[n] asks for a window now.",
-    NoWindow.NOT_YET: "[n] asks for a window now.",
-}
-
 
 def windowless_text(told: Holders | None) -> str:
     """Return why there is no window, or what is wrong with its file; empty where nothing is known."""
@@ -113,17 +91,6 @@ def windowless_text(told: Holders | None) -> str:
 def unread_text(damage: Damage, detail: str) -> str:
     """Return what is wrong with a window's file."""
     return f"the file of the window cannot be read: {damage_text(damage, detail)}"
-
-
-def none_text(none: MissingWindow) -> tuple[str, str]:
-    """Return why a pool has no window, and what helps; the latter may be empty."""
-    if none.reason is NoWindow.REFUSED:
-        return f"There is no window: {windowless_text(none.told)}.", ""
-    text = _LACKING[none.reason]
-    if none.reason is NoWindow.NO_PROBE:
-        known = probe_text(none.probe) if none.probe else ""
-        return f"{text}{f': {known}' if known else ''}.", probe_remedy(none.probe) if none.probe else ""
-    return text, _HELPS.get(none.reason, "")
 
 
 def kind(of: Kind) -> str:

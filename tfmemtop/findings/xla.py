@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 
-from tfmemtop.events import XlaMissing
+from tfmemtop.events import Holders, XlaMissing
 from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
-from tfmemtop.state.unnamed_buffers import unnamed_buffers
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import Phase, named
+from tfmemtop.state.step_course import once_per_window, unpacked
 from tfmemtop.units import format_bytes
+
+_SHARE = 0.5  # of the peak, above which a buffer is reported
 
 
 class Nameless(DeviceFinding, frozen=True):
@@ -59,9 +63,33 @@ def nameless(state: State) -> Iterator[Nameless]:
     places = {
         (one.pid, one.name): one.place for kind in (DeviceKind.GPU, DeviceKind.CPU) for one in run_devices(state, kind)
     }
-    for buffer in unnamed_buffers(state):
-        if place := places.get((buffer.pid, buffer.device)):
-            yield Nameless(place, buffer.bytes, buffer.peak)
+    for pid, hooked in hooked_of_run(state):
+        if any(cluster.missing is not None for cluster in hooked.clusters.values()):
+            continue  # a report was requested and is missing for a known reason: a second request would not help
+        for device, windows in hooked.windows.items():
+            newest = next((one for one in reversed(windows.newest) if not one.is_missing), None)
+            place = places.get((pid, device))
+            size = _largest_nameless(newest, hooked) if newest else 0
+            if newest and place and size > _SHARE * newest.peak:
+                yield Nameless(place, size, newest.peak)
+
+
+def _largest_nameless(window: Holders, hooked: Hooked) -> int:
+    """Return the bytes of the largest nameless allocation of *window* that is not in a report; 0 if there is none."""
+    reported = {cluster.temporary for cluster in hooked.clusters.values()}
+    return max((size for size in _nameless_sizes(window) if size not in reported), default=0)
+
+
+@once_per_window
+def _nameless_sizes(window: Holders) -> list[int]:
+    """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
+    course = unpacked(window)
+    return [
+        kind.requested
+        for kind in course.kinds
+        if kind.window == window.window  # the names of older allocations were never recorded
+        and (not course.name(kind) or named(course.name(kind)).phase is Phase.FUNCTION)
+    ]
 
 
 def report_missing(state: State) -> Iterator[ReportMissing]:

@@ -72,7 +72,7 @@ def accounts(state: State, pid: int) -> Iterator[Account]:
     hooked = process.hooked if process else None
     for index, device in state.devices.items():
         share = device.by_pid.get(pid)
-        pools = tuple(_pools(state, pid, hooked, index)) if hooked and pid in device.logical else ()
+        pools = tuple(_pools(state, pid, hooked, index)) if hooked else ()
         if share is None and (not pools or (hooked is not None and hooked.ended)):
             continue
         used = device.reading.used if device.reading else None

@@ -49,7 +49,12 @@ class Kind(Enum):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of an allocation; the fields are those of :class:`tfmemtop.state.holders.Part`."""
+    """The owner of an allocation.
+
+    ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
+    ``kept`` if the memory outlives the beginning of the backward pass that follows. ``python_name`` is the name of the
+    variable, or the path by which Python holds the tensor; empty for other memory.
+    """
 
     kind: Kind
     layer: str

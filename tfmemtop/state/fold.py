@@ -6,10 +6,7 @@ from tfmemtop import events
 from tfmemtop.events import HookTrouble, Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.failure import facts_of
-from tfmemtop.state import fold_holders as fold_holders  # imported because it registers handlers
-from tfmemtop.state import fold_memory as fold_memory  # likewise
-from tfmemtop.state.fold_memory import add_notice, forget_process, note_all, note_device, room_for, with_device
-from tfmemtop.state.handlers import HANDLERS, folds
+from tfmemtop.state.fold_memory import HANDLERS, add_notice, folds, forget_process, room_for, with_device
 from tfmemtop.state.lookup import (
     device_of,
     hooked_of,
@@ -42,8 +39,6 @@ def apply(state: State, event: events.Event) -> None:
     """Apply *event* to *state*. Raises nothing: an event that cannot be applied becomes a notice."""
     state.now = max(state.now, event.t)
     state.revision += 1
-    if event.reshapes:
-        state.shape += 1
     try:
         HANDLERS[type(event)](state, event)
     except Exception as error:
@@ -138,7 +133,6 @@ def _device(state: State, event: events.Device) -> None:
     else:
         state.devices[event.index] = state.by_uuid[event.uuid] = DeviceState(event)
         state.devices = dict(sorted(state.devices.items()))
-    note_all(state)
 
 
 @folds(events.Process)
@@ -175,9 +169,8 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
             forget_process(state, pid)
             continue
         process.gone = True
-        if process.hooked and not process.hooked.ended:
+        if process.hooked:
             process.hooked.ended = True
-            state.shape += 1
     _forget_oldest(state)
 
 
@@ -203,17 +196,21 @@ def _environment(state: State, event: events.Environment) -> None:
     state.environments = {event.pid: event}
 
 
+def _process_of(state: State, event: events.Hook | events.Outside, run: int | None) -> ProcessState:
+    """Return the process of *event*. If nothing was known of it before, it is a new one, of *run*."""
+    if event.pid not in state.processes:
+        seen = events.Process(
+            t=event.t, pid=event.pid, ppid=event.ppid, user="", command=event.argv, started=0.0, run=run
+        )
+        state.processes[event.pid] = ProcessState(seen)
+    return state.processes[event.pid]
+
+
 @folds(events.Hook)
 def _hook(state: State, event: events.Hook) -> None:
     if not room_for(state, event.pid):
         return
-    process = state.processes.get(event.pid)
-    if process is None:
-        run = state.run.run if state.run and state.run.going else None
-        seen = events.Process(
-            t=event.t, pid=event.pid, ppid=event.ppid, user="", command=event.argv, started=0.0, run=run
-        )
-        process = state.processes[event.pid] = ProcessState(seen)
+    process = _process_of(state, event, state.run.run if state.run and state.run.going else None)
     if process.hooked and process.hooked.hello.tensorflow is None and not process.hooked.ended:
         process.hooked.hello = event  # the hook's second message, with TensorFlow's version
     else:
@@ -224,13 +221,8 @@ def _hook(state: State, event: events.Hook) -> None:
 def _outside(state: State, event: events.Outside) -> None:
     if not room_for(state, event.pid):
         return
-    process = state.processes.get(event.pid)
-    if process is None:
-        run = state.run.run if state.run and state.run.going and state.run.pid == event.pid else None
-        seen = events.Process(
-            t=event.t, pid=event.pid, ppid=event.ppid, user="", command=event.argv, started=0.0, run=run
-        )
-        process = state.processes[event.pid] = ProcessState(seen)
+    ours = state.run is not None and state.run.going and state.run.pid == event.pid
+    process = _process_of(state, event, state.run.run if state.run and ours else None)
     process.outside = event
     if event.state.inside and (process.hooked is None or process.hooked.ended):
         hello = events.Hook(
@@ -304,7 +296,6 @@ def _initialised(state: State, event: events.Initialised) -> None:
 def _effective(state: State, event: events.Effective) -> None:
     if hooked := with_device(state, event.pid, event.device):
         hooked.effective[event.device] = event
-        note_device(state, event.pid, event.device)
         run = state.run
         known = run is not None and (event.device in run.effective or len(run.effective) < DEVICES_KEPT)
         if run and known and run.going and of_run(state, event.pid):

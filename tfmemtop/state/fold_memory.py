@@ -1,11 +1,11 @@
-"""The fold of memory figures: readings of the driver and of allocators, maps of pools, and their histories."""
+"""The fold of what is known of memory: readings, maps of pools, histories, recorded allocations."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.handlers import folds
 from tfmemtop.state.lookup import (
     allocators_of,
     allocators_on,
@@ -18,7 +18,9 @@ from tfmemtop.state.lookup import (
     process_total,
 )
 from tfmemtop.state.model import (
+    CLUSTERS_KEPT,
     DEVICES_KEPT,
+    LINES_KEPT,
     NOTICES_KEPT,
     PROCESSES_KEPT,
     Context,
@@ -26,11 +28,24 @@ from tfmemtop.state.model import (
     DeviceState,
     Hooked,
     Pool,
+    PoolWindows,
     State,
 )
-from tfmemtop.state.sums import Sums
 from tfmemtop.state.trend import Trend
 from tfmemtop.units import MIB
+
+E = TypeVar("E", bound=events.Event)
+HANDLERS: dict[type[events.Event], Callable[[State, Any], None]] = {}
+
+
+def folds(kind: type[E]) -> Callable[[Callable[[State, E], None]], Callable[[State, E], None]]:
+    """Make a function the handler of a class of events: it stores each event of the class in the state."""
+
+    def register(handler: Callable[[State, E], None]) -> Callable[[State, E], None]:
+        HANDLERS[kind] = handler
+        return handler
+
+    return register
 
 
 def add_notice(
@@ -73,26 +88,9 @@ def room_for(state: State, pid: int) -> bool:
     return False
 
 
-def note_device(state: State, pid: int, logical: str) -> None:
-    """Note on its GPU that process *pid* has reported the logical device *logical*."""
-    if device := device_of(state, pid, logical):
-        device.logical.setdefault(pid, set()).add(logical)
-
-
-def note_all(state: State) -> None:
-    """Note all logical devices again, because the GPUs have changed."""
-    for pid, process in state.processes.items():
-        if process.hooked:
-            for logical in {*process.hooked.effective, *process.hooked.allocators}:
-                note_device(state, pid, logical)
-
-
 def forget_process(state: State, pid: int) -> None:
     """Remove process *pid* from the state."""
     del state.processes[pid]
-    state.shape += 1
-    for device in state.devices.values():
-        device.logical.pop(pid, None)
 
 
 NOTHING_COMPUTED = 4096
@@ -179,27 +177,20 @@ def _allocator(state: State, event: events.Allocator) -> None:
     hooked = with_device(state, event.pid, event.device)
     if hooked is None:
         return
-    before = hooked.allocators.get(event.device)
     hooked.allocators[event.device] = event
-    if before is None:
-        note_device(state, event.pid, event.device)
     if is_pinned(event.device):
         return
-    if before is None or hooked.ended:
-        state.shape += 1
     # A peak that the native sampler found between two readings goes into the history just before the reading itself.
     spike = max(0, (event.high or 0) - (event.in_use or 0))
     if is_cpu(event.device):
         if state.cpu_pool is None:
             state.cpu_pool = CpuPool()
-        _replace(state, state.cpu_pool, before, event)
-        sums = _cpu_sums(state, state.cpu_pool)
-        in_use, pool = sums.all.in_use, sums.all.pool
+        readings = cpu_pool_readings(state)
+        in_use, pool = pool_use(readings)
         for highest in [in_use + spike, in_use] if spike else [in_use]:
             state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
-        _remember_run(state, "cpu", sums, spike)
+        _remember_run(state, "cpu", readings, 0, spike)
     elif device := device_of(state, event.pid, event.device):
-        _replace(state, device, before, event)
         if spike:
             _remember_device(state, device, spike)
         _remember_device(state, device)
@@ -260,50 +251,74 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
-    sums = _device_sums(state, device)
-    in_use = sums.all.in_use + spike
-    pool_end = max(in_use, sums.all.pool or 0)
+    readings, total = allocators_on(state, device), process_total(state, device) or 0
+    in_use, pool = pool_use(readings)
+    in_use += spike
+    pool_end = max(in_use, pool or 0)
     # NVML is read less often than the allocators: an older total must not be below a newer pool.
-    mine_end = max(pool_end, sums.total)
+    mine_end = max(pool_end, total)
     used = device.reading.used if device.reading else None
     device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
-    _remember_run(state, f"GPU {device.info.index}", sums, spike)
+    _remember_run(state, f"GPU {device.info.index}", readings, total, spike)
 
 
-def _replace(
-    state: State, place: DeviceState | CpuPool, before: events.Allocator | None, now: events.Allocator
-) -> None:
-    """Update the sums of *place* by the new reading, if no process has come or gone."""
-    if before is not None and place.sums is not None and place.sums.shape == state.shape:
-        ours = of_run(state, now.pid)
-        place.sums.add(before, ours, -1)
-        place.sums.add(now, ours)
+def _remember_run(state: State, place: str, readings: list[events.Allocator], total: int, spike: int) -> None:
+    """Store the newest run's own part of one GPU or the CPU pool, and add it to the run's curve.
 
-
-def _sums(state: State, kept: Sums | None, readings: Callable[[], list[events.Allocator]]) -> Sums:
-    """Return *kept* if these sums are still valid, else the sums of *readings*."""
-    if kept is not None and kept.shape == state.shape:
-        return kept
-    return Sums.of(state.shape, ((reading, of_run(state, reading.pid)) for reading in readings()))
-
-
-def _cpu_sums(state: State, pool: CpuPool) -> Sums:
-    pool.sums = _sums(state, pool.sums, lambda: cpu_pool_readings(state))
-    return pool.sums
-
-
-def _device_sums(state: State, device: DeviceState) -> Sums:
-    sums = _sums(state, device.sums, lambda: allocators_on(state, device))
-    if sums is not device.sums or sums.reading is not device.reading:
-        sums.reading, sums.total = device.reading, process_total(state, device) or 0
-        device.sums = sums
-    return sums
-
-
-def _remember_run(state: State, place: str, sums: Sums, spike: int) -> None:
-    """Store the newest run's own part of the *sums* of one GPU or the CPU pool, and add it to the run's curve."""
+    *readings* are those of all processes there, *total* is the bytes of the run's processes by NVML.
+    """
     if (run := state.run) and run.going:
-        in_use, pool = sums.run.in_use + spike, sums.run.pool
-        run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, sums.total)
-        run.limit_on[place] = max(sums.run.limit, run.limit_on.get(place, 0))
+        ours = [reading for reading in readings if of_run(state, reading.pid)]
+        in_use, pool = pool_use(ours)
+        in_use += spike
+        run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, total)
+        run.limit_on[place] = max(sum(one.limit or 0 for one in ours), run.limit_on.get(place, 0))
         run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))
+
+
+# Recorded allocations: windows, traces, the script's lines, and XLA's reports.
+
+
+@folds(events.Holders)
+def _holders(state: State, event: events.Holders) -> None:
+    if hooked := with_device(state, event.pid, event.device):
+        windows = hooked.windows.setdefault(event.device, PoolWindows())
+        if windows.first is None:
+            windows.first = event
+        if not event.is_missing and (windows.highest is None or event.peak >= windows.highest.peak):
+            windows.highest = event
+        windows.newest.append(event)
+
+
+@folds(events.Trace)
+def _trace(state: State, event: events.Trace) -> None:
+    if hooked := with_device(state, event.pid, event.device):
+        parts = hooked.windows.setdefault(event.device, PoolWindows()).trace
+        if event.part == 0:
+            parts.clear()
+        parts.append(event)
+
+
+@folds(events.Replayed)
+def _replayed(state: State, event: events.Replayed) -> None:
+    if hooked := with_device(state, event.pid, event.device):
+        hooked.windows.setdefault(event.device, PoolWindows()).replayed = event
+        if state.run and of_run(state, event.pid):
+            state.run.replayed[event.device] = event  # kept to be compared with failures of later runs of the command
+
+
+@folds(events.OperationLines)
+def _operation_lines(state: State, event: events.OperationLines) -> None:
+    if hooked := hooked_of(state, event.pid):
+        hooked.lines.update((line.operation, line) for line in event.lines)
+        while len(hooked.lines) > LINES_KEPT:
+            del hooked.lines[next(iter(hooked.lines))]
+
+
+@folds(events.XlaCluster)
+def _xla_cluster(state: State, event: events.XlaCluster) -> None:
+    if hooked := hooked_of(state, event.pid):
+        hooked.clusters.pop(event.module, None)
+        hooked.clusters[event.module] = event
+        while len(hooked.clusters) > CLUSTERS_KEPT:
+            del hooked.clusters[next(iter(hooked.clusters))]

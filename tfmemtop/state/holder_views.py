@@ -10,11 +10,10 @@ from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.holders import By, Holder, Part, course, standing
+from tfmemtop.state.holders import ORDER, By, Holder, Part, StepSlice, course, slices, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
-from tfmemtop.state.step_slices import ORDER, StepSlice, slices
 
 
 class HolderRow(msgspec.Struct, frozen=True):
@@ -99,14 +98,6 @@ def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
     hooked = hooked_at(state, key)
     known = hooked.windows.get(key[1]) if hooked and key else None
     return recorded(known) if known else []
-
-
-def missing(state: State, key: PoolKey | None) -> events.Holders | None:
-    """Return the newest event of the pool if it reports that there is no window, else ``None``."""
-    hooked = hooked_at(state, key)
-    known = hooked.windows.get(key[1]) if hooked and key else None
-    newest = known.newest[-1] if known and known.newest else None
-    return newest if newest is not None and newest.is_missing else None
 
 
 def age_s(state: State, window: events.Holders) -> float:

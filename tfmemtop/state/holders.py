@@ -1,13 +1,16 @@
 """The holders of a pool's memory in use at a moment of a window: rows that add up to the byte. Pure."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import asdict
 
-from tfmemtop.events import Holders, Holding, OperationLine
+from tfmemtop.events import Holders, Holding
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
@@ -26,26 +29,12 @@ class By(Enum):
     LINE = "line"
 
 
-class Part(msgspec.Struct, frozen=True):
-    """``count`` allocations that are alike: ``bytes`` of chunks in all, of which ``requested`` were requested.
+class Part(Owner, frozen=True, kw_only=True):
+    """``count`` allocations that are alike: ``bytes`` of chunks in all, of which ``requested`` were requested."""
 
-    ``operation`` is TensorFlow's whole name, empty if there is none. ``shape`` is ``None`` if it is not known.
-    ``kept`` if the memory outlives the beginning of the backward pass that follows. ``python_name`` is the name of the
-    variable, or the path by which Python holds the tensor; empty for other memory.
-    """
-
-    operation: str
-    shape: tuple[int, ...] | None
-    dtype: str
-    region: str
     bytes: int
     requested: int
     count: int
-    line: OperationLine | None
-    python_name: str
-    kind: Kind
-    layer: str
-    kept: bool
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -152,25 +141,11 @@ def _parts(owners: Attribution, alive: Iterable[tuple[Owner, Holding, int]]) -> 
             row[0] += size
             row[1] += requested
             row[2] += times
-    parts = [_part(owner, *row) for owner, row in sums.items()]
+    parts = [
+        Part(**asdict(owner), bytes=size, requested=requested, count=count)
+        for owner, (size, requested, count) in sums.items()
+    ]
     return sorted(parts, key=lambda part: (-part.bytes, part.operation))
-
-
-def _part(owner: Owner, size: int, requested: int, count: int) -> Part:
-    return Part(
-        operation=owner.operation,
-        shape=owner.shape,
-        dtype=owner.dtype,
-        region=owner.region,
-        bytes=size,
-        requested=requested,
-        count=count,
-        line=owner.line,
-        python_name=owner.python_name,
-        kind=owner.kind,
-        layer=owner.layer,
-        kept=owner.kept,
-    )
 
 
 def _holder(name: str, parts: Iterable[Part]) -> Holder:
@@ -202,3 +177,65 @@ def _row(part: Part, by: By) -> str:
     if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS) and part.operation:
         return named(part.operation).forward
     return nameless
+
+
+# The course of a step in as many slices as a graph has columns. Each shows its highest moment, so no peak is lost.
+
+ORDER = (
+    Kind.VARIABLES,
+    Kind.OPTIMIZER,
+    Kind.BEFORE,
+    Kind.TENSORS,
+    Kind.INPUT,
+    Kind.ACTIVATIONS,
+    Kind.GRADIENTS,
+    Kind.LOSS,
+    Kind.WORKSPACE,
+    Kind.XLA,
+    Kind.ROUNDING,
+    Kind.UNKNOWN,
+)
+"""The order of the kinds in a stack, from the bottom: kinds that stay are below, kinds that change are above."""
+
+
+class StepSlice(msgspec.Struct, frozen=True):
+    """A stretch of a step, from its event ``first`` to ``last``.
+
+    The highest of its moments is after ``event``, ``at_us`` µs into the window, with ``total`` bytes in use. The last
+    of its moments is ``last_us`` µs into the window. ``ends`` are bytes: the upper end of each kind of :data:`ORDER` in
+    a stack, when most was in use in the stretch. If more was in use at its start than at any of its moments, that is at
+    its start.
+    """
+
+    first: int
+    last: int
+    event: int
+    at_us: int
+    last_us: int
+    total: int
+    ends: tuple[int, ...]
+
+
+def slices(moments: Sequence[Moment], count: int) -> tuple[StepSlice, ...]:
+    """Divide *moments* into *count* slices of equal time.
+
+    A slice without an event shows the last moment before it.
+    """
+    if not moments or count < 1:
+        return ()
+    times = [moment.at_us for moment in moments]
+    begin, whole = times[0], max(1, times[-1] - times[0])
+    found = []
+    start = 0
+    for number in range(count):
+        stop = len(moments) if number == count - 1 else bisect_right(times, begin + whole * (number + 1) / count)
+        # What is in use after the last moment before the slice is in use at its start.
+        known = moments[max(0, start - 1) : stop]
+        highest = max(moments[start:stop] or known, key=lambda moment: moment.total)
+        most = max(known, key=lambda moment: moment.total)
+        ends = tuple(accumulate(most.by_kind.get(kind, 0) for kind in ORDER))
+        first = moments[start].event if start < stop else highest.event
+        last = moments[stop - 1].event if stop else highest.event
+        found.append(StepSlice(first, last, highest.event, highest.at_us, known[-1].at_us, highest.total, ends))
+        start = stop
+    return tuple(found)

@@ -1,6 +1,5 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
-from collections.abc import Iterator
 from enum import Enum
 
 from tfmemtop import events
@@ -91,31 +90,22 @@ def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceR
 
     Then the driver lists it by another number, since process numbers in a container are not the host's.
     """
-    for pid, hooked in _living_on(state, device):
-        if pid not in device.by_pid and of_run(state, pid):
-            for name in device.logical[pid]:
-                effective = hooked.effective.get(name)
-                if effective and effective.t < reading.t - _LISTED_S and device_of(state, pid, name) is device:
-                    return True
-    return False
+    return any(
+        effective.t < reading.t - _LISTED_S and device_of(state, hooked.hello.pid, name) is device
+        for hooked in living_hooked(state)
+        if hooked.hello.pid not in device.by_pid
+        for name, effective in hooked.effective.items()
+    )
 
 
 def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
     """Return the newest readings of all allocators of living processes on *device*."""
     return [
         reading
-        for pid, hooked in _living_on(state, device)
-        for name in device.logical[pid]
-        if (reading := hooked.allocators.get(name)) and device_of(state, pid, name) is device
+        for pid, process in state.processes.items()
+        if process.hooked and not process.hooked.ended
+        for reading in allocators_of(state, pid, process.hooked, device)
     ]
-
-
-def _living_on(state: State, device: DeviceState) -> Iterator[tuple[int, Hooked]]:
-    """Yield the living processes that have, or had, a logical device on *device*."""
-    for pid in device.logical:
-        process = state.processes.get(pid)
-        if process and process.hooked and not process.hooked.ended:
-            yield pid, process.hooked
 
 
 def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:

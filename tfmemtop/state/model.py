@@ -12,7 +12,6 @@ from tfmemtop.settings import Settings
 from tfmemtop.state.curve import Curve
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.steps import Steps
-from tfmemtop.state.sums import Sums
 from tfmemtop.state.trend import Trend, UseWindow, whole_use
 
 OUTPUT_CHARACTERS = 256 * 1024
@@ -176,16 +175,12 @@ class ProcessState(msgspec.Struct):
 class DeviceState(msgspec.Struct):
     """A GPU. A sample of its history has four upper ends: in use, pool, the run's processes, all used.
 
-    ``logical`` has, by pid, the logical devices that were reported to lie on it. It is an index that saves a search
-    through all processes. :func:`tfmemtop.state.lookup.device_of` shows whether they still lie on it.
     ``kept`` is the history of the newest run, once it has ended.
     """
 
     info: events.Device
     reading: events.DeviceReading | None = None
     by_pid: dict[int, events.DeviceProcess] = msgspec.field(default_factory=dict)
-    logical: dict[int, set[str]] = msgspec.field(default_factory=dict)
-    sums: Sums | None = None
     history: History = msgspec.field(default_factory=History)
     kept: History | None = None
     busy: deque[tuple[float, int]] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT_KEPT))  # time, percent
@@ -199,7 +194,6 @@ class CpuPool(msgspec.Struct):
 
     history: History = msgspec.field(default_factory=History)
     kept: History | None = None
-    sums: Sums | None = None
 
 
 class RunState(msgspec.Struct):
@@ -295,7 +289,6 @@ class State(msgspec.Struct):
 
     now: float = 0.0
     revision: int = 0  # the number of events applied
-    shape: int = 0  # the number of events that may have changed which processes there are, and what belongs to which
     session: events.Session | None = None
     upcoming: Settings | None = None  # chosen for the next start of a kernel
     devices: dict[int, DeviceState] = msgspec.field(default_factory=dict)  # by NVML index

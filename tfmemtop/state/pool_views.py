@@ -1,14 +1,13 @@
 """Views of the inside of one pool: its map, together with what is known of its growth."""
 
 from collections.abc import Iterable
-from enum import Enum, auto
 
 import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, kind_of
-from tfmemtop.state.model import Hooked, Pool, State
+from tfmemtop.state.model import Pool, State
 
 PoolKey = tuple[int, str]
 """The pid of a process and the name of one of its logical devices."""
@@ -99,32 +98,6 @@ class PoolMap(msgspec.Struct, frozen=True):
         return max(0, self.pool - self.in_use)
 
 
-class Missing(Enum):
-    """Why a pool has no map."""
-
-    PROCESS_FORGOTTEN = auto()  # the state no longer has the process
-    MAP_REFUSED = auto()  # the hook sent a reason instead of a map
-    NO_LIBRARY = auto()  # the native library is not in use, or not yet
-    PUBLIC_FIGURES_ONLY = auto()  # the pools are read only by TensorFlow's public API
-    NOT_STARTED = auto()  # nothing is known yet of how the pools are read
-    ENDED = auto()  # the process ended before a map was read
-    NOT_READ_YET = auto()
-
-
-class NoMap(msgspec.Struct, frozen=True):
-    """Why process ``pid`` has no map of a pool.
-
-    ``refusal`` is the event that came instead of a map. ``library`` is the newest event of the native library,
-    ``without`` the newest of the reading without it.
-    """
-
-    reason: Missing
-    pid: int
-    refusal: events.MemoryMap | None = None
-    library: events.Probe | None = None
-    without: events.Probe | None = None
-
-
 def percent(part: int, whole: int) -> int:
     """Return *part* of *whole* in percent, rounded; 0 and 100 only for nothing and all."""
     if whole <= 0 or part <= 0:
@@ -202,41 +175,6 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
         cost_us=newest.cost_us,
         pace_s=newest.pace_s,
     )
-
-
-def why_no_map(state: State, key: PoolKey) -> NoMap:
-    """Return the reason why this pool has no map, as far as it is known."""
-    pid, device = key
-    process = state.processes.get(pid)
-    hooked = process.hooked if process else None
-    if hooked is None:
-        return NoMap(Missing.PROCESS_FORGOTTEN, pid)
-    pool = hooked.pools.get(device)
-    for one in (pool.map, pool.zoom) if pool else ():
-        if one is not None and one.is_missing:
-            return NoMap(Missing.MAP_REFUSED, pid, refusal=one)
-    return without_library(pid, hooked) or NoMap(_not_read(hooked), pid, without=hooked.without_probe)
-
-
-def _not_read(hooked: Hooked) -> Missing:
-    """Return why there is no map although nothing prevents it."""
-    if hooked.ended:
-        return Missing.ENDED
-    if hooked.probe is not None:
-        return Missing.NOT_READ_YET
-    if hooked.without_probe is None:
-        return Missing.NOT_STARTED
-    public = hooked.without_probe.state is events.ProbeState.PUBLIC
-    return Missing.PUBLIC_FIGURES_ONLY if public else Missing.NOT_READ_YET
-
-
-def without_library(pid: int, hooked: Hooked) -> NoMap | None:
-    """Return why the pools of this process cannot be read; ``None`` if nothing prevents it."""
-    library, without = hooked.probe, hooked.without_probe
-    direct = without is not None and without.state is events.ProbeState.DIRECT
-    if library is None or library.state is events.ProbeState.LOADED or direct:
-        return None
-    return NoMap(Missing.NO_LIBRARY, pid, library=library, without=without)
 
 
 def _pool(state: State, key: PoolKey) -> Pool | None:

@@ -28,7 +28,6 @@ from tfmemtop.ui import refusals
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
-from tfmemtop.ui.leave_actions import LeaveActions
 from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
@@ -95,7 +94,7 @@ def _bound(key: Key) -> str:
 # A screen or dialog that a key opens is imported by the method that opens it: the first frame does not need it.
 
 
-class TfmemtopApp(ProcessActions, SearchActions, LeaveActions):
+class TfmemtopApp(ProcessActions, SearchActions):
     """Connects the session with the screens: draws the state that events change, and carries out the keys' actions."""
 
     # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.
@@ -156,6 +155,10 @@ class TfmemtopApp(ProcessActions, SearchActions, LeaveActions):
     @property
     def state(self) -> State:
         return self.session.state
+
+    @property
+    def script_goes_on(self) -> bool:
+        return self.session.script_goes_on
 
     async def _follow(self) -> None:
         async for batch in self.session.batches():

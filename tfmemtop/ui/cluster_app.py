@@ -6,7 +6,6 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop.cluster.watch import ClusterWatch, Seen
-from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.cluster_screen import KEYS, ClusterScreen
@@ -67,7 +66,3 @@ class ClusterApp(ScreenApp):
         """Handle Ctrl-C: quit, unless a dialog is open. Textual would only show a hint."""
         if not isinstance(self.screen, ModalScreen):
             self.action_leave()
-
-    def end_for(self, number: int) -> None:
-        """Leave because of signal *number*."""
-        self.exit(ScreenOutcome(SIGNALLED + number))

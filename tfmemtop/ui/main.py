@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.refusals import not_remembered
+from tfmemtop.ui.screen_app import ScreenApp
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
@@ -33,16 +34,8 @@ PATIENCE_S = 10
 """Seconds that the app has to end in order. After that it is ended: it hangs, or its terminal takes no output."""
 
 
-class Ended(Protocol):
-    """An app that can end in order, and that can at least restore the terminal if it hangs."""
-
-    def end_for(self, number: int) -> None: ...
-
-    def give_terminal_back(self) -> None: ...
-
-
 @contextmanager
-def signals_end(app: Ended) -> Iterator[None]:
+def signals_end(app: ScreenApp) -> Iterator[None]:
     """Within this context, end *app* in order on any signal that ends programs.
 
     A signal that was ignored before, as under nohup, stays ignored. The context needs a running event loop and the
@@ -136,9 +129,13 @@ async def _cluster(asking: "Asking", options: UiOptions, job: str | None, interv
 
     _forget_size()
     app = ClusterApp(ClusterWatch(asking, interval_s), options, job=job)
+    return await _shown(app)
+
+
+async def _shown(app: ScreenApp) -> ScreenOutcome:
     with signals_end(app):
         outcome = await app.run_async()
-    return outcome or ScreenOutcome(app.return_code or 0, trouble=app.trouble)
+    return outcome or ScreenOutcome(app.return_code or 0, left_running=app.script_goes_on, trouble=app.trouble)
 
 
 def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
@@ -178,11 +175,7 @@ async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions)
     try:
         before = choices.load(options.choices)
         app = TfmemtopApp(source, options, before)
-        with signals_end(app):
-            outcome = await app.run_async()
-        outcome = outcome or ScreenOutcome(
-            app.return_code or 0, left_running=app.session.script_goes_on, trouble=app.trouble
-        )
+        outcome = await _shown(app)
         return replace(outcome, summary=(*_summary(source), *_keep(app.choices, before, options.choices)))
     finally:
         await source.close()

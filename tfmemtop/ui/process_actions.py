@@ -1,20 +1,28 @@
-"""What the user wants of a process in the table: its details, a signal, or that it is read from outside."""
+"""What the user wants of a process: its details, a signal, to read it from outside; and the end of the app."""
+
+from typing import TYPE_CHECKING
 
 from textual import on
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
+from tfmemtop.options import ScreenOutcome
 from tfmemtop.ui import refusals
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.screen_app import ScreenApp
+from tfmemtop.ui.screens.main_screen import MainScreen
+
+if TYPE_CHECKING:
+    from tfmemtop.ui.screens.questions import Leaving
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
 class ProcessActions(ScreenApp):
-    """The part of the app that carries out what the process table requests."""
+    """The part of the app that carries out what the process table requests, and that ends the app."""
 
     session: Session
+    main: MainScreen
 
     @on(ProcessTable.Details)
     def _details(self, message: ProcessTable.Details) -> None:
@@ -49,3 +57,46 @@ class ProcessActions(ScreenApp):
                 self.session.send(events.Signal(pids=message.pids, signal=number))
 
         self.push_screen(SignalScreen(message.pids, names, glyphs=self.glyphs), done)
+
+    # The end of the app.
+
+    def action_leave(self) -> None:
+        """Quit. If a script of this session runs, first ask whether to stop it or to leave it running."""
+        from tfmemtop.ui.screens.questions import leave_dialog
+
+        session, run = self.session, self.session.state.run
+        if not session.connected:
+            self.exit(ScreenOutcome(session.exit_code))
+        elif session.outside:
+            # Its engine ends with its last screen, and the process goes on.
+            self.session.send(events.Leave())
+            self.exit(ScreenOutcome(0))
+        elif session.readonly:
+            self.exit(ScreenOutcome(session.exit_code, left_running=bool(run and run.going)))
+        elif run is None or not run.going:
+            session.stop()
+        elif session.kernel is not None:
+            session.send(events.Leave())
+            self.exit(ScreenOutcome(0, left_running=True))
+        else:
+            self.push_screen(leave_dialog(session.state, self.glyphs), self._leave)
+
+    def _leave(self, choice: "Leaving | None") -> None:
+        from tfmemtop.ui.screens.questions import Leaving
+
+        if choice is Leaving.STOP:
+            self.session.stop()
+        elif choice is Leaving.LEAVE:
+            self.session.send(events.Leave())
+            self.exit(ScreenOutcome(0, left_running=True))
+
+    async def action_quit(self) -> None:
+        """Handle Ctrl-Q, which Textual binds with priority: quit, or, while the user types, send it to the script."""
+        if self.main.output.typing:
+            self.session.send(events.Input(text="\x11"))
+        else:
+            self.action_leave()
+
+    def action_help_quit(self) -> None:
+        """Handle Ctrl-C: quit. Textual would only show a hint."""
+        self.action_leave()

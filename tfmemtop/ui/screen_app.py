@@ -17,6 +17,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
+from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
@@ -108,6 +109,15 @@ class ScreenApp(App[ScreenOutcome]):
             if text not in self._told:
                 self._told |= {text}
                 self.notify(text, severity="error", timeout=20)
+
+    @property
+    def script_goes_on(self) -> bool:
+        """Whether a script goes on without the screen."""
+        return False
+
+    def end_for(self, number: int) -> None:
+        """Leave at once because of signal *number*, without a question."""
+        self.exit(ScreenOutcome(SIGNALLED + number, left_running=self.script_goes_on))
 
     def give_terminal_back(self) -> None:
         """Restore the terminal at once: the last resort for a screen that does not end by itself."""

@@ -4,15 +4,13 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Sought, parse_sought
-from tfmemtop.experiments.fit.session import SessionFit
-from tfmemtop.state.steps import pace
+from tfmemtop.experiments.fit.plan import ImpossibleSearch
 from tfmemtop.ui import refusals
 from tfmemtop.ui.next_run_actions import NextRunActions
-from tfmemtop.ui.screens import fit_text as words
 
 if TYPE_CHECKING:
+    from tfmemtop.experiments.fit.plan import Sought
+    from tfmemtop.experiments.fit.session import SessionFit
     from tfmemtop.ui.screens.fit_dialogs import AfterSearch
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
@@ -47,48 +45,26 @@ class SearchActions(NextRunActions):
         if any(isinstance(screen, FitDialog) for screen in self.screen_stack):
             self.redraw()
         elif any(isinstance(screen, ModalScreen) for screen in self.screen_stack):
-            self.notify(words.OVER)
+            self.notify("The search is over. [F] shows what it found.")
         else:
             self._show_search(fitting.search)
 
     def _ask_for_search(self) -> None:
-        from tfmemtop.ui.screens.choice_dialog import InputDialog
-        from tfmemtop.ui.screens.next_run_dialogs import whose_limit
+        from tfmemtop.ui.screens.fit_dialogs import search_dialog
 
         session, upcoming, run = self.session, self.session.next, self.session.state.run
         if upcoming is None:
             return
-        try:
-            plan = session.plan(upcoming, Sought())
-        except ImpossibleSearch as error:
-            self.notify(refusals.fit_impossible(str(error)))
-            return
 
-        def read(text: str) -> Sought:
-            sought = parse_sought(text)
-            session.plan(upcoming, sought)  # raises if this search is not possible
-            return sought
-
-        def done(answer: Sought | None) -> None:
+        def done(answer: "Sought | None") -> None:
             if answer is not None:
                 session.fitting.begin(session.plan(upcoming, answer), upcoming, run.run if run else 0)
                 self._search_begun()
 
-        steps = pace(run.steps, session.state.now) if run and run.steps else None
-        found = words.suggestions(SECONDS, TRIES, steps.whole if steps else None, places(upcoming.argv))
-        ends = f"run {run.run}" if run and run.going else ""
-        growth = plan.settings.growth if plan.on_gpu else None
-        dialog = InputDialog(
-            words.TITLE,
-            text=words.what_is_done(whose_limit(plan.on_gpu), growth, ends.capitalize()),
-            value=found[0][0],
-            read=read,
-            takes=f"end {ends} and begin" if ends else "begin",
-            suggestions=found,
-            glyphs=self.glyphs,
-            width=84,
-        )
-        self.push_screen(dialog, done)
+        try:
+            self.push_screen(search_dialog(session, upcoming, self.glyphs), done)
+        except ImpossibleSearch as error:
+            self.notify(refusals.fit_impossible(str(error)))
 
     def _search_begun(self) -> None:
         self._searching = True
@@ -100,8 +76,8 @@ class SearchActions(NextRunActions):
         self.session.fitting.stop()
         self.follow_search()
 
-    def _show_search(self, search: SessionFit) -> None:
-        from tfmemtop.ui.screens.fit_dialogs import AfterSearch, FitDialog
+    def _show_search(self, search: "SessionFit") -> None:
+        from tfmemtop.ui.screens.fit_dialogs import AfterSearch, FitDialog, found_by
 
         session = self.session
 
@@ -111,7 +87,7 @@ class SearchActions(NextRunActions):
                 self._search_begun()
             elif answer is AfterSearch.NEW:
                 self._ask_for_search()
-            elif answer is AfterSearch.RELAUNCH and (found := words.found_by(search)) is not None:
+            elif answer is AfterSearch.RELAUNCH and (found := found_by(search)) is not None:
                 session.choose(found.upcoming)
                 self.action_relaunch()
 

@@ -55,23 +55,6 @@ def stage(waits: Waiting) -> str:
             return f"{tensorflow} {verb} on the CPU and {took} memory by malloc: there is no pool to see."
 
 
-_WAY = (
-    "the script is started",
-    "it imports TensorFlow",
-    "TensorFlow makes its devices at its first operation",
-    "their pools are read and shown here",
-)
-_REACHED = {Stage.NOT_IMPORTED: 1, Stage.IMPORTING: 1, Stage.IMPORTED: 2, Stage.MADE: 3}
-
-
-def way(waits: Waiting) -> tuple[list[str], str, list[str]]:
-    """Return the steps until the first pool: those done, the one that the run waits for now, and those to come."""
-    reached = _REACHED.get(waits.stage)
-    if reached is None or waits.over:
-        return [], stage(waits), []
-    return list(_WAY[:reached]), stage(waits), list(_WAY[reached + 1 :])
-
-
 _SHORT = {
     Stage.NOT_IMPORTED: "TensorFlow not imported yet",
     Stage.NOT_INSIDE: "not inside",

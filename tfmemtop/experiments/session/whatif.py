@@ -13,9 +13,9 @@ from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.whatif.course import is_complete
 from tfmemtop.experiments.whatif.settings import Asked, Present, present
+from tfmemtop.findings.missing import only_asked
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
-from tfmemtop.state.missing_windows import only_asked
 from tfmemtop.state.model import Hooked
 
 _WORKER = "tfmemtop.experiments.whatif.worker"

@@ -6,7 +6,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop import events
-from tfmemtop.state.pool_views import GrowthView, PoolMap, RegionView, percent
+from tfmemtop.state import State
+from tfmemtop.state.lookup import device_of
+from tfmemtop.state.pool_views import GrowthView, PoolKey, PoolMap, RegionView, percent
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
@@ -84,6 +86,14 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
     if more and width_of(line) + len(more) <= width:
         line.append(Segment(more, DIM))
     return line
+
+
+def place(state: State, key: PoolKey) -> str:
+    """Return the device's name, and the physical GPU if its number is another: ``GPU:0``, ``GPU:0 on GPU 3``."""
+    device = device_of(state, *key)
+    if device is None or key[1] == f"GPU:{device.info.index}":
+        return key[1]
+    return f"{key[1]} on GPU {device.info.index}"
 
 
 def duration(microseconds: int) -> str:

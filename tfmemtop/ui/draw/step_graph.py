@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.findings import holders as words
-from tfmemtop.state.step_slices import ORDER, StepSlice
+from tfmemtop.state.holders import ORDER, StepSlice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled

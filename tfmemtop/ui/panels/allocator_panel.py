@@ -7,24 +7,24 @@ from rich.segment import Segment
 
 from tfmemtop.findings import holders as holder_texts
 from tfmemtop.findings.attached import FROM_OUTSIDE
+from tfmemtop.findings.missing import not_readable, refusal_text
 from tfmemtop.findings.names import call_text, settled_on, settled_text, spot
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Listed, age_s
 from tfmemtop.state.holders import By
 from tfmemtop.state.lookup import of_run
-from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map, without_library
+from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map
 from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.holder_table import bar, kinds_label
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
-from tfmemtop.ui.draw.map_text import refusal_text, remedy_text, why_text
 from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, LAYER, PEAK, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
-from tfmemtop.ui.waiting import way
+from tfmemtop.ui.waiting import stage
 from tfmemtop.units import UNKNOWN, format_short
 
 _DEVICE: Column[AllocatorRow] = Column("DEVICE", 6, 9, lambda row: row.device, style=BOLD, left=True)
@@ -139,9 +139,9 @@ class AllocatorPanel(Panel):
         process = self.state.processes.get(key[0]) if key else None
         if key is None or process is None or process.hooked is None or room < 1:
             return []
-        if told := without_library(key[0], process.hooked):
+        if told := not_readable(process.hooked):
             # There is a second line only if the remedy would be cut off.
-            text = f"{why_text(told)}. {remedy_text(told)}".rstrip(" .")
+            text = ". ".join(told).rstrip(" .")
             return [[Segment(" " + line, DIM)] for line in wrap(text, width - 1)[: min(2, room)]]
         self.map_rows = max(0, room - 1)
         view = pool_map(self.state, key)
@@ -199,16 +199,8 @@ class AllocatorPanel(Panel):
 
     def _waiting(self, state: State, width: int) -> list[Line]:
         waits = waiting(state)
-        if waits is None:
-            return []
-        done, now, coming = way(waits)
-        now_lines = wrap(now, max(10, width - 4))[:_WAITING_MOST]
-        lines: list[Line] = [[Segment(f" {self.glyphs.ended} ", DIM), Segment(text, DIM)] for text in done]
-        lines += [
-            [Segment(f" {'  ' if at else self.glyphs.running + ' '}", GOOD), Segment(text)]
-            for at, text in enumerate(now_lines)
-        ]
-        return lines + [[Segment(f" {self.glyphs.dot} {text}", DIM)] for text in coming]
+        text = wrap(stage(waits), max(10, width - 2))[:_WAITING_MOST] if waits else []
+        return [[Segment(f" {line}")] for line in text]
 
 
 _LEAST = 3

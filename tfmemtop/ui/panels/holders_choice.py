@@ -20,10 +20,9 @@ from tfmemtop.state.holder_views import (
     pools_with_holders,
     windows,
 )
-from tfmemtop.state.holders import By, Part
+from tfmemtop.state.holders import By, Part, StepSlice
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
-from tfmemtop.state.step_slices import StepSlice
 
 T = TypeVar("T")
 _KEPT = 16

@@ -11,6 +11,7 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings import holders as words
+from tfmemtop.findings.missing import no_window
 from tfmemtop.findings.names import spot
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -24,17 +25,14 @@ from tfmemtop.state.holder_views import (
     since_run_s,
     windows,
 )
-from tfmemtop.state.holders import By, Part
-from tfmemtop.state.missing_windows import missing_window
+from tfmemtop.state.holders import By, Part, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
-from tfmemtop.state.step_slices import StepSlice
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, paragraph, width_of
-from tfmemtop.ui.draw.map_figures import duration
-from tfmemtop.ui.draw.map_text import place
+from tfmemtop.ui.draw.map_figures import duration, place
 from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, KEY, LETTER, PEAK, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
@@ -191,7 +189,7 @@ class HoldersPanel(CoveringPanel):
 
     def _without(self, width: int) -> list[Line]:
         """Return why there is no window to show, and what helps."""
-        text, remedy = words.none_text(missing_window(self.state, self.choice.key))
+        text, remedy = no_window(self.state, self.choice.key)
         lines: list[Line] = []
         for told, style in ((text, BOLD), (remedy, KEY), (words.WHAT_THIS_IS, DIM)):
             if told:

@@ -12,9 +12,9 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import hooked_at, older_s, since_run_s, windows
+from tfmemtop.state.holders import ORDER
 from tfmemtop.state.map_faces import FREE, Faces, Lies, faces_of, kind_of
 from tfmemtop.state.pool_views import PoolKey, PoolMap, RegionView
-from tfmemtop.state.step_slices import ORDER
 from tfmemtop.ui.draw import chunk_map
 from tfmemtop.ui.draw.chunk_map import shades
 from tfmemtop.ui.draw.lines import Line, cut, fit, width_of

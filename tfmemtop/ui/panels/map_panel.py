@@ -11,6 +11,7 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.holders import NO_FACES
+from tfmemtop.findings.missing import no_map
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import (
     PoolKey,
@@ -20,11 +21,10 @@ from tfmemtop.state.pool_views import (
     exhausted,
     pool_map,
     pools,
-    why_no_map,
 )
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line, paragraph
-from tfmemtop.ui.draw.map_text import place, remedy_text, why_text
+from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens.drawn import MAP_PACE_S, PoolWanted
@@ -200,8 +200,7 @@ class MapPanel(CoveringPanel):
         elif view is not None:
             text, remedy = "the pool is empty: TensorFlow has taken no memory for it yet", ""
         else:
-            reason = why_no_map(self.state, self.key)
-            text, remedy = why_text(reason), remedy_text(reason)
+            text, remedy = no_map(self.state, self.key)
         told = paragraph(sentence(f"no map: {text}"), width, BOLD, "  ")
         return [[], *told, *paragraph(remedy, width, KEY, "  ")]
 

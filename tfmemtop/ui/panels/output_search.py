@@ -25,34 +25,20 @@ class OutputSearch:
         self.at: int | None = None
         """Number of the line with the current match; ``None`` if there is none."""
         self._pattern = re.compile("")
-        self._off: list[int] = []  # lines found that have scrolled off the screen, in order
-        self._shown: list[int] = []  # lines found on the screen
-        self._looked = 0  # number of the first line that has not been searched since it scrolled off
-
-    @property
-    def found(self) -> list[int]:
+        self.found: list[int] = []
         """The numbers of the lines that contained the text when :meth:`look` was last called, the oldest first."""
-        return self._off + self._shown
 
     def want(self, text: str) -> None:
         """Search for *text* from now on; if it is empty, for nothing."""
         self.wanted = text
         self._pattern = re.compile(re.escape(text), re.IGNORECASE if text == text.lower() else 0)
-        self._off, self._shown, self._looked, self.at = [], [], 0, None
+        self.found, self.at = [], None
 
     def look(self, terminal: "TerminalScreen") -> None:
-        """Search the lines that are new since the last call, and those that may have changed."""
-        if not self.wanted:
-            return
-        oldest, end = terminal.oldest, terminal.scrolled_off
-        self._looked = min(max(self._looked, oldest), end)
-        self._off = [number for number in self._off if oldest <= number < self._looked]
-        self._off += [n for n, text in enumerate(terminal.texts(self._looked, end), self._looked) if self._in(text)]
-        self._looked = end
-        self._shown = [n for n, text in enumerate(terminal.texts(end), end) if self._in(text)]
-
-    def _in(self, text: str) -> bool:
-        return self._pattern.search(text) is not None
+        """Search the lines of *terminal*."""
+        if self.wanted:
+            lines = enumerate(terminal.texts(), terminal.oldest)
+            self.found = [number for number, text in lines if self._pattern.search(text)]
 
     def go_near(self, number: int) -> None:
         """Go to the last match that is not below line *number*; if there is none, to the first match."""

@@ -1,6 +1,6 @@
 """The panel of the findings: what is true now, the most serious first, each with its remedies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -9,13 +9,12 @@ from rich.style import Style
 from textual import events
 
 from tfmemtop.findings.finding import Group, Severity, grouped, say_group
-from tfmemtop.findings.remedy import Remedy
+from tfmemtop.findings.remedy import Remedy, SaidRemedy, offered
 from tfmemtop.findings.rules import findings
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.draw.lines import Line, Panel, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, PLAIN, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.draw.remedies import remedy_line, remedy_lines
+from tfmemtop.ui.draw.lines import Line, Panel, cut, width_of
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.panels.key_bar import press_bracketed
 
@@ -67,11 +66,11 @@ class WhyPanel(Panel):
         said = say_group(group)
         helps = group.remedies if remedies else ()
         told = said.figures if figures else ""
-        return _wrapped(group.first.severity, said.headline, told, helps, width, self.glyphs, self._steers)
+        return _finding(group.first.severity, said.headline, told, helps, width, self.glyphs, self._steers)
 
 
 @lru_cache(maxsize=200)
-def _wrapped(
+def _finding(
     severity: Severity,
     headline: str,
     figures: str,
@@ -108,3 +107,47 @@ def finding_lines(headline: str, figures: str, width: int, style: Style) -> list
     if beside:
         lines[-1].append(Segment(beside, DIM))
     return [*lines, *([Segment(line, DIM)] for line in (wrap(" ".join(words), width) if words else ()))]
+
+
+# Remedies, with their keys highlighted.
+
+_BETWEEN = Segment("; ", DIM)
+
+
+def remedy_line(remedies: Iterable[Remedy], *, steers: bool = True) -> Line:
+    """All *remedies* in one line: ``[G] turn growth on; [L] set a limit``."""
+    line: Line = []
+    for words in offered(remedies, steers=steers):
+        line += [_BETWEEN, *_segments(words)] if line else _segments(words)
+    return line
+
+
+def remedy_lines(
+    remedies: Iterable[Remedy], width: int, glyphs: Glyphs = UNICODE, *, steers: bool = True, whole: bool = False
+) -> list[Line]:
+    """Return *remedies* in lines of at most *width* cells. A remedy is not split between two lines.
+
+    If it is longer than a line, it is cut, or, with *whole*, wrapped to the right of its keys.
+    """
+    lines: list[Line] = []
+    for words in offered(remedies, steers=steers):
+        part = _segments(words)
+        if lines and width_of([*lines[-1], _BETWEEN, *part]) <= width:
+            lines[-1] += [_BETWEEN, *part]
+        else:
+            lines += _wrapped(part, width, glyphs) if whole else [cut(part, width, glyphs)]
+    return lines
+
+
+def _wrapped(part: Line, width: int, glyphs: Glyphs) -> list[Line]:
+    *keys, text = part
+    before = width_of(keys)
+    if width - before < 2:  # the keys alone fill the line
+        return [cut(part, width, glyphs)]
+    first, *rest = [Segment(line, text.style) for line in wrap(text.text, width - before)]
+    return [[*keys, first], *([Segment(" " * before), line] if before else [line] for line in rest)]
+
+
+def _segments(words: SaidRemedy) -> Line:
+    keys = [part for key in words.keys for part in (Segment(f"[{key}]", KEY), Segment(" ", DIM))]
+    return [*keys, Segment(safe(words.text), PLAIN)]

@@ -12,9 +12,8 @@ from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
-from tfmemtop.ui.draw.remedies import remedy_lines
 from tfmemtop.ui.draw.text import wrap, wrap_code
-from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style
+from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style, remedy_lines
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
 
 

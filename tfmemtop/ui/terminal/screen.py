@@ -149,14 +149,10 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         """Return the offset at which line *number* is about in the middle of *height* lines."""
         return min(max(0, self.most(height) - max(0, number - self.oldest - height // 2)), self.most(height))
 
-    def texts(self, begin: int, end: int | None = None) -> list[str]:
-        """Return the text of the lines from number *begin* up to *end*, which is left out.
-
-        Without *end*, the lines go up to the last one that was written to.
-        """
-        last = self.scrolled_off + self._used() if end is None else end
-        first = max(begin, self.oldest)
-        return ["".join(segment.text for segment in line) for line in self._part(first - self.oldest, last - first)]
+    def texts(self) -> list[str]:
+        """Return the text of all lines that are kept, up to the last one that was written to."""
+        lines = self._part(0, len(self._history) + self._used())
+        return ["".join(segment.text for segment in line) for line in lines]
 
     def most(self, height: int) -> int:
         """Return the largest offset for *height* lines; the oldest line is then the first of them."""

@@ -1,0 +1,116 @@
+"""Why a pool has no map, or no window of its allocations, and what helps.
+
+Each answer is the reason and the remedy, as text. The remedy is empty where nothing is known to help.
+"""
+
+from tfmemtop.events import Mapless, MemoryMap, Probe, ProbeState
+from tfmemtop.events.damage import damage_text
+from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.probe import probe_remedy, probe_text
+from tfmemtop.state import State
+from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.units import format_count
+
+_LIBRARY = "the probe, which reads pools from inside,"
+_UNUSED = (ProbeState.UNAVAILABLE, ProbeState.FAILED)
+
+_STATES = {
+    ProbeState.BUILDING: f"{_LIBRARY} is being built",
+    ProbeState.BUILT: "the probe waits for TensorFlow's devices",
+    ProbeState.LOADING: f"{_LIBRARY} is being loaded",
+    ProbeState.UNAVAILABLE: f"{_LIBRARY} cannot be built here",
+    ProbeState.FAILED: f"{_LIBRARY} failed",
+}
+_MAPLESS = {
+    Mapless.ASYNC: "cuda_malloc_async, CUDA's own pool, does not show how it is cut up",
+    Mapless.NOT_BFC: "only pools of the allocator BFC have a map, and this is another one",
+    Mapless.NO_FOLDER: "the session's folder is not known in this process",
+    Mapless.TOO_MANY: "the pool has more than {count} chunks, which only the probe can read",
+    Mapless.NO_ROOM: "there is no room to put the map down: {detail}",
+}
+
+
+def refusal_text(event: MemoryMap) -> str:
+    """Return why *event* has no map; empty where it has one."""
+    if event.mapless is not None:
+        most = format_count(event.count or 0)
+        return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
+    why = damage_text(event.damage, event.detail) if event.damage is not None else ""
+    if why and event.of_copy:
+        return f"this pool was read without the probe, and no map could be made of it: {why}"
+    return why
+
+
+def no_map(state: State, key: PoolKey) -> tuple[str, str]:
+    """Return why this pool has no map, as far as it is known: one clause without a full stop."""
+    pid, device = key
+    hooked = hooked_of(state, pid)
+    if hooked is None:
+        return f"nothing is known of process {pid} any more", ""
+    pool = hooked.pools.get(device)
+    for one in (pool.map, pool.zoom) if pool else ():
+        if one is not None and one.is_missing:
+            return refusal_text(one), ""
+    if told := not_readable(hooked):
+        return told
+    without = hooked.without_probe
+    if hooked.ended:
+        return "the process ended before its map was read", ""
+    if hooked.probe is None and without is None:
+        return f"{_LIBRARY} is not in this process yet", ""
+    if hooked.probe is None and without is not None and without.state is ProbeState.PUBLIC:
+        return probe_text(without), ""
+    return "no map has been read yet", ""
+
+
+def not_readable(hooked: Hooked) -> tuple[str, str] | None:
+    """Return why the pools of this process cannot be read, as one clause; ``None`` if nothing prevents it."""
+    library, without = hooked.probe, hooked.without_probe
+    direct = without is not None and without.state is ProbeState.DIRECT
+    if library is None or library.state is ProbeState.LOADED or direct:
+        return None
+    parts = probe_text(library) or _STATES.get(library.state, ""), probe_text(without) if without else ""
+    return "; ".join(filter(None, parts)), probe_remedy(library)
+
+
+def no_window(state: State, key: PoolKey | None) -> tuple[str, str]:
+    """Return why this pool has no window, as far as it is known, in sentences."""
+    if key is None:
+        return "No pool is known: TensorFlow has not made one in a process that tfmemtop started.", ""
+    hooked = hooked_of(state, key[0])
+    if hooked is None:
+        return "Nothing is known of this process any more.", ""
+    windows, effective, library = hooked.windows.get(key[1]), hooked.effective.get(key[1]), hooked.probe
+    newest = windows.newest[-1] if windows and windows.newest else None
+    if newest is not None and newest.is_missing:
+        return f"There is no window: {windowless_text(newest)}.", ""
+    if effective is not None and effective.allocator == "cuda_malloc_async":
+        told = "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does."
+        return told, "[A] chooses BFC for the next run."
+    unused = library is not None and library.state in _UNUSED
+    if unused or (library is None and hooked.without_probe is not None and not hooked.ended):
+        why = probe_text(library) if library else ""
+        told = "Windows are recorded by the probe, a small native library, and it is not in use here"
+        return f"{told}{f': {why}' if why else ''}.", probe_remedy(library) if library else ""
+    by_hand = "No window is opened automatically: the session was started with --holders-interval 0."
+    if hooked.ended and only_asked(state):
+        return f"The process ended before a window was asked for. {by_hand}", ""
+    if hooked.ended:
+        return "The process ended before a window was recorded.", ""
+    if library is not None and library.state.coming:
+        return "Windows are recorded by the probe, a small native library. It is being built or loaded.", ""
+    text = "No window has been recorded yet. The first one comes with the first allocations."
+    return by_hand if only_asked(state) else text, "[n] asks for a window now."
+
+
+def unused_probe(state: State) -> Probe | None:
+    """Return what is known of the probe of the first process that could not use it; ``None`` if there is none."""
+    known = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
+    return next((one for one in known if one is not None and one.state in _UNUSED), None)
+
+
+def only_asked(state: State) -> bool:
+    """Return whether the user has chosen that windows open only on request."""
+    return state.session is not None and state.session.holders_interval_s == 0
