@@ -4,7 +4,7 @@ from tfmemtop.series import Series
 from tfmemtop.state.history import Sample
 
 CELLS = 1024
-FIRST_WIDTH_S = 0.1
+FIRST_WIDTH_S = 0.125  # a power of two, as a series needs it
 BOUNDARIES = 3
 """The number of values in a sample: in use, pool, process total; in bytes, rising."""
 
