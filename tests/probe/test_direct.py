@@ -285,13 +285,16 @@ from tfmemtop.agent.trust import CPU
 
 kept, left = [tf.zeros([1 << 20])], 0
 
-def allocate():
+def copy(*where):
     global left
+    copied = plain(*where)
     if left:
         left -= 1
         kept.append(tf.zeros([1 << 20]))
+    return copied
 
-direct = Direct(os.path.dirname(tf.__file__), tf.__version__, allocate)
+direct = Direct(os.path.dirname(tf.__file__), tf.__version__)
+plain, direct._memory.copy = direct._memory.copy, copy
 direct.take(CPU, 0)  # finds the pool; after that, each copy is one of the figures
 found = []
 for changes in (0, 1, 2):

@@ -10,7 +10,7 @@ from ctypes import CDLL, c_void_p
 from os import RTLD_LAZY, RTLD_NOLOAD
 from sys import byteorder
 from time import monotonic
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .devices import Reading, asynchronous
 from .layouts import figures_in, form_of, layout_of
@@ -53,11 +53,8 @@ class Direct(PoolReader):
         OSError: the kernel does not let this process read its own memory.
     """
 
-    def __init__(self, folder: str, version: str, regained: "Callable[[], object]" = bool) -> None:
-        """*folder* is that of the ``tensorflow`` package that runs here.
-
-        *regained* is called after each reading of memory, during which the script's threads may have run.
-        """
+    def __init__(self, folder: str, version: str) -> None:
+        """*folder* is that of the ``tensorflow`` package that runs here."""
         super().__init__()
         layout = layout_of(version)
         if layout is None:
@@ -76,7 +73,7 @@ class Direct(PoolReader):
             function.restype, function.argtypes = c_void_p, arguments
         self._environment: Optional[int] = environment()
         self._layout = layout
-        self._memory = Memory(regained)
+        self._memory = Memory()
         self._vectors_to_stats = layout.stats + layout.stats_size - layout.regions
         self._cuda_is_there = False
         self._found: dict[tuple[int, int], Optional[tuple[int, str]]] = {}  # address and name; None is no pool

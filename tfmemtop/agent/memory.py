@@ -6,9 +6,9 @@ taken, so no thread waits for the reader, and a child that is forked meanwhile f
 
 import os
 from _struct import Struct
-from ctypes import CDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, c_ulong, c_void_p
+from ctypes import CDLL, PyDLL, Structure, addressof, c_char, c_int, c_long, c_size_t, c_ulong, c_void_p
 from errno import ENOMEM
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .link import descriptor_identity, high_copy
 from .trust import NotTrusted
@@ -29,33 +29,33 @@ class _Piece(Structure):
 class Memory:
     """A reader of this process's memory, for one thread.
 
-    *regained* is called after each copy, during which the script's threads may have run.
+    A copy of a few kB takes a microsecond, and Python's lock is held for it. So no thread of the script's runs amid a
+    reading. While more is copied, the script's threads run.
 
     Raises:
         NotTrusted: the kernel does not let this process read itself.
         OSError: its memory cannot be opened.
     """
 
-    def __init__(self, regained: "Callable[[], object]" = bool) -> None:
-        library = CDLL(None)
-        self._regained = regained
+    def __init__(self) -> None:
+        self._at_once, self._beside = PyDLL(None), CDLL(None)
         self._buffer = (c_char * _BUFFER)()
         self._at = addressof(self._buffer)
         self._descriptor: Optional[int] = None
-        prctl = library.prctl
+        prctl = self._at_once.prctl
         prctl.restype, prctl.argtypes = c_int, [c_int, c_ulong, c_ulong, c_ulong, c_ulong]
         if prctl(_GET_SECCOMP, 0, 0, 0, 0) == 0:
-            self._readv: Any = library.process_vm_readv
-            self._readv.restype = c_long
-            self._readv.argtypes = [c_int, c_void_p, c_ulong, c_void_p, c_ulong, c_ulong]
+            for library in (self._at_once, self._beside):
+                library.process_vm_readv.restype = c_long
+                library.process_vm_readv.argtypes = [c_int, c_void_p, c_ulong, c_void_p, c_ulong, c_ulong]
             self._pid = os.getpid()
             self._here, self._there = _Piece(), _Piece()
             self._pieces = addressof(self._here), addressof(self._there)
         else:
             # There is a filter of system calls. One that does not list process_vm_readv may kill the process for that
             # call, as those of some sandboxes do.
-            self._pread: Any = library.pread
-            self._pread.restype, self._pread.argtypes = c_long, [c_int, c_void_p, c_size_t, c_long]
+            for library in (self._at_once, self._beside):
+                library.pread.restype, library.pread.argtypes = c_long, [c_int, c_void_p, c_size_t, c_long]
             low = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 self._descriptor = high_copy(low)
@@ -71,15 +71,15 @@ class Memory:
             return True
         if not 0 < address < 1 << 56:
             return False
+        library = self._at_once if size <= _BUFFER else self._beside
         if self._descriptor is not None:
             # The script may have closed all descriptors and opened others.
             ours = descriptor_identity(self._descriptor) == self._identity
-            copied = self._pread(self._descriptor, to, size, address) if ours else 0
+            copied = library.pread(self._descriptor, to, size, address) if ours else 0
         else:
             here, there = self._here, self._there
             here.address, here.size, there.address, there.size = to, size, address, size
-            copied = self._readv(self._pid, self._pieces[0], 1, self._pieces[1], 1, 0)
-        self._regained()
+            copied = library.process_vm_readv(self._pid, self._pieces[0], 1, self._pieces[1], 1, 0)
         return bool(copied == size)
 
     def block(self, address: int, size: int) -> Optional[bytes]:

@@ -169,7 +169,7 @@ class Pools:
             try:
                 if found is None:
                     raise NotTrusted("tensorflow_unknown")
-                self.direct = Direct(found.folder, found.version, self._collector.regain)
+                self.direct = Direct(found.folder, found.version)
             except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 
