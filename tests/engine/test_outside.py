@@ -16,7 +16,6 @@ import pytest
 from tests.engine.reporting import Reporting
 from tests.engines import Engines, eventually
 from tests.forked import Forking
-from tfmemtop.cli.once import Sweep
 from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
 from tfmemtop.engine.sources.outside.look import Look, cards_of
 from tfmemtop.engine.sources.outside.remote import Rights, in_the_way
@@ -87,20 +86,6 @@ def test_the_map_fills_the_pool_and_one_that_does_not_keep_still_is_left_out(tra
     assert copy is not None and copy.figures.in_use == trainings[0].do("figures")["in_use"]
     assert look.copy("GPU:0") is None
     assert look.grows("CPU:0") is True
-
-
-@pytest.mark.tensorflow
-def test_a_sweep_reads_every_process_that_has_tensorflow(trainings: list[Reporting]) -> None:
-    sweep = Sweep()
-    events = sweep.read({training.pid for training in trainings})
-    sweep.close()
-    states = {event.pid: event.state for event in events if isinstance(event, Outside)}
-    readings = {event.pid: event for event in events if isinstance(event, Allocator)}
-    # The sweep stops when its time is over, but not before it has read the first process.
-    assert states and set(states.values()) <= {S.READING, S.NO_DEVICES, S.NO_POOL, S.GONE}
-    for training in trainings:
-        if training.pid in readings:
-            assert readings[training.pid].in_use == training.do("figures")["in_use"]
 
 
 @pytest.mark.tensorflow
