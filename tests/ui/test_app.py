@@ -233,15 +233,6 @@ async def test_while_one_types_the_key_bar_has_the_keys_of_that() -> None:
         assert "q quit" in (await press(pilot, "escape")).splitlines()[-1]
 
 
-async def test_the_screen_says_that_the_script_waits_for_input_until_it_does_no_more() -> None:
-    waits = events.TerminalRead(t=2.5, run=1, pid=100)
-    async with app([*training(), waits]).run_test(size=(160, 48)) as pilot:
-        told = text_of(shown := await drawn(pilot))
-        assert "WAITS FOR INPUT" in told.splitlines()[0] and "the script waits for input: i types" in told
-        await source_of(shown).more.put([events.TerminalRead(t=3.0, run=1, pid=None)])
-        assert "waits for input" not in text_of(await drawn(pilot)).lower()
-
-
 async def test_every_key_of_the_bar_is_there_where_there_is_room_and_the_help_and_the_way_out_always() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         bar = text_of(await drawn(pilot)).splitlines()[-1]

@@ -29,7 +29,6 @@ from tfmemtop.engine.sources.probes import Probes
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.source import Source
-from tfmemtop.engine.sources.terminal_reads import TerminalReads
 from tfmemtop.engine.sources.windows import FindingWindows, WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
@@ -90,7 +89,7 @@ class Watch:
 
         self.hooks = Hooks(stream, folder.hooks, self._take_file)
         self._probes = Probes(stream, self.hooks, enabled=launch.probe)
-        self.replays = Replays(stream)
+        self._replays = Replays(stream)
         self.maps = MapRequests(stream, self._send, every_s=_maps_every_s(launch))
         self._chunks = ChunkMaps(stream, data)
         self._windows = WindowReader(stream, self.hooks.send, data)
@@ -100,11 +99,9 @@ class Watch:
         self.readings = Readings(stream, self.hooks, host, self._own_sessions, nvml)
         self._outside: FromOutside | None = None
         sources: list[Source] = [
-            *(self.hooks, self._probes, self.replays, self.maps, self._chunks, self._windows),
+            *(self.hooks, self._probes, self._replays, self.maps, self._chunks, self._windows),
             *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks.send), self._xla_reports, self.readings),
         ]
-        if terminal is not None:
-            sources.append(TerminalReads(stream, terminal.master, terminal.slave, self.readings.of_runs))
         drains = [part.drain for part in (self._output, *sources) if part is not None]
         self.runs = Runs(
             stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains
@@ -141,7 +138,10 @@ class Watch:
                 complain(error=failed)
 
     def _take_file(self, put_down: PutDown) -> None:
-        (self._windows if isinstance(put_down, Window) else self._chunks).take(put_down)
+        if isinstance(put_down, Window):
+            self._windows.take(put_down)
+        else:
+            self._chunks.take(put_down)
 
     def _send(self, pid: int, command: dict[str, Any]) -> bool:
         if self._outside is not None and self._outside.send(pid, command):
@@ -149,7 +149,7 @@ class Watch:
         return self.hooks.send(pid, command)
 
     def _own_sessions(self) -> frozenset[int]:
-        return self._probes.sessions() | self.replays.sessions()
+        return self._probes.sessions() | self._replays.sessions()
 
     async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check everything that can be checked before a run is started.

@@ -119,16 +119,6 @@ class RunEnd(Event, tag="run_end", frozen=True):
         return how_ended(self.exit_code, self.signal, self.oom_killed)
 
 
-class TerminalRead(Event, tag="terminal_read", frozen=True):
-    """A process of the run waits for input from the run's terminal; ``pid`` is null once no process waits."""
-
-    keep = Latest()
-    urgent = True
-
-    run: Number
-    pid: Number | None
-
-
 class Leftover(Enum):
     """What a run leaves behind that keeps memory from becoming free."""
 

@@ -111,12 +111,6 @@ def _run_end(state: State, event: events.RunEnd) -> None:
             script.gone = script.hooked.ended = True
 
 
-@folds(events.TerminalRead)
-def _terminal_read(state: State, event: events.TerminalRead) -> None:
-    if run := _run_of(state, event.run):
-        run.reads_terminal = event.pid
-
-
 @folds(events.Stopping)
 def _stopping(state: State, event: events.Stopping) -> None:
     if run := _run_of(state, event.run):

@@ -202,7 +202,7 @@ class RunState(msgspec.Struct):
     ``effective`` has, by logical device, the options that TensorFlow uses, of the process that reported them last.
     ``before`` has, by NVML index, the used and free bytes of a GPU when the run had no memory there yet.
     ``fragmentation`` is that of the newest map of its largest pool. ``busy`` has time and percent of a core.
-    ``steps`` are those of the process that has made most. ``reads_terminal`` is the process that waits for input.
+    ``steps`` are those of the process that has made most.
     ``curve`` is the curve of the fullest GPU: in use, pool, process total. It is computed from ``held``, which has the
     newest figures of each GPU and of the CPU pool.
     """
@@ -230,7 +230,6 @@ class RunState(msgspec.Struct):
     steps: Steps | None = None
     out_of_memory: int = 0
     ran_out: deque[RanOut] = msgspec.field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest failures
-    reads_terminal: int | None = None
     complaints: deque[Complaint] = msgspec.field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
     before: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tfmemtop.engine.sources.hook_files import read_beginning
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Bin, Chunk, Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, PutDown, Region
+from tfmemtop.events import Bin, Chunk, Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, Region
 from tfmemtop.events.damage import Damaged, damage_of
 
 CELLS = 2048
@@ -219,11 +219,10 @@ class ChunkMaps(Source):
             self._publish(chunks, _maps(self._folder, chunks, self._stream.now()))
         self._clear()
 
-    def take(self, chunks: PutDown) -> None:
+    def take(self, chunks: Chunks) -> None:
         """Note that a hook has written a copy of a pool into its file. The copy before that is overwritten."""
-        if isinstance(chunks, Chunks):
-            self._newest[_key(chunks)] = chunks
-            self._arrived.set()
+        self._newest[_key(chunks)] = chunks
+        self._arrived.set()
 
     def _next(self) -> Chunks:
         return self._newest.pop(next(iter(self._newest)))

@@ -32,7 +32,6 @@ from tfmemtop.events import (
     HookTrouble,
     NoticeKind,
     Output,
-    PutDown,
     Trace,
     Window,
     Windowless,
@@ -95,14 +94,12 @@ class WindowReader(Source):
         finally:
             self._breath.hurry = False
 
-    def take(self, window: PutDown) -> None:
+    def take(self, window: Window) -> None:
         """Handle a hook's message about a window.
 
         What is complete is read. A window that goes on is stored until its process ends. If none was opened, that is
         published.
         """
-        if not isinstance(window, Window):
-            return
         if window.windowless is not None:
             self._publish_nothing(window, window.windowless)
         elif window.last:

@@ -74,7 +74,7 @@ class Header(Panel):
 
     def _marks(self) -> Iterator[str]:
         """Return the words for what is special about this screen, such as that it is a replay."""
-        session, run, search = self.session, self.state.run, self.session.fitting.search
+        session, search = self.session, self.session.fitting.search
         if session.replay or session.readonly:
             yield "REPLAY" if session.replay else "READ-ONLY"
         if session.outside:
@@ -83,8 +83,6 @@ class Header(Panel):
             yield f"FIT try {search.number} of {search.plan.tries}"
         if session.frozen:
             yield "FROZEN: Z resumes"
-        if session.may_change and run and run.going and run.reads_terminal is not None:
-            yield "WAITS FOR INPUT"
         if session.engine_gone:
             yield "ENGINE GONE"
 

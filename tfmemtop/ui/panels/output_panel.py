@@ -211,7 +211,6 @@ class OutputPanel(Panel, can_focus=True):
 
     def _title(self, width: int) -> Line:
         room = width - 16
-        waits = self._accepts() and self.state.run is not None and self.state.run.reads_terminal is not None
         if self.typing:
             right = _first_fit(room, "typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
         elif self._prompt.typing:
@@ -221,8 +220,6 @@ class OutputPanel(Panel, can_focus=True):
             where = f"{place} of {found}" if found else "no match"
             text = f"/{fit(self._search.wanted, 20, self.glyphs)}  {where}"
             right = _first_fit(room, f"{text}  n next  N before  Esc ends", text)
-        elif waits:
-            right = _first_fit(room, "the script waits for input: i types", "waits for input: i types", "i types")
         elif self.scrolled:
             lines = f"{self.scrolled} line{'s' * (self.scrolled != 1)}"
             right = _first_fit(room, f"scrolled {lines} {self.glyphs.more}", f"{lines} {self.glyphs.more}")

@@ -26,7 +26,6 @@ from tfmemtop.events import (
     PoolGrowth,
     Probe,
     ProbeState,
-    PutDown,
     Run,
     RunEnd,
 )
@@ -45,7 +44,7 @@ _SHARE = 50
 class FromOutside(Source):
     """Follows one process at a time. It reads in a thread of its own, and changes nothing in the process.
 
-    As a hook does, it writes copies of a pool's regions and chunks into *folder*. *take_file* receives the message that
+    As a hook does, it writes copies of a pool's regions and chunks into *folder*. *take_copy* receives the message that
     describes each copy.
     """
 
@@ -53,13 +52,13 @@ class FromOutside(Source):
         self,
         stream: Stream,
         folder: Path,
-        take_file: Callable[[PutDown], None],
+        take_copy: Callable[[Chunks], None],
         interval_s: float,
     ) -> None:
         """*interval_s* is the time between two readings."""
         super().__init__(stream)
         self._folder = folder
-        self._take_file = take_file
+        self._take_copy = take_copy
         self._interval_s = min(max(interval_s, _LEAST_S), _MOST_S)
         self._thread = OwnThread("outside")
         self._task: asyncio.Task[None] | None = None
@@ -254,7 +253,7 @@ class FromOutside(Source):
             took = time.perf_counter() - began
             self._map_at[device] = loop.time() + max(min(pace for _, pace in wishes), took * _SHARE)
             if copy is not None and look.layout is not None:
-                self._take_file(chunks_of(look.pid, look.layout, device, copy, wishes, round(took * 1e6)))
+                self._take_copy(chunks_of(look.pid, look.layout, device, copy, wishes, round(took * 1e6)))
 
     def _put_down(self, look: Look, device: str) -> Copy | None:
         copy = look.copy(device)
