@@ -46,9 +46,6 @@ class Basis(str, Enum):
     OTHER_GROWTH = "guess_other_growth"
     """The run that worked had growth on, and the limit is for growth off, or the reverse. The regions would differ."""
 
-    FAILED_REQUEST = "guess_failed_request"
-    """The size of the pool plus the request for which it had no room. Later requests are not known."""
-
     @property
     def is_guess(self) -> bool:
         """Whether no run is known to have worked under such a limit."""

@@ -4,12 +4,10 @@ import asyncio
 from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.findings.situations import asked_limits
 from tests.patience import PATIENCE_S
 from tests.ui.recorded import Recorded, source_of
 from tfmemtop import events
@@ -98,21 +96,6 @@ async def test_gpus_and_a_command_line_that_cannot_be_are_refused_with_what_is_w
         assert "cannot be read: No closing quotation" in await press(pilot, "E", "ctrl+u", *'python "x', "enter")
         assert "there is no command" in await press(pilot, "ctrl+u", *"BATCH=64", "enter")
         assert "next: GPUs 0" in await press(pilot, "escape")
-
-
-async def test_after_an_allocation_failed_three_keys_run_it_with_a_limit_that_would_have_held_it() -> None:
-    failed = events.OutOfMemory(t=2.5, pid=100, message="OOM", device="GPU:0", requested=2 * GIB, operation="AddV2")
-    limited = [
-        msgspec.structs.replace(event, limit=GIB) if isinstance(event, events.Effective) else event
-        for event in training()
-    ]
-    limited.insert(6, asked_limits(GIB, t=1.15))
-    async with app([*limited, failed, ENDED]).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
-        assert "3226M  ~ a guess: the pool, and the 2.0 GiB it had no room for" in await press(pilot, "L")
-        await press(pilot, "enter", "R")
-        (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
-        assert command.settings.memory_limit == 3226 * 2**20
 
 
 async def test_arguments_are_edited_with_their_environment() -> None:

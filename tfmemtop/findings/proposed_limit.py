@@ -10,16 +10,16 @@ from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import Anatomy, anatomies
-from tfmemtop.state.lookup import LimitBy, of_run
+from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
 from tfmemtop.state.predicted import predicted
 from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB, counted, format_bytes
 
 _FROM_THE_SUREST = (
-    *(Basis.FIT, Basis.POOL_REACHED, Basis.REPLAYED, Basis.REPLAYED_SO_FAR),
-    *(Basis.POOL_SO_FAR, Basis.PEAK, Basis.FAILED_REQUEST),
+    *(Basis.FIT, Basis.POOL_REACHED, Basis.REPLAYED),
+    *(Basis.REPLAYED_SO_FAR, Basis.POOL_SO_FAR, Basis.PEAK),
 )
 """What a limit computed from a run may rest on, the surest first."""
 
@@ -49,24 +49,15 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
     Where the run's allocations were replayed, the limit is for *growth*.
 
     ``None`` if nothing has been read of the run, if a limit would have no effect on its allocator, or if the run does
-    not show what is needed. That is so if it leaked, or if it failed (perhaps by a crash with a full pool) without a
-    failed allocation that is known.
+    not show what is needed. That is so if it leaked, or if it failed: a request that found no room shows what was
+    needed at least, and later ones may need any amount more.
     """
     run = run or state.run
     if run is None or _asynchronous(run):
         return None
-    newest = run is state.run
-    if newest and leaks(state):
+    if run.failed or run.out_of_memory or (run is state.run and (leaks(state) or failures(state))):
         return None
-    if run.out_of_memory:
-        needs = _after_failure(state, run) if newest else []
-    elif newest and failures(state):
-        needs = []  # it crashed as its pool ran out: what it needs is not known
-    elif not run.failed:
-        needs = [_need(state, run, device, growth) for device in _limited(run)]
-    else:
-        needs = []
-    return _together(run, needs)
+    return _together(run, [_need(state, run, device, growth) for device in _limited(run)])
 
 
 def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> list[SuggestedLimit]:
@@ -150,37 +141,6 @@ def _growth(run: RunState, device: str) -> Growth | None:
     return "on" if effective.growth else "off"
 
 
-def _after_failure(state: State, run: RunState) -> list[_Need]:
-    """Return what each pool needs: for the allocation that failed in it, or else by what it has held so far."""
-    failed: dict[str, _Need] = {}
-    for anatomy in anatomies(state):
-        need = _for_request(run, anatomy)
-        if need is None:
-            return []
-        if need.device not in failed or failed[need.device].size < need.size:
-            failed[need.device] = need
-    others = [_need(state, run, device) for device in _limited(run) if device not in failed]
-    return [*failed.values(), *others] if failed else []
-
-
-def _for_request(run: RunState, a: Anatomy) -> _Need | None:
-    """Return what a pool needs in which an allocation failed: its size at that time, and a region for the request.
-
-    ``None`` if not enough is known, if the limit is TensorFlow's own, which cannot be raised, or if the card has no
-    more memory.
-    """
-    if a.device is None or a.asked is None or a.limit is None or a.limit_by is LimitBy.TENSORFLOW:
-        return None
-    # If the reading shows room for the request, the pool was read at another moment: take the limit instead.
-    held = a.limit if a.pool is None or a.pool + a.asked <= a.limit else a.pool
-    size = with_room(held + a.asked, run.peaks.get(a.device, 0))
-    if a.card_total is not None:
-        if held + a.asked > a.card_total:
-            return None
-        size = min(size, a.card_total // MIB * MIB)
-    return _Need(a.device, size, Basis.FAILED_REQUEST, a.asked, _growth(run, a.device))
-
-
 def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
     """Return one limit for each GPU, so high that every logical device gets what it needs."""
     if not needs:
@@ -253,7 +213,6 @@ def _figure(suggested: SuggestedLimit) -> str:
         Basis.POOL_SO_FAR: f"the pool of run {suggested.run} came to {figure} so far",
         Basis.PEAK: f"twice the peak in use, {figure}",
         Basis.OTHER_GROWTH: f"it worked{growth} only",
-        Basis.FAILED_REQUEST: f"the pool, and the {figure} it had no room for",
     }[suggested.basis]
 
 

@@ -24,7 +24,7 @@ from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
-from tfmemtop.suggested import Basis, SuggestedLimit
+from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.units import format_bytes, spoken
 
 ROWS = 3
@@ -274,11 +274,6 @@ def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[
 
 
 def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) -> SaidRemedy:
-    if suggested is None:
-        return words
-    if action is Action.SET_LIMIT and not suggested.is_guess:
+    if suggested is not None and action is Action.SET_LIMIT and not suggested.is_guess:
         return SaidRemedy(f"{words.text} of {amount(suggested)}", options=options(suggested))
-    # Where the limit was too low, only a suggestion made from the failed request is sure to be higher.
-    if action in (Action.RAISE_LIMIT, Action.ENLARGE_CPU_POOL) and suggested.basis is Basis.FAILED_REQUEST:
-        return SaidRemedy(f"{words.text}; {amount(suggested)} is a guess", options=options(suggested))
     return words

@@ -8,7 +8,7 @@ from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
-from tfmemtop.suggested import Basis, SuggestedLimit, typed
+from tfmemtop.suggested import SuggestedLimit, typed
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.units import format_bytes
@@ -44,7 +44,6 @@ def limit_dialog(
 ) -> InputDialog[NextRun]:
     """Return the dialog for the limit of the next run, which the user types or picks.
 
-    If an allocation failed in the newest run, under the limit that is still set, the field contains a suggested limit.
     *fitted* is the limit that a search has found.
     """
     suggested = suggested_limits(state, upcoming.settings, upcoming.argv)
@@ -54,12 +53,10 @@ def limit_dialog(
     suggestions = limit_suggestions(suggested, memory)
     has_gpus = bool(state.devices)
     limit = upcoming.settings.limit(has_gpus=has_gpus)
-    unchanged = bool(state.runs) and limit == state.runs[-1].settings.limit(has_gpus=has_gpus)
-    ran_out = unchanged and any(one.basis is Basis.FAILED_REQUEST for one in suggested)
     return InputDialog(
         "Memory limit of the next run",
         text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings))],
-        value=suggestions[0][0] if ran_out else "" if limit is None else typed(limit),
+        value="" if limit is None else typed(limit),
         replaces=True,
         read=_told(lambda text: upcoming.with_limit(text, state)),
         suggestions=suggestions,
