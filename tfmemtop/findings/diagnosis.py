@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
+from tfmemtop.findings.names import operation_name
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
@@ -15,6 +16,7 @@ from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory, inventory
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
@@ -85,7 +87,10 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
         return cause
     kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
-    evidence = f"In use: {kinds}.{tape}", *cause.evidence
+    large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
+    names = ", ".join(f"{operation_name(part.operation)} {_pieces(part)}" for part in large[:3])
+    largest = f" The largest results: {names}." if names else ""
+    evidence = f"In use: {kinds}.{largest}{tape}", *cause.evidence
     most = [
         "XLA's buffers" if kind is Kind.XLA else kind.value
         for kind, size in known[:2]
@@ -97,6 +102,10 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
     if of_model < stock.in_use / 2:
         return replace(cause, evidence=evidence)
     return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
+
+
+def _pieces(part: Part) -> str:
+    return format_bytes(part.bytes) + (f" in {part.count:,} pieces" if part.count > 1 else "")
 
 
 def _without_batches(remedies: tuple[Remedy, ...]) -> tuple[Remedy, ...]:

@@ -64,7 +64,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if isinstance(finding, AllocationFailed):
             cause = finding.whole_cause
             if run.ending is not None and run.ending.good:
-                cause = replace(cause, evidence=("The script went on after that.", *cause.evidence))
+                text = cause.text.removeprefix("Out of memory: ")
+                cause = replace(cause, text=f"The script went on after an allocation failed: {text}")
             return cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         text = "The kernel killed the run: the host's memory was full."
@@ -104,6 +105,10 @@ def _not_memory(state: State, run: RunState) -> Cause:
         at = f" ({spot(error.file, error.line)})" if error.file else ""
         message = _FUNCTION_NODE.sub("", error.message).strip().removesuffix(" name:")
         what = f"{error.kind}: {message}" if message else error.kind
+        if error.kind == MemoryError.__name__:
+            pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
+            text = f"The host had too little memory for a request: the script ended with {what}{at}."
+            return Cause(Key.HOST_GROWTH, text, evidence=(pools,))
         return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):

@@ -30,12 +30,16 @@ _MUCH, _MOST = 0.25, 0.5
 
 _CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
 
+_ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
+"""An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
+
 _LEAST = 8 * MIB
 
 _TRACED = 3  # graphs of one function, from which on their constants may be many
 
-_COPIES = {"", "Identity", "ReadVariableOp", "_EagerConst", "DeepCopy"}
-"""Operations that copy a value. What else has the shape of a variable is most often its gradient."""
+_COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
+"""Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
+has the shape of a variable is most often its gradient."""
 
 _BUFFERS = {"shuffle": Action.SMALLER_BUFFER, "cache": Action.CACHE_IN_FILE, "prefetch": Action.PREFETCH_LESS}
 """The kinds of data sets that keep elements, with what helps."""
@@ -144,10 +148,11 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 code = f"{_plain(one.holder)}.append(float(loss))"
             elif _are_gradients(one, scene):
                 remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
+            holder = _ARGUMENT.sub(r"\1", one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                f"{_keeps(one.holder)} {_tensors(one)}: {_sized(one.bytes, scene)}.",
-                one.holder,
+                f"{_keeps(holder)} {_tensors(one)}: {_sized(one.bytes, scene)}.",
+                holder,
                 one.bytes,
                 one.count,
                 (Remedy(remedy),),
@@ -162,7 +167,7 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
     look = scene.stock.look
     shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
     maker = scene.stock.maker(one.holder, shapes).rpartition("/")[2]
-    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and maker not in _COPIES
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not _COPIES.fullmatch(maker)
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:

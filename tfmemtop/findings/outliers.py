@@ -166,8 +166,8 @@ def broadcast(request: Request) -> Cause | None:
         return None
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"It broadcasts its operands to {tensor_text(a.shape, None)}: no tensor before is larger than "
-        f"{format_bytes(largest)}.",
+        f"It broadcasts its operands to {tensor_text(a.shape, None)}: no tensor of the script's is larger "
+        f"than {format_bytes(largest)}.",
         bytes=a.asked,
         remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
         code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),

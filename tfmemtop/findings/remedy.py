@@ -136,7 +136,8 @@ _SAID = {
     Action.HIDE_OTHER_GPUS: SaidRemedy("hide the other GPUs", ("V",), _GPUS),
     Action.XLA_REPORT: SaidRemedy("have the next run report what lies in XLA's buffers", ("D",), ("--xla-report",)),
     Action.REDUCE_BATCH: SaidRemedy(
-        "use smaller batches, or mixed precision, which saves at most half of the activations", ("E",)
+        "use smaller batches or a smaller model, or mixed precision, which saves at most half of the activations",
+        ("E",),
     ),
     Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
     Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),

@@ -27,6 +27,8 @@ from tfmemtop.state.step_course import unpacked
 
 _NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
+_NEARLY = 0.98
+_RETRIED_S = 10.0  # TensorFlow tries for so long before it fails; meanwhile what is in use hardly changes
 _FRESH_S = 20.0
 """Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
 
@@ -251,9 +253,8 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
     near = (look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S)
     look = max(near, key=_by_path, default=None)
-    return Inventory(
-        device, in_use, look or hooked.census, look, _parts(hooked, device, t), _operations(hooked, device)
-    )
+    parts = _parts(hooked, device, in_use, t)
+    return Inventory(device, in_use, look or hooked.census, look, parts, _operations(hooked, device))
 
 
 def _by_path(look: events.Census) -> int:
@@ -273,14 +274,22 @@ def _operations(hooked: Hooked, device: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _parts(hooked: Hooked, device: str, t: float) -> tuple[Part, ...]:
-    """Return the allocations in use at *t* seconds, by the window that ended last before."""
+def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ...]:
+    """Return the allocations in use at *t* seconds, by the newest window that began before.
+
+    What a failed step held is released at once, often within the window. So in a window of the last seconds, the last
+    moment counts at which so much was *in use*.
+    """
     windows = hooked.windows.get(device)
-    known = [one for one in recorded(windows) if one.began <= t + _FRESH_S] if windows else []
+    known = [one for one in recorded(windows) if one.began <= t] if windows else []
     if not known:
         return ()
     window = known[-1]
-    found = standing(window, hooked, By.OPERATION, unpacked(window).events - 1)
+    course = unpacked(window)
+    at = course.events - 1
+    if window.ended >= t - _RETRIED_S and course.held(at) < _NEARLY * in_use:
+        at = course.last_held(int(_NEARLY * in_use), at)
+    found = standing(window, hooked, By.OPERATION, at)
     parts = [part for row in found.holders for part in row.parts] + list(found.nameless)
     return tuple(sorted(parts, key=lambda part: -part.bytes))
 

@@ -77,6 +77,16 @@ class WindowCourse:
             if begin <= at and (end > at or end == FOREVER)
         )
 
+    def last_held(self, size: int, otherwise: int) -> int:
+        """Return the last event after which spans of at least *size* bytes were in use, *otherwise* without one."""
+        changes = [0] * (self.events + 1)  # the first is what was in use before
+        for held, begin, end in zip(self.sizes, self.begins, self.ends, strict=True):
+            changes[begin + 1] += held
+            if end != FOREVER:
+                changes[end + 1] -= held
+        sums = list(accumulate(changes))[1:]
+        return max((at for at, held in enumerate(sums) if held >= size), default=otherwise)
+
     def _kept(self) -> list[bool]:
         """Return, for each span, whether it outlives the beginning of the first backward pass after its own begin."""
         of_gradients = [named(self.name(kind)).phase is Phase.BACKWARD for kind in self.kinds]
