@@ -14,7 +14,12 @@ Script = Callable[[str], str]
     ("source", "kind", "message"),
     [
         ("raise ValueError('the first line\\nthe second')", "ValueError", "the first line"),
-        ("open('/nowhere/at/all')", "FileNotFoundError", "No such file or directory"),
+        ("open('/nowhere/at/all')", "FileNotFoundError", "No such file or directory: /nowhere/at/all"),
+        (
+            "import pathlib\npathlib.Path('/nowhere/at/all').read_text()",  # which pathlib opens, not the script
+            "FileNotFoundError",
+            "No such file or directory: /nowhere/at/all",
+        ),
         (
             "class Own(Exception):\n    def __str__(self):\n        print('asked')\n        return 'x'\nraise Own(3)",
             "Own",

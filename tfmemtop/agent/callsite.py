@@ -10,10 +10,7 @@ if TYPE_CHECKING:
 
 _CODE = 120  # characters
 
-_LIBRARIES = {
-    *("tensorflow", "keras", "tf_keras", __name__.split(".")[0]),
-    *("importlib", "contextlib", "functools", "threading", "concurrent"),  # between TensorFlow's own frames
-}
+_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0], *sys.stdlib_module_names}
 _SHELLS, _SHELL = "IPython.core.interactiveshell", "InteractiveShell"
 _SUFFIX = ".py"
 
@@ -62,7 +59,7 @@ def _read(path: str) -> "list[str]":
 
 
 def line_of(frame: "Optional[FrameType]") -> Line:
-    """Return the innermost line, from *frame* outwards, that is neither TensorFlow's, Keras's nor tfmemtop's."""
+    """Return the innermost line, from *frame* outwards, that is neither a library's nor tfmemtop's."""
     while frame is not None:
         if not _of_library(frame):
             return Line(frame.f_code.co_filename, frame.f_lineno)

@@ -31,6 +31,7 @@ _TEXT, _LONG = 2000, 50_000  # characters
 _OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
 _NO_ERRORS = SystemExit, KeyboardInterrupt
 _arguments: Any = BaseException.__dict__["args"].__get__
+_file: Any = OSError.__dict__["filename"].__get__
 
 _GENERATED = "tensorflow.python.ops.gen_"
 _FALLBACK = "_eager_fallback"
@@ -85,7 +86,9 @@ def _message(value: BaseException) -> str:
     own = dict.get(object.__getattribute__(value, "__dict__"), "_message")  # TensorFlow's errors have no arguments
     text = next((each for each in (*_arguments(value), own) if type(each) is str and each), "")
     lines = [line for line in text[:_LONG].splitlines() if line.strip()]
-    return next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()[:_TEXT]
+    first = next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()
+    file = _file(value) if issubclass(type(value), OSError) else None
+    return (f"{first}: {file}" if type(file) is str else first)[:_TEXT]
 
 
 def tell_waiting(messenger: Messenger) -> None:
