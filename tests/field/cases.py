@@ -308,6 +308,31 @@ CASES = (
         "unrolled_solver", "unrolled_solver.py 120", "--cpu-pool 600M", "tape_open", "unrolled_solver.py 8",
         remedy="tape",
     ),
+    # Those of the second blind test that show a new kind.
+    Case(
+        "words_one_hot", "words_one_hot.py dense", "--cpu-pool 420M", "limit_too_small", "words_one_hot.py sparse",
+        remedy="batch", never="before, it asked",
+    ),
+    Case(
+        "batch_halved", "batch_halved.py 256", "--cpu-pool 150M", "none|limit_too_small", "batch_halved.py 16",
+        never=r"before, it asked|Out of memory:", fails=False,
+    ),
+    Case(
+        "similar_items", "similar_items.py matrix", "--cpu-pool 200M", "host_growth", "similar_items.py rows",
+        never="Memory was not the cause",
+    ),
+    Case(
+        "weights_averaged", "weights_averaged.py tensors", "--cpu-pool 150M", "tensors_kept",
+        "weights_averaged.py arrays", holder=r"callbacks\[\*\]\.snapshots", remedy=NUMPY_OR_FLOAT,
+        never="add the gradients",
+    ),
+    Case(
+        "labels_missing", "labels_missing.py /nowhere/labels.json", "--cpu-pool 400M", "not_memory", never="pathlib",
+    ),
+    Case(
+        "records_buffered", "records_buffered.py tensors", "--cpu-pool 250M", "tensors_kept",
+        "records_buffered.py losses", holder=r"handlers\[\*\]\.buffer", remedy=NUMPY_OR_FLOAT,
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
