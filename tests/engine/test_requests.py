@@ -4,14 +4,9 @@ import asyncio
 import os
 import sys
 
-import pytest
-
 from tests.engines import READS, Engines
 from tfmemtop.events import (
-    Census,
-    CensusNow,
     Environment,
-    Functions,
     Notice,
     ReadEnvironment,
     Run,
@@ -46,29 +41,3 @@ async def test_the_environment_of_a_process(engines: Engines) -> None:
     await screen.client.send(ReadEnvironment(pid=2**22 + 1))
     gone = await screen.until(Environment, lambda environment: environment.pid != run.pid)
     assert gone.error
-
-
-COUNTED = """
-import sys
-import tensorflow as tf
-kept = tf.Variable(tf.zeros([1000]), name="kept")
-step = tf.function(lambda x: x + 1)
-result = step(step(step(kept)))
-print("up", flush=True)
-sys.stdin.readline()
-"""
-
-
-@pytest.mark.tensorflow
-async def test_functions_and_a_census_when_asked(engines: Engines) -> None:
-    screen = await engines.python(COUNTED)
-    run = await screen.until(Run)
-    await screen.until_shown("up")
-    counted = await screen.until(Functions, lambda counted: counted.functions[0].calls == 3)
-    assert [(f.name, f.traces, f.steps) for f in counted.functions] == [("<lambda>", 2, 1)]
-    await screen.client.send(CensusNow(pid=run.pid))
-    census = await screen.until(Census, lambda census: bool(census.kinds))
-    assert census.kinds == {"CPU:0": {"variables": 4000}} and census.largest[0].name == "kept"
-    await screen.client.send(CensusNow(pid=run.pid, tensors=True))
-    looked = await screen.until(Census, lambda census: census.looked)
-    assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["result"] and looked.hidden is None

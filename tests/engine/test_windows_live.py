@@ -1,4 +1,4 @@
-"""From TensorFlow's allocator to a screen: the holders in a real script's pool, requested while the script trains."""
+"""From TensorFlow to a screen: functions, variables, and the holders in the pool of a real script that trains."""
 
 import os
 import sys
@@ -10,6 +10,9 @@ from tests.engine.windows_read import Unpacked
 from tests.engines import Engines
 from tfmemtop.events import (
     Allocator,
+    Census,
+    CensusNow,
+    Functions,
     Holders,
     HoldersNow,
     Input,
@@ -29,7 +32,7 @@ os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
 os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "64"
 import tensorflow as tf
 
-weight = tf.Variable(tf.zeros((1000, 500)))
+weight = tf.Variable(tf.zeros((1000, 500)), name="weight")
 
 
 @tf.function
@@ -77,6 +80,14 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
         assert any(name and requested == 4 * 200 * 500 for name, requested in sizes)
         assert any("gradient_tape" in name and requested == 4 * 1000 * 500 for name, requested in sizes)
         assert event.peak <= (reading.peak or 0)
+    counted = await screen.until(Functions, lambda counted: counted.functions[0].calls >= 3)
+    assert [(one.name, one.traces) for one in counted.functions] == [("train_step", 1)]
+    await screen.client.send(CensusNow(pid=pid))
+    census = await screen.until(Census, lambda census: bool(census.kinds))
+    assert census.kinds == {"CPU:0": {"variables": 4 * 1000 * 500}} and census.largest[0].name == "weight"
+    await screen.client.send(CensusNow(pid=pid, tensors=True))
+    looked = await screen.until(Census, lambda census: census.looked)
+    assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["batch"] and looked.hidden is None
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
