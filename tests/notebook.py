@@ -15,12 +15,15 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 
 
 class Notebook:
-    """A running kernel of the kernelspec *name*. *start* are the arguments for its start."""
+    """A running kernel of the kernelspec *name*. *start* are the arguments for its start.
 
-    def __init__(self, name: str = "tfmemtop", **start: Any) -> None:
+    Its connection file is *connection*, or one that Jupyter names.
+    """
+
+    def __init__(self, name: str = "tfmemtop", connection: str = "", **start: Any) -> None:
         from jupyter_client.manager import KernelManager
 
-        self.manager = KernelManager(kernel_name=name)
+        self.manager = KernelManager(kernel_name=name, connection_file=connection)
         self.manager.start_kernel(**start)
         self.client = self._connect()
 

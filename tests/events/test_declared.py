@@ -1,17 +1,12 @@
 """What the classes of events declare about themselves, and that everything else is derived from it."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from tests.anything import Filling
-from tests.patience import PATIENCE_S
 from tfmemtop.events import Event, Origin, Run, event_types
 from tfmemtop.events.base import Curve
 from tfmemtop.state import State, apply
@@ -54,13 +49,3 @@ def test_no_event_has_an_environment_recorded_as_it_is() -> None:
     events = [event for event in Filling(FILLED, 7).events() if not isinstance(event, Run)]
     assert len(list(environments([msgspec.to_builtins(event) for event in events]))) >= 2
     assert list(environments([msgspec.to_builtins(event.recorded()) for event in events])) == []
-
-
-@pytest.mark.programs
-def test_a_new_event_is_one_class(tmp_path: Path) -> None:
-    # The program runs in a process of its own, so that the class does not exist for the other tests.
-    program = [sys.executable, "-m", "tests.events.one_more", str(tmp_path)]
-    done = subprocess.run(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S)
-    told = json.loads(done.stdout)
-    assert told["early"] == told["folded"] == list(range(10))
-    assert told["late"] == [7, 8, 9]

@@ -166,12 +166,6 @@ def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:
     assert "batch=64 proves nothing" in first and "GPU memory" in second and "--gpus none" in third
 
 
-def test_a_script_that_ends_well_before_its_time_has_passed() -> None:
-    going = watch(*steadily(1.0, 9.0), ended(9.0, exit_code=0))
-    assert going.over(9.0)
-    assert going.outcome(Trial(None), 9.5, complained=False).passed
-
-
 def test_steps_are_those_of_the_busiest_function() -> None:
     def functions(t: float, calls: int) -> ev.Functions:
         busiest = ev.Traced("train", calls, 1, "train.py", 7, steps=10)

@@ -11,7 +11,7 @@ from tests.gpu.recorded import MIB, PROGRAM
 
 pytestmark = pytest.mark.gpu
 
-HOLD = str(Path(__file__).parents[1] / "scripts" / "hold_memory.py")
+HOLD = str(Path(__file__).parents[1] / "scripts" / "seeds" / "hold_memory.py")
 
 
 @pytest.mark.parametrize("growth", ["on", "off"])

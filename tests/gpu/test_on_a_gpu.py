@@ -16,7 +16,7 @@ from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIg
 # These scripts end sooner than a first build of the probe.
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "hold_memory.py"
+SCRIPT = Path(__file__).parents[1] / "scripts" / "seeds" / "hold_memory.py"
 
 
 def watch(folder: Path, options: list[str], arguments: list[str]) -> tuple[dict[str, Any], list[events.Event]]:

@@ -2,14 +2,9 @@
 
 import asyncio
 import json
-import os
 import secrets
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +16,7 @@ from tests.ui.test_app import press
 from tfmemtop import events as ev
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.sources.processes import read_environment
-from tfmemtop.engine.stream.folders import SessionInfo, sessions
+from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.source import LiveSource
@@ -96,88 +91,34 @@ async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is
     assert f"Run 2 of this kernel is session {held[0].id}" in _told("why", held[1].id)
 
 
-class Window:
-    """Starts kernels as a window of VS Code does (vscode-jupyter, ``kernelProcess.node.ts``).
+async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(jupyter: Path) -> None:
+    """VS Code makes a new connection file for each start (vscode-jupyter, ``kernelProcess.node.ts``).
 
-    The window makes a new connection file for each start. If the first word of the kernelspec is a Python, and this
-    runs ipykernel, the window runs the Python of an environment that it has found itself, with the words that follow.
+    It starts the kernelspec's command as it is, unless its first word is a Python that runs ipykernel.
     """
-
-    def __init__(self, jupyter: Path, python: str) -> None:
-        self._spec = json.loads((jupyter / "data" / "kernels" / "tfmemtop" / "kernel.json").read_text())
-        self._runtime, self._folder, self._python = jupyter / "runtime", jupyter, python
-        self.client = self._start()
-
-    def _start(self) -> Any:
-        from jupyter_client import BlockingKernelClient
-        from jupyter_client.connect import write_connection_file
-
-        self._runtime.mkdir(exist_ok=True)
-        path = str(self._runtime / f"kernel-v3{secrets.token_hex(20)}.json")
-        write_connection_file(path)
-        argv: list[str] = self._spec["argv"]
-        name = Path(argv[0]).name
-        if name in ("python", "python3") and "ipykernel" in argv[argv.index("-m") + 1]:
-            at = argv.index("{connection_file}")
-            command = [self._python, *argv[1 : at - 1], *argv[at + 1 :], f"--f={path}"]
-        else:
-            command = [word.replace("{connection_file}", path) for word in argv]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, cwd=self._folder, stdin=pipe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        client = BlockingKernelClient(connection_file=path)
-        client.load_connection_file()
-        client.start_channels()
-        client.kernel_info(reply=True, timeout=PATIENCE_S)
-        return client
-
-    def session(self) -> SessionInfo:
-        found: SessionInfo = until(lambda: next((one for one in sessions() if one.kernel == self.process.pid), None))
-        return found
-
-    def restart(self) -> None:
-        """Start a kernel, and then end the one before."""
-        client, process = self.client, self.process
-        self.client = self._start()
-        self._end(client, process)
-
-    def end(self) -> None:
-        self._end(self.client, self.process)
-
-    def _end(self, client: Any, process: "subprocess.Popen[bytes]") -> None:
-        client.stop_channels()
-        process.terminate()
-        process.wait(PATIENCE_S)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-@pytest.fixture
-def window(jupyter: Path, tmp_path: Path) -> Iterator[Window]:
-    bare = tmp_path / "python"  # a Python without the packages that tfmemtop needs
-    bare.symlink_to(Path(sys.base_prefix) / "bin" / "python3")
-    made = Window(jupyter, str(bare))
-    yield made
-    made.end()
-
-
-async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(window: Window) -> None:
-    assert window._spec["metadata"]["interpreter"]["path"] == window._spec["metadata"]["tfmemtop"]["python"]
-    first = window.session()
-    async with (await _screen(first)).run_test(size=(140, 40)) as pilot:
-        await _shown(pilot, "run 1")
-        await press(pilot, "L")
-        shown = pilot.app
-        assert isinstance(shown, TfmemtopApp)
-        assert [note.message for note in shown._notifications] == [refusals.NOT_RECOGNISED]
-        assert "next start" not in await press(pilot, "R")
-    await asyncio.to_thread(window.restart)
-    second = window.session()
-    assert (_run(second).run, _run(second).earlier, successor(first.id)) == (1, (), None)
-    os.kill(window.process.pid, signal.SIGINT)
-    reply = window.client.execute("6 * 7", reply=True, timeout=PATIENCE_S)
-    assert reply["content"]["status"] == "ok"
+    spec = json.loads((jupyter / "data" / "kernels" / "tfmemtop" / "kernel.json").read_text())
+    assert spec["metadata"]["interpreter"]["path"] == spec["metadata"]["tfmemtop"]["python"]
+    assert not Path(spec["argv"][0]).name.startswith("python")
+    (jupyter / "runtime").mkdir(exist_ok=True)
+    files = [str(jupyter / "runtime" / f"kernel-v3{secrets.token_hex(20)}.json") for _ in range(2)]
+    window = await asyncio.to_thread(Notebook, connection=files[0])
+    try:
+        first = window.session()
+        async with (await _screen(first)).run_test(size=(140, 40)) as pilot:
+            await _shown(pilot, "run 1")
+            await press(pilot, "L")
+            shown = pilot.app
+            assert isinstance(shown, TfmemtopApp)
+            assert [note.message for note in shown._notifications] == [refusals.NOT_RECOGNISED]
+            assert "next start" not in await press(pilot, "R")
+        window.end(now=True)
+        window = await asyncio.to_thread(Notebook, connection=files[1])
+        second = _run(window.session())
+        assert (second.run, second.earlier, successor(first.id)) == (1, (), None)
+        window.manager.interrupt_kernel()
+        assert await asyncio.to_thread(window.run, "print(6 * 7)") == "42\n"
+    finally:
+        window.end(now=True)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,13 @@ time.sleep(1)  # for what should not come
 """
 
 
+def on_terminal(slurm: Slurm, cwd: Path, *command: str) -> "pexpect.spawn[str]":
+    """Start ``srun --pty`` with *command* on a terminal."""
+    environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    words, size = ["--pty", *command], (30, 100)
+    return pexpect.spawn("srun", words, PATIENCE_S, cwd=cwd, env=environment, encoding="utf-8", dimensions=size)
+
+
 def left_of(slurm: Slurm, job: str) -> list[int]:
     """Return the processes that have *job* of this cluster in their environment."""
     found = []
@@ -165,9 +172,7 @@ def test_what_a_script_leaves_behind_ends_with_the_step_as_bare(slurm: Slurm, tm
 @pytest.mark.parametrize("record", [RECORD, ()])
 def test_a_terminal_is_the_scripts(slurm: Slurm, tmp_path: Path, record: tuple[str, ...]) -> None:
     script = "test -t 0 -a -t 1 -a -t 2 && echo terminal; read line; echo heard $line; exit 5"
-    command = ["--pty", "-n1", *record, "bash", "-c", script]
-    environment = slurm.environment | {"TERM": "xterm"}
-    with pexpect.spawn("srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8") as srun:
+    with on_terminal(slurm, tmp_path, "-n1", *record, "bash", "-c", script) as srun:
         srun.expect("terminal\r\n")
         srun.sendline("words")
         srun.expect("heard words\r\n")
@@ -180,11 +185,7 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
     """Slurm ends a step when its task ends. A script left running would be killed, or would run on outside the job."""
     stop = tmp_path / "stop"
     script = f"until test -e {stop}; do sleep 0.1; done; exit 6"
-    environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    command = ["--pty", "-n1", "tfmemtop", "--", "bash", "-c", script]
-    with pexpect.spawn(
-        "srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8", dimensions=(30, 100)
-    ) as srun:
+    with on_terminal(slurm, tmp_path, "-n1", "tfmemtop", "--", "bash", "-c", script) as srun:
         srun.expect("running")
         job = job_of(slurm, tmp_path)
         srun.send("q")
@@ -203,12 +204,8 @@ def test_the_screen_waits_for_the_script_and_nothing_outlives_the_step(slurm: Sl
 def test_a_signal_reaches_the_script_of_a_screen_once(slurm: Slurm, tmp_path: Path) -> None:
     """tfmemtop forwards a signal that is sent to the task only, but not one that all processes of the step receive."""
     heard = tmp_path / "heard"
-    environment = slurm.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
     script = ("sh", "-c", 'exec python -c "$1" > "$2"', "sh", HEARS, str(heard))
-    command = ["--pty", "-n1", "tfmemtop", "--", *script]
-    with pexpect.spawn(
-        "srun", command, cwd=tmp_path, env=environment, timeout=PATIENCE_S, encoding="utf-8", dimensions=(30, 100)
-    ) as srun:
+    with on_terminal(slurm, tmp_path, "-n1", "tfmemtop", "--", *script) as srun:
         srun.expect("running")
         until(lambda: heard.exists() and "up" in heard.read_text())
         job = job_of(slurm, tmp_path)

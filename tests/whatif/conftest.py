@@ -27,7 +27,7 @@ def program(tensorflow: tuple[Path, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def traced() -> Traced:
-    """Return what ``traced.trace`` recorded of ``small.py`` with TensorFlow 2.21."""
+    """Return what TensorFlow 2.21 itself recorded of a training whose batches grow."""
     return told(gzip.decompress(RECORDED.read_bytes()).decode().splitlines())
 
 

@@ -64,20 +64,11 @@ def test_a_function_that_is_called_within_another_says_nothing() -> None:
     assert runs_of(trace(events, [-1, 0, 1, 0], [Call(PYTHON, 1), Call(PYTHON, 2)])) == Runs()
 
 
-def test_an_allocation_before_its_call_says_nothing() -> None:
-    events = [allocates(POOL), allocates(PYTHON), allocates(PYTHON)]
-    assert runs_of(trace(events, [0, -1, -1], [Call(PYTHON, 3)])) == Runs()
-
-
 def test_threads_that_call_functions_do_not_wait_for_each_other() -> None:
     other = 2
     events = [allocates(POOL), allocates(other), allocates(POOL), frees(PYTHON, 0), frees(other, 2)]
     found = runs_of(trace(events, [0, 1, 0], [Call(PYTHON, 0), Call(other, 1)]))
     assert sorted(found.order) == [Follows(0, -1, -1, after=3), Follows(1, -1, -1, after=4)]
-
-
-def test_older_recordings_have_no_calls() -> None:
-    assert runs_of(trace([allocates(PYTHON), frees(PYTHON, 0)], [-1], [])) == Runs()
 
 
 def test_what_tensorflow_records_is_understood() -> None:

@@ -1,37 +1,15 @@
-"""Traces of real scripts, taken on the CPU's BFC by TensorFlow's own recorder, independently of tfmemtop's."""
+"""Lines that TensorFlow's own recorder wrote on the CPU's BFC, independently of tfmemtop, as events of tfmemtop."""
 
-import fcntl
-import os
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from tests import streams
-from tests.hooked import PYTHON
 from tfmemtop.events import Allocator, Event, Trace, encode
 from tfmemtop.events.allocations import MOST_OF_PART, Call, TraceAllocations, pack
-from tfmemtop.probe.build import find_compiler
 from tfmemtop.units import MIB
-
-_SOURCE = Path(__file__).with_name("recorder.cc")
-
-_RUN = """
-import atexit, ctypes, os, runpy, sys
-library, events, records = sys.argv[1:4]
-sys.argv = sys.argv[4:]
-sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-import tensorflow
-recorder = ctypes.CDLL(library)
-if records == "yes":
-    recorder.recorder_start()
-atexit.register(recorder.recorder_stop, events.encode())
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-EVENTS = "events.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +24,6 @@ class Measured:
     largest_free: int
 
 
-def recorder(tensorflow: Path, folder: Path) -> Path:
-    """Return the recorder in *folder*. The first process that needs it builds it, against *tensorflow*."""
-    library = folder / "recorder.so"
-    with (folder / "recorder.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not library.exists():
-            _compile(library, tensorflow)
-    return library
-
-
-def _compile(library: Path, tensorflow: Path) -> None:
-    draft = library.with_suffix(".draft")
-    abi = "1" if b"_ZNSt7__cxx1112basic_string" in (tensorflow / "libtensorflow_framework.so.2").read_bytes() else "0"
-    subprocess.run(
-        [
-            *find_compiler()[0],
-            *("-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
-            *("-DEIGEN_MAX_ALIGN_BYTES=64", "-DGOOGLE_CUDA=1", f"-I{tensorflow / 'include'}", str(_SOURCE)),
-            *("-o", str(draft), f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"),
-            # Symbols that are not in this library are in other libraries, which TensorFlow itself has loaded.
-            "-Wl,--unresolved-symbols=ignore-all",
-        ],
-        check=True,
-    )
-    draft.rename(library)
-
-
-def environment(limit: int) -> dict[str, str]:
-    """Return the environment variables that give the CPU a BFC pool of at most *limit* MiB."""
-    return {**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit)}
-
-
-def trace(command: list[str], library: Path, folder: Path, limit: int = 4096) -> tuple[list[Trace], Measured]:
-    """Run *command*, a script and its arguments, with a pool of *limit* MiB. Return its trace and what was measured."""
-    lines = _run(command, library, folder, limit, records=True)
-    assert lines is not None
-    return told(lines)
-
-
 def told(lines: list[str]) -> tuple[list[Trace], Measured]:
     """Return the trace and the measured figures in the *lines* of the recorder's file."""
     return parts(lines[:-1]), _measured(lines)
@@ -92,27 +31,6 @@ def told(lines: list[str]) -> tuple[list[Trace], Measured]:
 
 def _measured(lines: list[str]) -> Measured:
     return Measured(*map(int, lines[-1].split()[1:]))
-
-
-def attempt(command: list[str], library: Path, folder: Path, limit: int) -> Measured | None:
-    """Do the same without a trace. Return what was measured; ``None`` if the script failed."""
-    lines = _run(command, library, folder, limit, records=False)
-    return None if lines is None else _measured(lines)
-
-
-def _run(command: list[str], library: Path, folder: Path, limit: int, *, records: bool) -> list[str] | None:
-    events = folder / EVENTS
-    events.unlink(missing_ok=True)
-    done = subprocess.run(
-        [PYTHON, "-c", _RUN, str(library), str(events), "yes" if records else "no", *command],
-        env=environment(limit) | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0 and records:
-        raise RuntimeError(done.stderr[-2000:])
-    return events.read_text().splitlines() if done.returncode == 0 else None
 
 
 def parts(lines: list[str]) -> list[Trace]:
