@@ -42,7 +42,7 @@ def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tup
     assert (present["growth"], present["limit"], present["fits"]) == (True, 4096 * MIB, True)
     assert (present["peak"], present["pool"]) == (measured.peak, measured.peak_pool)
     assert told["seen"] == {"events": sum(part.events for part in parts), "share": 1.0, "outgrown": False, "before": 0}
-    assert {row["fits"] for row in others} == {True, False}
+    assert {row["fits"] for row in others} >= {True, False}
     assert all((row["fits"] is False) == (row["short_by"] is not None) for row in told["rows"])
 
 
@@ -72,7 +72,9 @@ def test_of_a_run_whose_steps_differ_all_are_replayed(tensorflow: tuple[Path, st
     options = ("--cpu-pool", "1G")
     done = tfmemtop("record", "-o", path, *options, "--", sys.executable, "-c", GROWS)
     assert done.returncode == 0, done.stderr
-    found = json.loads(command(path, "--json").stdout)
+    replayed = command(path, "--json")
+    assert replayed.returncode == 0, replayed.stderr
+    found = json.loads(replayed.stdout)
     assert found["seen"]["share"] > 0.95 and not found["seen"]["outgrown"]  # on a busy machine the first may be missed
     smallest = found["smallest"]["growth_on"]
     assert 30 * MIB < smallest["at_least"] <= smallest["surely"]
