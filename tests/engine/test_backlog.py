@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import streams as s
 from tests.streams import fold
 from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events import (
@@ -161,13 +160,3 @@ def test_the_environment_of_a_process_is_not_kept() -> None:
     count = sys.getrefcount(environment)
     backlog.add(environment)
     assert sys.getrefcount(environment) == count, "not even where no reader receives it"
-
-
-def test_curves_are_counted() -> None:
-    backlog = Backlog()
-    for pid in (1, 2):
-        for device in ("GPU:0", "HOST:0"):
-            backlog.add(s.allocator(float(pid), pid, 5, name=device))
-            backlog.add(s.allocator(pid + 0.5, pid, 6, name=device))
-    backlog.add(s.device_reading(3.0, {}))
-    assert backlog.curves == 5

@@ -62,10 +62,6 @@ class Store:
             if len(self._slots) > self._most:
                 del self._slots[next(iter(self._slots))]
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._slots)
-
     def newest(self, pid: int) -> Iterator[Event]:
         """Yield the newest event of each key of this process; of all keys, if the class is not kept by process."""
         keys = self._keys_of({pid}) if self._of_processes else self._slots
@@ -228,11 +224,6 @@ class Backlog:
         """Return all kept events in the order of their times."""
         kept = chain(*self._stores.values(), *self._pinned.values())
         return sorted({id(event): event for event in kept}.values(), key=lambda event: event.t)
-
-    @property
-    def curves(self) -> int:
-        """The number of curves of readings that are kept. Each may have hundreds of events."""
-        return sum(len(store) for kind, store in self._stores.items() if isinstance(kind.keep, Curve))
 
     def _pin_readings(self, pid: int) -> None:
         """Keep the readings before a failure as long as the failure, since they are needed to judge it."""

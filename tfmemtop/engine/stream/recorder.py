@@ -22,12 +22,6 @@ _MOST = 16 * MIB
 LEAST_FREE = 128 * MIB
 """Bytes of the disk that a recording leaves free if the user did not ask for it."""
 
-MOST_CURVES = 48
-"""With more curves than this in the backlog, a recording does not repeat the events so far.
-
-To write them would delay the readings.
-"""
-
 
 class Recorder:
     """Passes every event, or what a :class:`Thinner` leaves of it, to a :class:`Writer`. A notice reports a failure.
@@ -83,8 +77,8 @@ class Recorder:
                 last = self._closing.is_set()
                 lines = self._queue.take()
                 # Here and not in the thread, so that it is known as of the last of these lines.
-                known = self._so_far() if writer.full else None
-                await self._loop.run_in_executor(self._thread, self._put, writer, lines, writer.full, known)
+                known = self._stream.backlog.events() if writer.full else None
+                await self._loop.run_in_executor(self._thread, self._put, writer, lines, known)
             await self._loop.run_in_executor(self._thread, writer.close)
         except RecordingError as error:
             self._give_up(error)
@@ -92,11 +86,11 @@ class Recorder:
                 with suppress(RecordingError):  # the first error is reported
                     await self._loop.run_in_executor(self._thread, self._writer.close)
 
-    def _put(self, writer: Writer, lines: list[Line], full: bool, known: list[Event] | None) -> None:
+    def _put(self, writer: Writer, lines: list[Line], known: list[Event] | None) -> None:
         for event, line in lines:
             writer.write(event, line)
         writer.flush()
-        if full:
+        if known is not None:
             writer.begin_chunk(known)
         if self._thinner is not None:
             self._keep_small(writer, self._thinner)
@@ -110,10 +104,6 @@ class Recorder:
             return  # if the disk cannot be written to, the next write reports it
         if free < LEAST_FREE:
             raise RecordingError(Trouble.DISK_FULL, writer.path, count=LEAST_FREE >> 20)
-
-    def _so_far(self) -> list[Event] | None:
-        backlog = self._stream.backlog
-        return backlog.events() if backlog.curves <= MOST_CURVES else None
 
     def _take(self, line: Line) -> None:
         kept = line.event if self._thinner is None else self._thinner(line.event)

@@ -159,11 +159,10 @@ class Writer:
             text = (packer.begin(0.0) if packer.size is None else b"") + packer.add(text)
         self._put(text)
 
-    def begin_chunk(self, known: Iterable[Event] | None) -> None:
+    def begin_chunk(self, known: Iterable[Event]) -> None:
         """Flush, and begin the next chunk with the events *known* and an outline of the chunk before.
 
-        *known* are the events that a reader needs if it has not read the chunks before. Without them, reading cannot
-        begin at this chunk.
+        *known* are the events that a reader needs if it has not read the chunks before.
 
         Raises:
             RecordingError: the file cannot be written; see :meth:`flush`.
@@ -172,7 +171,7 @@ class Writer:
         packer = self._packer
         if packer is None or self.closed:
             return
-        so_far = b"" if known is None else self._so_far(known)
+        so_far = self._so_far(known)
         outline = repeat(OUTLINE, self._t, [*self._outlined, *self._outline.rest()])
         whole = max(len(outline), self._unthinned) < _LONGEST_OUTLINE
         self._outlined.clear()
