@@ -14,12 +14,7 @@ from tests.own_sessions import own_sessions
 from tfmemtop.events import (
     Input,
     Notice,
-    Output,
-    RunEnd,
-    Session,
-    Stop,
 )
-from tfmemtop.events.recording import read
 
 
 async def test_only_the_user_can_enter(engines: Engines) -> None:
@@ -73,23 +68,7 @@ async def test_a_recording_that_cannot_be_made_is_refused_before_the_start(engin
     assert launched.error is not None
     assert launched.error.exit_code == 2
     assert "/no/such/folder/file" in launched.error.text
-    assert not _exists(engines.folder / "started")
-
-
-async def test_the_recording_is_the_stream(engines: Engines) -> None:
-    path = engines.folder / "run.tfm"
-    screen = await engines.run("sh", "-c", "echo recorded; exit 4", record=str(path))
-    await screen.until(RunEnd)
-    await screen.client.send(Stop(quit=True))
-    await screen.until_closed()
-    recorded = list(read(path).events())
-    assert isinstance(recorded[0], Session)
-    assert any(isinstance(event, RunEnd) and event.exit_code == 4 for event in recorded)
-    assert "".join(event.text for event in recorded if isinstance(event, Output)) == "recorded\r\n"
-
-
-def _exists(path: Path) -> bool:
-    return path.exists()
+    assert not [*engines.folder.glob("started")]
 
 
 def _mode(path: Path) -> int:
