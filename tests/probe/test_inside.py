@@ -269,12 +269,15 @@ sys.stdin.readline()
 """
 
 
-def test_the_addresses_of_buffers_are_those_of_dlpack(monitor: Monitor, forked: Fork, tensorflow_folder: Path) -> None:
+def test_the_addresses_of_buffers_are_those_of_dlpack(
+    monitor: Monitor, forked: Fork, library: Path, tensorflow_folder: Path
+) -> None:
     process = forked(BUFFERS)
     assert process.stdout.readline() == "begun\n"
-    monitor.wait_for(lambda event: event["type"] == "allocator")
     built = build(tensorflow_folder, ADDRESSES)
+    monitor.wait_for(lambda event: event["type"] == "allocator")
     monitor.say(process.pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
+    assert load(monitor, process.pid, library)["state"] == "loaded", "the two libraries are not taken for one"
     process.stdin.write("\n")
     process.stdin.flush()
     known, before = json.loads(process.stdout.readline())

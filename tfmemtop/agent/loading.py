@@ -20,6 +20,7 @@ _F_ADD_SEALS, _NO_MORE_CHANGES = 1033, 0b1111
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _LOADING = os.RTLD_NOW | os.RTLD_LOCAL
 _libc = CDLL(None)
+_slashes: "list[str]" = []
 
 
 def load(path: str, checksum: int) -> Any:
@@ -35,8 +36,10 @@ def load(path: str, checksum: int) -> Any:
     copy = _in_memory(content)
     identity = descriptor_identity(copy)
     try:
-        # Not through /proc/self/fd, which other code may use: the loader takes equal paths for the same library.
-        return CDLL(f"/proc/thread-self/fd/{copy}", mode=_LOADING)
+        # The loader takes equal paths for the same library. So each load has a path of its own, with one slash more
+        # than the one before, and none is in /proc/self/fd, which other code may use.
+        _slashes.append("/")
+        return CDLL(f"/proc/thread-self/fd{''.join(_slashes)}{copy}", mode=_LOADING)
     finally:
         # The script may meanwhile have closed all descriptors and opened its own.
         if descriptor_identity(copy) == identity:
