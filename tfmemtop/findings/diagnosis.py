@@ -22,7 +22,7 @@ from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.trend import Trend
-from tfmemtop.units import MIB, format_bytes
+from tfmemtop.units import MIB, format_bytes, spoken
 
 _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
 _WARM_UP = 4
@@ -47,6 +47,7 @@ _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 
 _FULLER = 0.75  # share of the peak
 
+_LONG_AGO_S = 2.0
 _EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
 _WAITED_S = 10.0
 """Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
@@ -71,7 +72,24 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    return kept or _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None), a.shape)
+    if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
+        seen = f"The script's objects were searched {spoken(t - stock.look.t)} before the failure."
+        return replace(kept, evidence=(*kept.evidence, seen))
+    if kept is not None:
+        return kept
+    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None), a.shape)
+    return _beyond_all(full, hooked, trend, a, t)
+
+
+def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause:
+    """Return *cause* with how little all earlier steps needed, where the request alone is for more than that."""
+    steps, unit = hooked.steps.made(0.0, t)
+    if cause.key is not Key.LIMIT_TOO_SMALL or trend is None or steps < MANY or (a.asked or 0) <= trend.peak:
+        return cause
+    text = f"{steps:,.0f} {unit} before it needed at most {format_bytes(trend.peak)} in all."
+    return replace(
+        cause, evidence=(text, *cause.evidence), remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies), mostly=text
+    )
 
 
 def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
@@ -83,8 +101,12 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
             remedies=_without_batches(cause.remedies),
         )
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
-    if cause.key is not Key.LIMIT_TOO_SMALL or not known:
+    if cause.key is not Key.LIMIT_TOO_SMALL:
         return cause
+    if not known:
+        alike = sum(one.count for one in stock.loose if one.shape == shape)
+        there = f"The script, or a library, holds {alike} of that shape already." if alike > 1 else ""
+        return replace(cause, evidence=(there, *cause.evidence))
     kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
@@ -190,14 +212,15 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     rose, each, unit = _rise(hooked, trend, float("inf"), _HALF)
-    look = hooked.look
-    if look is None or look.tensors is None or rose < _RISES_AT_LEAST or not trend.whole.windows:
+    if rose < _RISES_AT_LEAST or not trend.whole.windows:
         return None
-    # The memory in use at the time of the look.
-    near = min(trend.whole.windows, key=lambda window: abs(window.start - look.t))
+    look = hooked.look
+    # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
+    t = look.t if look is not None and look.tensors is not None else trend.end
+    near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
     if rose < _SHARE * near.high:
         return None
-    return keeper(Scene(inventory(hooked, device, near.high, look.t), Need(0, None, False, rose, each, unit), hooked))
+    return keeper(Scene(inventory(hooked, device, near.high, t), Need(0, None, False, rose, each, unit), hooked))
 
 
 def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:

@@ -122,7 +122,7 @@ def grown_by_copying(request: Request) -> Cause | None:
             return Cause(
                 Key.GROWN_BY_COPYING,
                 f"{quoted(name) if name else 'A tensor'} is recreated by {request.who}, larger each time: "
-                f"{format_bytes(a.asked)} are needed beside the old {format_bytes(size)}.",
+                f"{format_bytes(a.asked)} beside the old {format_bytes(size)}.",
                 name,
                 size + a.asked,
                 2,

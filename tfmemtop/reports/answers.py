@@ -260,7 +260,9 @@ def _limit_in_short(seen: RunReview, run: RunState) -> str:
         return "Nothing was read of TensorFlow's memory."
     if run.out_of_memory:
         return "What the run needs is not known: a request failed."
-    return "No limit can be named: memory in use kept rising." if leaks(seen.state) else "What it needs is not known."
+    if leaks(seen.state):
+        return "No limit can be named: memory in use kept rising."
+    return "The run was cut short, so what it needs is not known."
 
 
 def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
