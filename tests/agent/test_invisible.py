@@ -15,7 +15,8 @@ import inspect, os, pickle, sys, threading, traceback, warnings
 first = os.dup(0); os.close(first)
 import tensorflow as tf
 import keras
-print(first, os.dup(0), sys.path, [type(finder).__name__ for finder in sys.meta_path])
+print(first, os.dup(0), sys.path)
+print([type(finder).__name__ for finder in sys.meta_path if type(finder).__name__ != "ImportWatch"])
 from tensorflow.python.eager import context
 print(sorted(sys.modules), context.__spec__, context.__loader__.__class__, context._context)
 

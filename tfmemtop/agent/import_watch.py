@@ -3,8 +3,6 @@
 import sys
 from typing import Any, Callable
 
-from . import real_threads
-
 
 class ImportWatch:
     """A finder that finds nothing: at each import it checks whether the awaited modules are complete.
@@ -21,33 +19,13 @@ class ImportWatch:
         self._guarded = guarded
         self._awaited = awaited
 
-    def look(self) -> bool:
-        """Call the actions of the modules that are complete by now; return whether others are still awaited."""
-        for name in list(self._awaited):
-            module = sys.modules.get(name)
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Call the actions of the modules that are complete by now, and find nothing."""
+        for awaited in list(self._awaited):
+            module = sys.modules.get(awaited)
             if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
                 continue
-            found = self._awaited.pop(name, None)  # another thread may be first
+            found = self._awaited.pop(awaited, None)  # another thread may be first
             if found is not None:
                 word, action = found
                 self._guarded(f"listen:{word}", action, module)
-        return bool(self._awaited)
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        return None if not self._awaited or self.look() else self._leave(name, path, target)
-
-    def _leave(self, name: str, path: Any, target: Any) -> Any:
-        """Leave ``sys.meta_path``, and return the answer of the next finder, which the present search will skip.
-
-        The search of another thread would skip a finder, too. So while there are other threads, this finder stays, and
-        does nothing.
-        """
-        finders = sys.meta_path
-        if not real_threads.alone() or self not in finders:
-            return None
-        place = finders.index(self)
-        following = getattr(finders[place + 1], "find_spec", None) if place + 1 < len(finders) else None
-        if following is None:
-            return None
-        del finders[place]
-        return following(name, path, target)

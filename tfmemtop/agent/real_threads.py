@@ -19,8 +19,3 @@ main = 0  # get_ident() of the main thread; the hook sets it
 def pause(seconds: float) -> None:
     """Let the other threads run for so long."""
     _never.acquire(True, seconds)
-
-
-def alone() -> bool:
-    """Return whether no Python thread but the main one runs."""
-    return _thread._count() == 0

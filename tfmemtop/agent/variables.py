@@ -55,20 +55,8 @@ class Entry:
     """
 
     __slots__ = (
-        *(
-            "address",
-            "device",
-            "dtype",
-            "graph",
-            "handle",
-            "item",
-            "kind",
-            "name",
-            "path",
-            "reference",
-            "shape",
-        ),
-        "size",
+        *("address", "device", "dtype", "graph", "handle", "item"),
+        *("kind", "name", "path", "reference", "shape", "size"),
     )
 
     def __init__(self, variable: Any, kind: str, path: Optional[str], gone: "Callable[[Any], object]") -> None:
