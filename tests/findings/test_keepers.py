@@ -289,6 +289,7 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     before = events.Variable("table", "variables", [2048, 1024], "float32", "GPU:0", 8 * MIB)
     assert cause(3072, look(variables=[before])) is None, "the request before was for another variable"
     assert request(look(), steps, operation="Relu", asked=12 * MIB, shape=[2048, 1536]) is None, "a wider layer"
+    assert request(look(), w.step(rows=4096).done(t=20.0), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None
     assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
 
 

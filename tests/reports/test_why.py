@@ -55,6 +55,11 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/leak", None, Key.TENSORS_KEPT, "losses"),
         ("leaks/h100-leak", None, Key.TENSORS_KEPT, "trainer.history"),
         ("leaks/too-large-a-model", None, Key.LIMIT_TOO_SMALL, "loading.py:5"),
+        ("leaks/batch-halved", None, Key.LIMIT_TOO_SMALL, "went on after an allocation failed"),
+        ("leaks/one-hot-labels", None, Key.LIMIT_TOO_SMALL, "Mostly activations and gradients"),
+        ("leaks/weight-snapshots", None, Key.TENSORS_KEPT, "`callbacks[*].snapshots[*].weights` keeps 150 tensors"),
+        ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38 asked for 48.0 MiB"),
+        ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "the script crashed"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
         ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),
         ("seeds/cut-up", None, Key.FRAGMENTATION, "cut_up.py:13 asked for 200.0 MiB"),
@@ -64,6 +69,26 @@ def test_the_verdict(name: str, run: int | None, key: Key, said: str) -> None:
     found = verdict(review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run))
     assert found is not None and found.cause.key is key and said in found.text
     assert parts(name, run)[0] == found.text
+
+
+def test_what_was_not_larger_than_before_is_not_compared() -> None:
+    """Larger batches found no room before, or the smaller request was another layer's, or came after."""
+    for name in ("batch-halved", "one-hot-labels"):
+        report = " ".join(parts(f"leaks/{name}", whole=True))
+        assert "before, it asked" not in report and "worked before" not in report and "limit of ~" not in report
+    assert "one_hot 128.0 MiB" in " ".join(parts("leaks/one-hot-labels")), "it was in use as the step failed"
+    alone = " ".join(parts("leaks/whole-test-set"))
+    assert "124 steps before it needed at most 64.1 MiB in all" in alone and "bound the batch" in alone
+
+
+def test_copies_of_weights_are_no_gradients() -> None:
+    report = " ".join(parts("leaks/weight-snapshots"))
+    assert "add the gradients" not in report and "tensor.numpy()" in report
+
+
+def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
+    report = " ".join(parts("leaks/thumbnails-between"))
+    assert "Between them lies what `main.<locals>.album.thumbnails` keeps: 60 tensors, 45.0 MiB." in report
 
 
 def judged(*events: Event, code: int = 0) -> Verdict:

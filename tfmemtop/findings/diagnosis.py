@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
-from tfmemtop.findings.names import operation_name
+from tfmemtop.findings.names import operation_name, quoted
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
@@ -22,7 +22,7 @@ from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.trend import Trend
-from tfmemtop.units import MIB, format_bytes, spoken
+from tfmemtop.units import MIB, counted, format_bytes, spoken
 
 _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
 _WARM_UP = 4
@@ -68,7 +68,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
     if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
-        return cut
+        return _between(cut, stock)
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
@@ -78,7 +78,16 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if kept is not None:
         return kept
     full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None), a.shape)
-    return _beyond_all(full, hooked, trend, a, t)
+    return _beyond_all(_between(full, stock), hooked, trend, a, t)
+
+
+def _between(cause: Cause, stock: Inventory) -> Cause:
+    """Return *cause* with who keeps most of what lies between the free pieces of a fragmented pool."""
+    most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
+    if cause.key is not Key.FRAGMENTATION or most is None:
+        return cause
+    text = f"Between them lies what {quoted(most.holder)} keeps: {counted(most.count, 'tensor')}"
+    return replace(cause, evidence=(f"{text}, {format_bytes(most.bytes)}.", *cause.evidence))
 
 
 def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause:
