@@ -85,8 +85,12 @@ def events_until(name: str, share: float) -> list[Event]:
 
 
 def watched(events: Iterable[Event]) -> MetricsState:
-    """Return what watches a session with these *events*."""
-    return MetricsState(deque(events))
+    """Return what watches a session with these *events*; to a deque, further ones can be added."""
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    return MetricsState(events if isinstance(events, deque) else deque(events), fail)
 
 
 @contextmanager
@@ -94,8 +98,7 @@ def served(watched: MetricsState) -> Iterator[str]:
     """Serve the page of *watched* in a thread during the ``with`` block, and yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    failures: list[Exception] = []
-    page = Page(listener, watched, failures.append)
+    page = Page(listener, watched)
     thread = Thread(target=page.serve, daemon=True)
     thread.start()
     try:
@@ -103,4 +106,3 @@ def served(watched: MetricsState) -> Iterator[str]:
     finally:
         page.close()
         thread.join()
-    assert failures == []

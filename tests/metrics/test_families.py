@@ -6,12 +6,11 @@ import msgspec
 import pytest
 from prometheus_client.metrics_core import Metric
 
-from tests.metrics.scraping import RECORDINGS, events_until, parsed, scrape, served, value
+from tests.metrics.scraping import RECORDINGS, events_until, get, parsed, scrape, served, value, watched
 from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
-from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake, text_of
-from tfmemtop.engine.metrics.page import MetricsState
+from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake
 from tfmemtop.events import Allocator
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
@@ -139,7 +138,8 @@ def test_every_metric_is_explained_and_stands_in_the_manual_as_does_every_key() 
 
 
 def test_a_host_whose_name_is_no_text_is_exported() -> None:
-    text = text_of(families(fold([msgspec.structs.replace(session(), host="a\udce4"), run()]))).decode()
+    with served(watched([msgspec.structs.replace(session(), host="a\udce4"), run()])) as url:
+        _, text = get(url)
     assert {dict(labels)["host"] for _, labels in parsed(text)} == {"a?"}
 
 
@@ -160,7 +160,7 @@ def test_a_millisecond_between_two_scrapes_is_seen_by_every_prometheus_server() 
             peak=newest.peak, pool=newest.pool, limit=newest.limit, high=high,
         )  # fmt: skip
 
-    with served(MetricsState(events)) as url:
+    with served(watched(events)) as url:
 
         def highest() -> float | None:
             return value(scrape(url), "in_use_high_bytes")

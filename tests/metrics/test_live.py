@@ -75,14 +75,14 @@ def fails(*_: object) -> None:
     raise ValueError("on purpose")
 
 
-@pytest.mark.parametrize("place", ["apply", "text_of"])
+@pytest.mark.parametrize("place", ["apply", "families"])
 async def test_an_event_or_an_answer_that_fails_ends_it_with_a_notice_and_nothing_else(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"tfmemtop.engine.metrics.page.{place}", fails)
     exporting = Exporting(export(tmp_path))
     url = address_in(tmp_path / "sd.json")
-    if place == "text_of":
+    if place == "families":
         with suppress(OSError):  # the connection may be closed before the answer
             assert (await asyncio.to_thread(get, url))[0] == 500
     notice = await exporting.notice()

@@ -21,30 +21,12 @@ def url() -> Iterator[str]:
         yield found
 
 
-@pytest.mark.parametrize("path", ["", "/", "/favicon.ico", "/metrics/", "/metrics/x", "/../etc/passwd"])
-def test_every_other_path_is_not_there(url: str, path: str) -> None:
-    status, text = get(url.removesuffix("/metrics") + path)
-    assert status == 404 and "tfmemtop_" not in text
-
-
-@pytest.mark.parametrize("method", ["POST", "OPTIONS", "X"])
+@pytest.mark.parametrize("method", ["POST", "HEAD", "X"])
 def test_nothing_but_get_is_done(url: str, method: str) -> None:
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
     line.request(method, "/metrics")
     assert line.getresponse().status == 405
     line.close()
-
-
-def test_head_is_answered_as_get_without_the_page(url: str) -> None:
-    line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
-    line.request("HEAD", "/metrics")
-    answer = line.getresponse()
-    assert answer.status == 200 and int(answer.headers["Content-Length"]) > 100
-    line.close()
-    with connected(url) as asking:
-        asking.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")
-        received = b"".join(iter(lambda: asking.recv(1 << 16), b""))
-    assert received.endswith(b"\r\n\r\n")
 
 
 def connected(url: str) -> socket.socket:

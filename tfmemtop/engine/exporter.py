@@ -119,8 +119,8 @@ class Exporter:
     def _fold(self) -> None:
         from tfmemtop.engine.metrics.page import MetricsState, Page  # imported here, as it takes a while
 
-        watched = MetricsState(self._new)
-        self._page = Page(self._listener, watched, self._tell_failure)
+        watched = MetricsState(self._new, self._tell_failure)
+        self._page = Page(self._listener, watched)
         Thread(target=self._guard, args=(self._page.serve,), name="metrics page", daemon=True).start()
         while not self._closing.wait(FOLD_S):
             watched.fold()

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from tfmemtop.engine.metrics.files import session_labels
 from tfmemtop.events import DeviceReading
@@ -71,19 +69,6 @@ def families(state: State) -> list[Metric]:
         _run(made, state, run)
     _findings(made, state)
     return list(made.found.values())
-
-
-class _Found(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-
-def text_of(found: Iterable[Metric]) -> bytes:
-    """Return the families *found* in Prometheus's text format."""
-    return generate_latest(_Found(found))
 
 
 class _Families:

@@ -1,49 +1,56 @@
 """The page that Prometheus reads, and the state from which it is made."""
 
+import io
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 from wsgiref.simple_server import WSGIRequestHandler
 
-from prometheus_client import CONTENT_TYPE_LATEST
-from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from tfmemtop.engine.metrics.families import families, text_of
+from tfmemtop.engine.metrics.families import families
 from tfmemtop.events import Event
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 
-PATH = "/metrics"
 PATIENCE_S = 10
 """Seconds for which a connection may be silent."""
 THREADS = 200
 """While the process has more threads than this, no connection is accepted. Each connection has a thread."""
 
 
-class MetricsState:
+class MetricsState(Collector):
     """Folds events into the state and returns its metrics. Several threads may use it.
 
-    Another thread may append events to *new* at any time. They are folded before each look, and by :meth:`fold`.
+    Another thread may append events to *new* at any time. They are folded before each look, and by :meth:`fold`. If
+    the metrics cannot be made, *failed* is called with the exception, in the thread of the request.
     """
 
-    def __init__(self, new: deque[Event]) -> None:
+    def __init__(self, new: deque[Event], failed: Callable[[Exception], None]) -> None:
         self._new = new
+        self._failed = failed
         self._state = State()
-        self._lock = threading.Lock()  # one thread at a time makes a text: the others need Python's lock too
+        self._lock = threading.Lock()
 
     def fold(self) -> None:
         """Fold the new events into the state."""
         with self._lock:
             self._fold()
 
-    def text(self) -> bytes:
-        """Return the current metrics in Prometheus's text format."""
-        with self._lock:
-            self._fold()
-            return text_of(families(self._state))
+    def collect(self) -> list[Metric]:
+        """Return the current metrics."""
+        try:
+            with self._lock:
+                self._fold()
+                return families(self._state)
+        except Exception as error:
+            self._failed(error)
+            raise
 
     def _fold(self) -> None:
         for _ in range(len(self._new)):  # events that arrive meanwhile are left for the next time
@@ -57,22 +64,20 @@ class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Write nothing about a request."""
 
+    def get_stderr(self) -> TextIO:
+        return io.StringIO()  # who made the state reports the error
+
 
 class Page(ThreadingWSGIServer):
-    """The server that answers on *listener* with the metrics of *watched*, and with nothing else.
+    """The server that answers on *listener* with the metrics of *watched*, and with nothing else."""
 
-    If an answer cannot be made, *failed* is called with the exception, in the thread of the request.
-    """
-
-    def __init__(self, listener: socket.socket, watched: MetricsState, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, listener: socket.socket, watched: MetricsState) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
         self.server_name, self.server_port = listener.getsockname()[:2]
         self.setup_environ()
-        self.set_app(self._answer)
-        self._watched = watched
-        self._failed = failed
+        self.set_app(make_wsgi_app(watched))
         self._closed = False
 
     def serve(self) -> None:
@@ -92,22 +97,3 @@ class Page(ThreadingWSGIServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Write nothing: a reader may close its connection at any time."""
-
-    def _answer(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        method = environ["REQUEST_METHOD"]
-        status, kind, content = self._content(environ["PATH_INFO"], method)
-        body = content or status.encode()
-        start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
-        return [] if method == "HEAD" else [body]
-
-    def _content(self, path: str, method: str) -> tuple[str, str, bytes]:
-        """Return status, type and content of the answer. An empty content stands for the text of the status."""
-        if path != PATH:
-            return "404 Not Found", "text/plain", b""
-        if method not in ("GET", "HEAD"):
-            return "405 Method Not Allowed", "text/plain", b""
-        try:
-            return "200 OK", CONTENT_TYPE_LATEST, self._watched.text()
-        except Exception as error:
-            self._failed(error)
-            return "500 Internal Server Error", "text/plain", b""
