@@ -76,8 +76,8 @@ import json, os, signal, socket, sys
 line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 line.connect(os.environ["TFMEMTOP_SOCKET"])
 tell = lambda **fields: line.send(json.dumps(fields).encode())
-tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=sys.argv[1], tensorflow_path=sys.argv[2])
-exec(sys.argv[3])
+tell(type="hook", ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=sys.argv[1])
+exec(sys.argv[2])
 """
 
 LOADING = """
@@ -100,8 +100,8 @@ sys.exit(3)
 
 
 def speaker(tensorflow: tuple[Path, str], then: str) -> list[str]:
-    """Return a command that sends what the hook sends after the import of this *tensorflow*, and then runs *then*."""
-    return [sys.executable, "-I", "-S", "-c", SPEAKER, tensorflow[1], str(tensorflow[0]), then]
+    """Return a command that sends what the hook sends as this *tensorflow* is being imported, and then runs *then*."""
+    return [sys.executable, "-I", "-S", "-c", SPEAKER, str(tensorflow[0]), then]
 
 
 RECORD = """
