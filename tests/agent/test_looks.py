@@ -1,9 +1,10 @@
 """A look for tensors also finds gradient tapes, data sets that keep elements, and large arrays of NumPy's."""
 
+import re
 from collections.abc import Callable
 
 from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import Forks, Monitor, outcome
+from tests.hooked import INJECT, Forks, Monitor, outcome
 
 Script = Callable[[str], str]
 
@@ -109,3 +110,55 @@ def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
         ["flags", [17 << 20], "bool", 17 << 20],
     ]
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+BESIDE = """
+import os, random, select, sys, threading
+import tensorflow as tf
+log = open(os.devnull, "w")
+sys.addaudithook(lambda event, arguments: log.write(event + "\\n"))  # lets other threads run at each event
+ended = threading.Event()
+
+def tree(depth):
+    return {"number": depth, "kids": [tree(depth - 1 - random.randrange(2)) for _ in range(2)] if depth > 0 else []}
+
+def visit(node):
+    yield node["number"]
+    for kid in node["kids"]:
+        yield from visit(kid)
+
+def loader():
+    while not ended.wait(0.005):
+        sum(visit(tree(random.randrange(3, 9))))
+
+threads = [threading.Thread(target=loader) for _ in range(4)]
+for thread in threads:
+    thread.start()
+weights, kept = tf.Variable(tf.ones([64, 64])), []
+print("up", flush=True)
+while not select.select([sys.stdin], [], [], 0.001)[0]:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.matmul(weights, weights))
+    kept.append(tape.gradient(loss, weights))
+    del kept[:-100]
+ended.set()
+for thread in threads:
+    thread.join()
+print(len(kept) == 100)
+"""
+
+
+def test_threads_and_audit_hooks_run_while_objects_are_looked_at(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
+    process = forks.start(monitor, script(BESIDE))
+    assert line(process) == "up"
+    for _ in range(40):
+        ask(monitor, process)
+    assert outcome(process, "\n")[:2] == (0, "True\n") and not monitor.of("hook_error")
+
+
+def test_no_object_of_pythons_is_read_at_an_address() -> None:
+    """Where CPython keeps what, in its own structures, is private and differs from version to version."""
+    for path in (INJECT.parent / "agent").rglob("*.py"):
+        assert not {"from_address", "string_at", "memmove", "cast"} & set(re.findall(r"\w+", path.read_text())), path

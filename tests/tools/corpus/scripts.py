@@ -53,7 +53,7 @@ def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -
     try:
         if any(script.tensorflow for script in scripts):
             # Built here: a builder that an engine started could run longer than a script.
-            start(cache, "probe", environment=box.environment(_PLAIN)).wait()
+            start(cache, "probe", "addresses", environment=box.environment(_PLAIN)).wait()
         for script in scripts:
             trial = attempt(script, box, with_live=with_live)
             trials.append(trial)
