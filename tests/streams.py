@@ -1,8 +1,10 @@
 """Event streams for tests: small sessions, made of the events that an engine sends."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from tfmemtop import events
+from tfmemtop.events.recording import Writer
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 
@@ -16,6 +18,15 @@ def fold(stream: Iterable[events.Event]) -> State:
     for event in stream:
         apply(state, event)
     return state
+
+
+def written(path: Path, stream: Iterable[events.Event]) -> Path:
+    """Write a recording of *stream* to *path*. Return the path."""
+    writer = Writer(path)
+    for event in stream:
+        writer.write(event)
+    writer.close()
+    return path
 
 
 def session(command: list[str] | None = None) -> events.Session:

@@ -18,7 +18,7 @@ from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parse
 from tfmemtop.cli.why import main as in_notebook
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
-from tfmemtop.events.recording import Writer, read
+from tfmemtop.events.recording import read
 
 GIB = 2**30
 
@@ -27,11 +27,7 @@ def keep(name: str, *events: ev.Event, started: float = 1.7e9, path: Path | None
     """Write the recording of a session to the file that a recorder would use. Return the path."""
     session = s.session()
     fields = {field: getattr(session, field) for field in session.__struct_fields__} | {"id": name, "started": started}
-    writer = Writer(path or place_for(name))
-    for event in (ev.Session(**fields), *events):
-        writer.write(event)
-    writer.close()
-    return writer.path
+    return s.written(path or place_for(name), [ev.Session(**fields), *events])
 
 
 def story(peak: int, *, exit_code: int | None = 0, number: int = 1) -> list[ev.Event]:

@@ -163,7 +163,7 @@ def test_an_outline_has_fewer_readings_and_all_that_happened(tmp_path: Path) -> 
     assert len(starts(path)) > 3
 
 
-_texts = st.lists(st.text(max_size=40), max_size=30)
+_texts = st.lists(st.text(max_size=40), max_size=12)
 
 
 @given(_texts, st.floats(0, 1))

@@ -44,11 +44,8 @@ _events = st.lists(_event, max_size=12)
 
 
 def write(path: Path, events: list[ev.Event]) -> list[ev.Event]:
-    writer = Writer(path)
     stream = [SESSION, *events]
-    for event in stream:
-        writer.write(event)
-    writer.close()
+    s.written(path, stream)
     return stream
 
 

@@ -13,7 +13,6 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.cli.sessions import fold_recording
-from tfmemtop.events.recording import Writer
 from tfmemtop.reports.comparison_text import changed, rows, sentences, settings
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.figures import RunFigures, figures
@@ -141,16 +140,9 @@ def test_a_run_that_goes_on_lasts_until_now() -> None:
     assert of(ON).duration_s == pytest.approx(3.1) and of(ON).ending is None
 
 
-def written(path: Path, stream: list[events.Event]) -> str:
-    writer = Writer(path)
-    for event in stream:
-        writer.write(event)
-    writer.close()
-    return str(path)
-
-
 def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [written(tmp_path / "off.jsonl", [*OFF, ended()]), written(tmp_path / "on.jsonl", [*ON, ended()])]
+    runs = {"off.jsonl": OFF, "on.jsonl": ON}
+    names = [str(s.written(tmp_path / name, [*stream, ended()])) for name, stream in runs.items()]
     assert main(["compare", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "growth on: 136.5 GiB less held." and lines[2].split() == ["off.jsonl", "on.jsonl"]
@@ -172,7 +164,7 @@ def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixt
 
 
 def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = written(tmp_path / "one.jsonl", ON)
+    one = str(s.written(tmp_path / "one.jsonl", ON))
     assert main(["compare", one]) == 2
     assert capsys.readouterr().err == f"tfmemtop: {one} holds 1 run: name a second file to compare with\n"
     assert main(["compare", one, str(tmp_path / "none.jsonl")]) == 2

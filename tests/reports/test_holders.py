@@ -11,7 +11,7 @@ from tests import streams as s
 from tests import windows as w
 from tfmemtop import events
 from tfmemtop.cli.main import main
-from tfmemtop.events import Closed, Holders, Opened, encode, recording
+from tfmemtop.events import Closed, Holders, Opened, recording
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.out_of_memory import AllocationFailed
 from tfmemtop.findings.review import review, verdict
@@ -27,9 +27,7 @@ from tfmemtop.state.holders import By, Kind, standing
 def write_run(folder: Path, *more: events.Event) -> str:
     """Write a recording of one run that also contains the events *more*. Return its path."""
     stream = [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), s.allocator(2.0, 100, 1), w.census(), *more]
-    path = folder / "run.jsonl"
-    path.write_bytes(b"".join(encode(event) + b"\n" for event in stream))
-    return str(path)
+    return str(s.written(folder / "run.jsonl", stream))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -13,7 +13,7 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
-from tfmemtop.events.recording import Writer, read
+from tfmemtop.events.recording import read
 from tfmemtop.placement import Placement
 
 LOOP = [str(RECORDINGS / "ranks" / f"loop-{rank}.jsonl.gz") for rank in range(4)]
@@ -118,12 +118,7 @@ def rank(
             stream.append(reading(t, size, size, size + GIB))
     if code is not None:
         stream.append(events.RunEnd(t=3.1 + steps / rate, run=1, exit_code=code, signal=None))
-    name = path / f"run-{job}-{number}-{started:.0f}.jsonl"
-    writer = Writer(name)
-    for event in stream:
-        writer.write(event)
-    writer.close()
-    return str(name)
+    return str(s.written(path / f"run-{job}-{number}-{started:.0f}.jsonl", stream))
 
 
 def test_ranks_with_the_same_other_settings_have_a_line_together(
@@ -190,15 +185,10 @@ def test_how_one_of_four_differs(case: str, tmp_path: Path, capsys: pytest.Captu
 
 def as_rank(path: Path, recording: str, number: int) -> str:
     """Write a copy of a real recording as that of rank *number* of 3. Return its path."""
-    name = path / f"run-812-{number}.jsonl"
-    writer = Writer(name)
-    for event in read(RECORDINGS / recording).events():
-        if isinstance(event, events.Session):
-            place = Placement(job="812", rank=number, ranks=3, host=f"node{number}", source="slurm")
-            event = msgspec.structs.replace(event, placement=place, started=1.7e9)
-        writer.write(event)
-    writer.close()
-    return str(name)
+    session, *others = read(RECORDINGS / recording).events()
+    place = Placement(job="812", rank=number, ranks=3, host=f"node{number}", source="slurm")
+    placed = msgspec.structs.replace(session, placement=place, started=1.7e9)
+    return str(s.written(path / f"run-812-{number}.jsonl", [placed, *others]))
 
 
 def test_a_rank_that_ran_out_of_memory_with_its_settings_asked_for_in_another_way(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli.main import main
-from tfmemtop.events.recording import Writer
 from tfmemtop.events.recording import writer as writing
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, LiveSource
@@ -60,14 +59,6 @@ class Player:
                 return self.state
 
 
-def record(path: Path, events: list[ev.Event]) -> Path:
-    writer = Writer(path)
-    for event in events:
-        writer.write(event)
-    writer.close()
-    return path
-
-
 def expected(position_s: float, events: list[ev.Event] = EVENTS) -> State:
     state = State()
     for event in events:
@@ -78,7 +69,7 @@ def expected(position_s: float, events: list[ev.Event] = EVENTS) -> State:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(tmp_path_factory.mktemp("replay") / "run.jsonl", EVENTS)
+    return s.written(tmp_path_factory.mktemp("replay") / "run.jsonl", EVENTS)
 
 
 @pytest.fixture
@@ -192,7 +183,7 @@ def test_wherever_it_goes_the_state_is_that_of_the_time(path: Path, moves: list[
 
 async def test_a_long_way_is_folded_in_slices(tmp_path: Path) -> None:
     many: list[ev.Event] = [SESSION, *(reading(n / 1000, n) for n in range(10_000))]
-    player = Player(record(tmp_path / "long.jsonl", many))
+    player = Player(s.written(tmp_path / "long.jsonl", many))
     player.source.seek(9)
     batch = await anext(player.source.batches())
     assert isinstance(batch, list) and 0 < len(batch) <= 2000
@@ -241,7 +232,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("replay")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "CHUNK", 100_000)
-        assert main(["convert", str(record(folder / "run.jsonl", LONG)), str(folder / "run.jsonl.gz")]) == 0
+        assert main(["convert", str(s.written(folder / "run.jsonl", LONG)), str(folder / "run.jsonl.gz")]) == 0
     return folder / "run.jsonl.gz"
 
 

@@ -10,7 +10,6 @@ from tests.state.forged import forged
 from tfmemtop.cli import main as cli
 from tfmemtop.events import Event, Holders, RunEnd
 from tfmemtop.events.allocations import MOST_EVENTS
-from tfmemtop.events.recording import Writer
 from tfmemtop.findings.xla import nameless
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_views import at_us, course_slices, happened
@@ -38,10 +37,7 @@ def test_each_is_shown(window: Holders) -> None:
 
 
 def test_a_report_of_all_of_them_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    writer = Writer(tmp_path / "run.jsonl")
-    for event in (*BEFORE, *forged(5.0), RunEnd(t=60.0, run=1, exit_code=0, signal=None)):
-        writer.write(event)
-    writer.close()
+    s.written(tmp_path / "run.jsonl", [*BEFORE, *forged(5.0), RunEnd(t=60.0, run=1, exit_code=0, signal=None)])
     for command in ("why", "holders"):
         assert cli.main([command, str(tmp_path / "run.jsonl")]) == 0
     out, err = capsys.readouterr()

@@ -47,10 +47,7 @@ async def test_every_screen_is_drawn(name: str) -> None:
 def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, usual = tmp_path / "run.jsonl", tmp_path / "usual.jsonl"
     for file, stream in ((path, stream_of(name)), (usual, [s.session(), s.run(), s.process(0.2, 100)])):
-        writer = Writer(file)
-        for event in stream:
-            writer.write(event)
-        writer.close()
+        s.written(file, stream)
     assert cli.main(["why", "--long", str(path)]) == 0
     assert cli.main(["compare", str(path), str(usual)]) == 0
     assert cli.main(["compare", "--json", str(usual), str(path)]) == 0

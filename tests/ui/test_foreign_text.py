@@ -13,13 +13,14 @@ import pytest
 from tests.anything import Filling
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
+from tests.streams import written
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
 from tfmemtop.cli import once
 from tfmemtop.cli.output import say
 from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, RunEnd
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import RecordingError, Trouble
 
 # These sequences set the clipboard and the title, set colours, move the cursor, and clear the screen, in their 7-bit
 # and 8-bit forms. Other characters reverse the direction of writing, are invisible, or break lines.
@@ -35,12 +36,7 @@ OWN = re.compile(r"\x1b\[[?<>=]?[0-9;]*(?:\$p|[A-Za-z])|\x1b\]22;default\x07")
 
 @pytest.fixture(scope="module")
 def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("poisoned") / "run.jsonl"
-    writer = Writer(path)
-    for event in FILLED.events():
-        writer.write(event)
-    writer.close()
-    return path
+    return written(tmp_path_factory.mktemp("poisoned") / "run.jsonl", FILLED.events())
 
 
 def harmless(printed: str, allowed: str) -> None:

@@ -132,11 +132,9 @@ async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
 
 
 async def test_in_a_replay_the_arrows_move_the_replay_and_brackets_the_cursor(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
     first, *rest = held.training()
     stream = [first, *sorted(rest, key=lambda event: event.t)]
-    path.write_bytes(b"".join(events.encode(event) + b"\n" for event in stream))
-    source = ReplaySource(path)
+    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
     source.paused = True
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
         source.seek(30.0)

@@ -168,12 +168,10 @@ async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
 
 
 async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
     first, *rest = pools.watched(CUTS, t=20.0)
     later = pools.memory_map(40.0, [[(14 * MIB, True)]])
     stream = [first, *sorted([*rest, later], key=lambda event: event.t)]
-    path.write_bytes(b"".join(events.encode(event) + b"\n" for event in stream))
-    source = ReplaySource(path)
+    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
     source.paused = True
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48)) as pilot:
         source.seek(25.0)

@@ -101,12 +101,9 @@ async def test_where_nothing_was_recorded_from_the_start_it_is_said() -> None:
 
 
 async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
     first, *rest = [*pools.watched([[(200 * MIB, True)]]), REPLAYED]
-    path.write_bytes(
-        b"".join(events.encode(event) + b"\n" for event in [first, *sorted(rest, key=lambda event: event.t)])
-    )
-    source = ReplaySource(path)
+    stream = [first, *sorted(rest, key=lambda event: event.t)]
+    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
     source.paused = True
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
         source.seek(30.0)

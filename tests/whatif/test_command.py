@@ -12,7 +12,7 @@ from tests import streams
 from tests.starting import tfmemtop
 from tests.streams import GIB
 from tests.whatif.conftest import Traced
-from tests.whatif.traced import session, write
+from tests.whatif.traced import session
 from tfmemtop import events
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.experiments.whatif.settings import cards
@@ -32,7 +32,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.tensorflow
 def test_a_recording_is_replayed_on_this_machine(traced: Traced, tensorflow: tuple[Path, str], tmp_path: Path) -> None:
     parts, measured = traced
-    path = write(tmp_path / "run.jsonl", session(parts, measured, *tensorflow))
+    path = streams.written(tmp_path / "run.jsonl", session(parts, measured, *tensorflow))
     done = command(str(path), "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -149,7 +149,7 @@ def test_a_run_of_several_is_named_by_its_number(tmp_path: Path) -> None:
         events.RunEnd(t=10.0, run=1, exit_code=0, signal=None),
         *(streams.run(11.0, 2, 200), streams.process(11.1, 200, 2), streams.hook(11.2, 200)),
     ]
-    path = str(write(tmp_path / "run.jsonl", stream))
+    path = str(streams.written(tmp_path / "run.jsonl", stream))
     first = command(f"{path}:1", "--json")
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["device"] == "GPU:0"

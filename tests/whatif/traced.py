@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from tests import streams
-from tfmemtop.events import Allocator, Event, Trace, encode
+from tfmemtop.events import Allocator, Event, Trace
 from tfmemtop.events.allocations import MOST_OF_PART, Call, TraceAllocations, pack
 from tfmemtop.units import MIB
 
@@ -101,9 +101,3 @@ def session(parts: list[Trace], measured: Measured, tensorflow: Path, version: s
     )
     told = [msgspec.structs.replace(part, pid=pid) for part in parts]
     return [streams.session(), streams.run(), streams.process(0.2, pid), hook, *told, reading]
-
-
-def write(path: Path, events: list[Event]) -> Path:
-    """Write a recording of *events* to *path*, and return the path."""
-    path.write_bytes(b"\n".join(map(encode, events)) + b"\n")
-    return path

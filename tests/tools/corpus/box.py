@@ -8,6 +8,9 @@ from pathlib import Path
 
 from tests.tools.corpus.script import Script
 
+TFMEMTOP = (sys.executable, "-I", "-m", "tfmemtop")
+"""The installed command without its first Python, which heeds the user's variables as any Python does."""
+
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"}
 """TensorFlow's GPU allocator, used for the CPU, as for a machine without a GPU."""
 

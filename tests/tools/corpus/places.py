@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Literal
 
 from tests.tools.corpus import running, second_user
-from tests.tools.corpus.box import Box
+from tests.tools.corpus.box import TFMEMTOP, Box
 from tests.tools.corpus.running import left_behind, wait
 from tests.tools.corpus.script import sh
 from tests.tools.corpus.terminals import SecondReader, refused
-from tests.tools.corpus.trial import TFMEMTOP
 from tests.tools.terminal import Terminal
 
 _CLONE_NEWNS = 0x00020000

@@ -6,23 +6,113 @@ and files left behind. The seed decides the order. The rows are in ``tests/tools
 """
 
 import argparse
+import collections
+import difflib
 import json
 import random
+import re
 import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.building import start
-from tests.tools.corpus import running
-from tests.tools.corpus.box import Box
-from tests.tools.corpus.script import Script, py
+from tests.tools.corpus import running, terminals
+from tests.tools.corpus.box import TFMEMTOP, Box
+from tests.tools.corpus.running import HUNG, RunOutcome
+from tests.tools.corpus.script import FILTERS, Script, py
 from tests.tools.corpus.tables import SCRIPTS
 from tests.tools.corpus.together import together
-from tests.tools.corpus.trial import Trial, attempt, summary
 
 _PLAIN = py("plain", "a script with TensorFlow and nothing odd", "", tensorflow=True)
+_LIMIT_S, _LIMIT_TENSORFLOW_S = 20.0, 120.0
+_SUMMARY = re.compile(
+    rb"(?:tfmemtop: (?!recorded in|the recording is)[^\n]*\n)*tfmemtop: (?:recorded in|the recording is)[^\n]*\n\Z"
+)
+_LINES_SHOWN = 12
+
+
+@dataclass
+class Trial:
+    """What differs between the ways to run a script. Its keys are way and aspect, such as ``record stdout``."""
+
+    differing: dict[str, str] = field(default_factory=dict)
+    by_design: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        return "DIFFERS" if self.differing else "by design" if self.by_design else "equal"
+
+    def compare(self, script: Script, way: str, bare: RunOutcome, ours: RunOutcome) -> None:
+        for aspect in RunOutcome._fields:
+            expected, found = getattr(bare, aspect), getattr(ours, aspect)
+            if isinstance(expected, bytes):
+                for name in script.filters:
+                    expected, found = FILTERS[name](expected), FILTERS[name](found)
+            if expected == found:
+                continue
+            reason = script.differs.get("live") if way == "live" else None
+            reason = reason or script.differs.get(aspect)  # type: ignore[call-overload]
+            told = self.by_design if reason else self.differing
+            told[f"{way} {aspect}"] = reason or _difference(expected, found)
+
+
+def lacks(script: Script) -> str:
+    """Return the name of something that the script needs and this machine does not have, or ""."""
+    for need in script.needs:
+        kind, _, module = need.partition(":")
+        if not (find_spec(module) if kind == "module" else shutil.which(need)):
+            return module or need
+    return ""
+
+
+def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
+    """Run *script* bare and recorded. Run it on terminals too, if it is marked as live and *with_live* is set."""
+    trial = Trial()
+    limit_s = _LIMIT_TENSORFLOW_S if script.tensorflow else _LIMIT_S
+    bare = _run(script, box, (), limit_s, None)
+    if bare.code == HUNG:
+        trial.differing["bare"] = f"does not end within {limit_s:.0f} s without us"
+        return trial
+    recorded = _run(script, box, (*TFMEMTOP, "record", "-o", str(box.recording), "--"), limit_s, bare)
+    recorded = recorded._replace(stderr=_SUMMARY.sub(b"", recorded.stderr))
+    if script.stderr == "same":
+        recorded = recorded._replace(stdout=_SUMMARY.sub(b"", recorded.stdout))
+    trial.compare(script, "record", bare, recorded)
+    if script.live and with_live:
+        box.prepare(script)
+        command, environment, cwd = box.command(script), box.environment(script), box.path / script.cwd
+        folders = (cwd, box.path / "run", box.path / "state")
+        shown, size = terminals.live(TFMEMTOP, command, environment, folders, limit_s)
+        shown = shown._replace(files=tuple(box.left()))
+        box.prepare(script)
+        alone = terminals.bare(command, environment, cwd, size, limit_s)
+        trial.compare(script, "live", alone._replace(files=tuple(box.left())), shown)
+    return trial
+
+
+def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: RunOutcome | None) -> RunOutcome:
+    box.prepare(script)
+    box.recording.unlink(missing_ok=True)
+    command = [*ours, *box.command(script)]
+    outcome = running.run(script, command, box.environment(script), box.path / script.cwd, limit_s, like)
+    return outcome._replace(files=tuple(box.left()))
+
+
+def _difference(expected: object, found: object) -> str:
+    before, after = _lines(expected), _lines(found)
+    lines = list(difflib.unified_diff(before, after, "bare", "ours", lineterm="", n=0))[2:]
+    shown = [line[:300] for line in lines[:_LINES_SHOWN]]
+    return "\n".join([*shown, f"… {len(lines) - _LINES_SHOWN} lines more"] if len(lines) > _LINES_SHOWN else shown)
+
+
+def _lines(value: object) -> list[str]:
+    if isinstance(value, bytes):
+        return [repr(line)[2:-1] for line in value.splitlines(keepends=True)]
+    return [str(each) for each in value] if isinstance(value, tuple) else [str(value)]
 
 
 def chosen(names: list[str], quick: bool) -> list[Script]:
@@ -41,31 +131,36 @@ def chosen(names: list[str], quick: bool) -> list[Script]:
     return [each for each in SCRIPTS if (not names or each.name in wanted) and (not quick or each.quick)]
 
 
-def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -> list[Trial]:
-    """Run the scripts one after the other, and print the result of each. *cache* may already hold the library."""
+def play(scripts: list[Script], *, with_live: bool, cache: Path | None = None) -> dict[str, Trial | str]:
+    """Run the scripts one after the other, and print the result of each. *cache* may already hold the library.
+
+    Return the results by the names of the scripts; for those that were left out the reason.
+    """
     running.become_init()
     root = Path(tempfile.mkdtemp(prefix="tfc-", dir="/tmp"))  # a short path, because sockets are in it
     if cache is None:
         cache = root / "cache"
         cache.mkdir(mode=0o700)
     box = Box(root, cache)
-    trials = []
+    results: dict[str, Trial | str] = {}
     try:
         if any(script.tensorflow for script in scripts):
             # Built here: a builder that an engine started could run longer than a script.
             start(cache, "probe", "addresses", environment=box.environment(_PLAIN)).wait()
         for script in scripts:
-            trial = attempt(script, box, with_live=with_live)
-            trials.append(trial)
-            print(f"{script.name:36} {trial.took_s:6.1f} s  {trial.verdict}", flush=True)
-            for told in (trial.differing, trial.by_design):
-                for where, text in told.items():
-                    print("    " + f"{where}: {text}".replace("\n", "\n      "), flush=True)
+            began = time.monotonic()
+            missing = lacks(script)
+            result = f"left out: no {missing}" if missing else attempt(script, box, with_live=with_live)
+            results[script.name] = result
+            verdict = result if isinstance(result, str) else result.verdict
+            print(f"{script.name:36} {time.monotonic() - began:6.1f} s  {verdict}", flush=True)
+            for where, text in {} if isinstance(result, str) else {**result.differing, **result.by_design}.items():
+                print("    " + f"{where}: {text}".replace("\n", "\n      "), flush=True)
     finally:
         running.end_all()
         box.clear()
         shutil.rmtree(root, ignore_errors=True)
-    return trials
+    return results
 
 
 def main() -> int:
@@ -88,14 +183,17 @@ def main() -> int:
     if arguments.quick:
         scripts = together(scripts)
     began = time.monotonic()
-    trials = play(scripts, with_live=arguments.live, cache=arguments.cache)
-    found = summary(trials)
-    print(
-        f"seed {arguments.seed}, {time.monotonic() - began:.0f} s: " + ", ".join(f"{n} {k}" for k, n in found.items())
-    )
+    results = play(scripts, with_live=arguments.live, cache=arguments.cache)
+    trials = {name: result for name, result in results.items() if isinstance(result, Trial)}
+    counts = collections.Counter(trial.verdict for trial in trials.values())
+    counts["tried"], counts["left out"] = len(trials), len(results) - len(trials)
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    print(f"seed {arguments.seed}, {time.monotonic() - began:.0f} s: {told}")
     if arguments.json:
-        arguments.json.write_text(json.dumps({each.script.name: each.differing for each in trials if each.differing}))
-    return int(found["differing"] > 0)
+        arguments.json.write_text(
+            json.dumps({name: trial.differing for name, trial in trials.items() if trial.differing})
+        )
+    return int(counts["DIFFERS"] > 0)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ import stat
 import subprocess
 from collections.abc import Callable
 
-from tests.tools.corpus.box import Box
+from tests.tools.corpus.box import TFMEMTOP, Box
 from tests.tools.corpus.running import left_behind, wait
 from tests.tools.corpus.script import sh
 from tests.tools.corpus.terminals import SecondReader, refused
-from tests.tools.corpus.trial import TFMEMTOP
 from tests.tools.terminal import Terminal
 
 SOMEBODY = 65534

@@ -16,12 +16,11 @@ from pathlib import Path
 import psutil
 
 from tests.tools.corpus import running
-from tests.tools.corpus.box import Box
+from tests.tools.corpus.box import TFMEMTOP, Box
 from tests.tools.corpus.family import found_by_name, roles
 from tests.tools.corpus.kill_table import Plan, expected, number_of
 from tests.tools.corpus.running import wait
 from tests.tools.corpus.script import Script, py
-from tests.tools.corpus.trial import TFMEMTOP
 from tests.tools.terminal import Terminal
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_command
 from tfmemtop.events import Relaunch, Stop, encode

@@ -22,13 +22,6 @@ _GLOBALS = "one, two = Held('one'), Held('two')\nprint('best epoch: 3')\n"
 SCRIPTS: tuple[Script, ...] = (
     _ends("pipe", "global variables, to a pipe", _GLOBALS, live=True, quick=True),
     _ends("used", "after operations", "x = tf.Variable(tf.ones([9]))\ny = tf.function(lambda: x + 1)()\n" + _GLOBALS, live=True),
-    _ends("circle", "a circle, and one through a module", """
-circle = Held("circle")
-circle.itself = circle
-import helper
-helper.held = Held("module")
-helper.itself = helper
-""", files={"helper.py": "print('imported')\n"}),
     _ends("operation", "an operation and a tf.function in a finalizer", """
 double = tf.function(lambda x: x * 2)
 class Last(Held):
