@@ -46,6 +46,17 @@ def test_the_h200s_measured_layers_come_out() -> None:
     assert "886.0 MiB are cached in the pool, and 608.0 MiB are CUDA's context" in why_they_differ(found)
 
 
+def test_an_account_is_of_one_moment_also_while_a_pool_grows_and_while_the_process_ends() -> None:
+    at_once = account(*MEASURED)
+    grown = account(*MEASURED, reading(4.9, 2 * GIB, pool=4 * GIB))
+    assert grown == at_once and grown.t == 4.1
+    # Its pool has gone, and what other libraries hold is still there.
+    ending = account(*MEASURED, s.device_reading(5.1, {100: 892 * MIB}))
+    assert (ending.total, ending.outside, ending.t) == (1634 * MIB, 88 * MIB, 4.1)
+    ended = events.HookEnd(t=5.0, pid=100, reason=events.HookEnding.EXIT)
+    assert account(*MEASURED, ended, s.device_reading(5.1, {100: 1234 * MIB})) == ending
+
+
 def test_a_context_that_was_not_seen_alone_is_marked() -> None:
     found = account(*MEASURED[3:])
     assert not found.context_exact and found.context == USUAL_CONTEXT

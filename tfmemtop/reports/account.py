@@ -6,9 +6,10 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.account import Account
 from tfmemtop.state.breakdown import Breakdown, MemoryPart, MemorySlice, breakdowns
+from tfmemtop.state.holder_views import since_run_s
 from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
-from tfmemtop.units import format_bytes, spoken
+from tfmemtop.units import format_bytes, format_duration, spoken
 
 _NAMES = {MemoryPart.TENSORS: "live tensors", MemoryPart.OTHER_IN_USE: "rest in use"}
 
@@ -48,13 +49,14 @@ def meaning(part: MemorySlice, found: Breakdown) -> str:
     return _MEANINGS.get(part.part, "")
 
 
-def heading(found: Breakdown) -> str:
-    """Return the heading of the bar: ``Its memory on GPU 0: 1.1 GiB``."""
+def heading(state: State, pid: int, found: Breakdown) -> str:
+    """Return the heading of the bar: ``Its memory on GPU 0 at 00:00:21: 1.1 GiB``. The time is that of the run."""
+    at = "" if found.t is None else f" at {format_duration(since_run_s(state, pid, found.t))}"
     if found.gpu is None:
-        return f"Its pool on the CPU: {format_bytes(found.size)}"
+        return f"Its pool on the CPU{at}: {format_bytes(found.size)}"
     total = found.account.total if found.account else None
     whole = format_bytes(total) if total is not None else f"{format_bytes(found.size)} in pools, the rest unknown"
-    return f"Its memory on GPU {found.gpu}: {whole}"
+    return f"Its memory on GPU {found.gpu}{at}: {whole}"
 
 
 def notes(found: Breakdown) -> Iterator[str]:
@@ -116,7 +118,7 @@ def account(state: State) -> list[str]:
 
 def _of_process(state: State, pid: int) -> Iterator[str]:
     for found in breakdowns(state, pid):
-        yield f"Process {pid}. {heading(found)}"
+        yield f"Process {pid}. {heading(state, pid, found)}"
         for part in found.slices:
             share = f"{part.size / found.size:4.0%}" if found.size else ""
             named = f"  {name(part.part):{_NAME}} {figure(part):>{_FIGURE}} {share:>4}"

@@ -1,19 +1,22 @@
 """A process's memory on one GPU, divided without remainder into context, in use, cached and outside.
 
-These figures are exact: NVML's total at its last reading (once a second, and right after TensorFlow has
-made its devices), the memory in use of a pool, and, with the probe, the size of a pool. The context is
-exact to 2 MiB, NVML's unit, if NVML was read after TensorFlow made its devices and before the script's
-first operation. The script does not wait for that reading. If it goes on at once, the context is the
-least that was ever found beside its pools, or the usual figure if that is less. Outside is the rest: it
-is as exact as the others, and wrong for a moment if a pool has grown since NVML's reading.
+All of it is of one moment: NVML's last reading (once a second, and right after TensorFlow has made its devices) of a
+process that lives, and the readings of its allocators at that time. While a process ends, its pool has gone and other
+memory is still there: that is no account, so the one before stays. The figures are exact: NVML's total, the memory in
+use of a pool, and, with the probe, the size of a pool. The context is exact to 2 MiB, NVML's unit, if NVML was read
+after TensorFlow made its devices and before the script's first operation. The script does not wait for that reading. If
+it goes on at once, the context is the least that was ever found beside its pools, or the usual figure if that is less.
+Outside is the rest: it is as exact as the others, and too large for a second if a pool grew in the tenth of a second
+before NVML's reading.
 """
 
 from collections.abc import Iterator
 
 import msgspec
 
-from tfmemtop.state.lookup import cached_of, device_of
-from tfmemtop.state.model import Hooked, State
+from tfmemtop.events import Allocator
+from tfmemtop.state.lookup import allocators_of, cached_of, device_of
+from tfmemtop.state.model import DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
 
 USUAL_CONTEXT = 520 * MIB
@@ -40,7 +43,8 @@ class PoolPart(msgspec.Struct, frozen=True):
 class Account(msgspec.Struct, frozen=True):
     """The memory of process ``pid`` on GPU ``gpu``, in bytes.
 
-    ``total`` is NVML's figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,
+    ``t`` is its moment in session seconds, ``None`` where total and pools are not known together. ``total`` is NVML's
+    figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,
     context, in use, cached and outside add up to ``total``. Where a pool's size is not known, ``outside`` is ``None``
     and ``rest`` is cached and outside together. ``context_exact`` is true if the context was measured, false if it is
     an estimate. ``device_used`` is the used memory of the whole card.
@@ -48,6 +52,7 @@ class Account(msgspec.Struct, frozen=True):
 
     pid: int
     gpu: int
+    t: float | None
     total: int | None
     context: int | None
     context_exact: bool
@@ -72,15 +77,36 @@ def accounts(state: State, pid: int) -> Iterator[Account]:
     hooked = process.hooked if process else None
     for index, device in state.devices.items():
         share = device.by_pid.get(pid)
-        pools = tuple(_pools(state, pid, hooked, index)) if hooked else ()
-        if share is None and (not pools or (hooked is not None and hooked.ended)):
-            continue
         used = device.reading.used if device.reading else None
-        yield _balance(pid, index, share.used if share else None, hooked, pools, used)
+        if hooked is None:
+            if share is not None:
+                yield Account(pid, index, None, share.used, None, False, (), None, None, used)
+            continue
+        measured = _measured(state, pid, hooked, device)
+        pools = tuple(_pools(state, pid, hooked, index, measured.readings if measured else hooked.allocators))
+        if share is None and (not pools or hooked.ended):
+            continue
+        if measured is None or share is None or share.used is None:
+            yield Account(pid, index, None, share.used if share else None, None, False, pools, None, None, used)
+        else:
+            yield _balance(pid, index, measured, hooked, pools)
 
 
-def _pools(state: State, pid: int, hooked: Hooked, index: int) -> Iterator[PoolPart]:
-    for name, reading in sorted(hooked.allocators.items()):
+def _measured(state: State, pid: int, hooked: Hooked, device: DeviceState) -> Measured | None:
+    """Return total and pools of one moment; ``None`` if they are not known."""
+    index, reading, share = device.info.index, device.reading, device.by_pid.get(pid)
+    if index in hooked.contexts and (known := hooked.contexts[index].measured):
+        return known
+    if reading is None or share is None or share.used is None:
+        return None
+    # No allocator had been read at NVML's reading: their first readings are a moment later.
+    pools = {one.device: one for one in allocators_of(state, pid, hooked, device)}
+    first = Measured(reading.t, share.used, reading.used, pools)
+    return first if pools and first.is_possible else None
+
+
+def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[str, Allocator]) -> Iterator[PoolPart]:
+    for name, reading in sorted(readings.items()):
         device = device_of(state, pid, name)
         if device is None or device.info.index != index or reading.in_use is None:
             continue
@@ -90,24 +116,19 @@ def _pools(state: State, pid: int, hooked: Hooked, index: int) -> Iterator[PoolP
         yield PoolPart(name, reading.in_use, cached, reading.peak, limit, effective.allocator if effective else None)
 
 
-def _balance(
-    pid: int, index: int, total: int | None, hooked: Hooked | None, pools: tuple[PoolPart, ...], used: int | None
-) -> Account:
-    if total is None or not pools:
-        return Account(pid, index, total, None, False, pools, None, None, used)
+def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tuple[PoolPart, ...]) -> Account:
+    t, total, used = measured.t, measured.total, measured.card_used
     held = sum(pool.in_use + (pool.cached or 0) for pool in pools)
-    # NVML is read less often than the allocators: its total may not yet contain the latest growth of a pool.
-    total = max(total, held)
     context, exact = _context(hooked, index)
     context = min(context, total - held)
     left = total - held - context
     if any(pool.cached is None for pool in pools):
-        return Account(pid, index, total, context, exact, pools, None, left, used)
-    return Account(pid, index, total, context, exact, pools, left, None, used)
+        return Account(pid, index, t, total, context, exact, pools, None, left, used)
+    return Account(pid, index, t, total, context, exact, pools, left, None, used)
 
 
-def _context(hooked: Hooked | None, index: int) -> tuple[int, bool]:
-    seen = hooked.contexts.get(index) if hooked else None
+def _context(hooked: Hooked, index: int) -> tuple[int, bool]:
+    seen = hooked.contexts.get(index)
     if seen is None or seen.size is None or seen.size > _LARGEST_CONTEXT:
         return USUAL_CONTEXT, False
     return (seen.size, True) if seen.exact else (min(seen.size, USUAL_CONTEXT), False)

@@ -42,10 +42,12 @@ class MemorySlice(msgspec.Struct, frozen=True):
 class Breakdown(msgspec.Struct, frozen=True):
     """A process's memory on GPU ``gpu``, or in its pool on the CPU (``gpu`` is ``None``): the slices add up to it.
 
+    ``t`` is the moment in session seconds, ``None`` where the parts are not known together.
     ``account`` is the account on that GPU, ``None`` for the CPU. ``held`` has the kinds on each logical device.
     """
 
     gpu: int | None
+    t: float | None
     slices: tuple[MemorySlice, ...]
     account: Account | None
     held: tuple[Holdings, ...]
@@ -66,7 +68,7 @@ def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
         held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
         peaks = [pool.peak for pool in account.pools]
         limits = [pool.limit for pool in account.pools]
-        yield Breakdown(account.gpu, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
+        yield Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
     yield from _cpu_pools(state, pid, found)
 
 
@@ -102,7 +104,7 @@ def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[B
         slices = [*in_use_slices(reading.in_use, held)]
         if (cached := cached_of(reading.pool, reading.in_use)) is not None:
             slices.append(MemorySlice(MemoryPart.CACHED, cached))
-        yield Breakdown(None, tuple(slices), None, held, reading.peak, reading.limit)
+        yield Breakdown(None, reading.t, tuple(slices), None, held, reading.peak, reading.limit)
 
 
 def _sum(figures: Sequence[int | None]) -> int | None:

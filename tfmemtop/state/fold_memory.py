@@ -27,6 +27,7 @@ from tfmemtop.state.model import (
     CpuPool,
     DeviceState,
     Hooked,
+    Measured,
     Pool,
     PoolWindows,
     State,
@@ -104,14 +105,22 @@ FIRST_REGION = 2 * MIB
 """Bytes that a growing pool of BFC takes first, for that scratch. They are known without the probe."""
 
 
-def total_read(hooked: Hooked, gpu: int, reading: events.DeviceReading, used: int, pool: int | None) -> None:
-    """Store NVML's *reading*: the process has *used* bytes on *gpu*, of them *pool* in its pools, if that is known."""
+def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
+    """Store NVML's total of a process that lives, on *gpu*, with the newest readings of its allocators.
+
+    *made* is whether TensorFlow has made its devices.
+    """
     context = hooked.contexts.setdefault(gpu, Context())
-    context.unconfirmed = used, reading.t
-    if pool is None or pool > used:
+    if now.readings and now.is_possible:
+        context.measured = now
+    if not made:
+        return
+    context.unconfirmed = now
+    pool = pool_use(list(now.readings.values()))[1] if now.readings else None
+    if pool is None or pool > now.total:
         return
     # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
-    rest = used - pool
+    rest = now.total - pool
     if not context.exact:
         context.size = rest if context.size is None else min(rest, context.size)
     context.recent.append(rest)
@@ -125,15 +134,15 @@ def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> No
     context = hooked.contexts.get(gpu)
     if context is None or context.unconfirmed is None:
         return
-    used, at = context.unconfirmed
-    if any(reading.t <= at for reading in readings):
+    total = context.unconfirmed
+    if any(reading.t <= total.t for reading in readings):
         return
     context.unconfirmed = None
     peaks = [reading.peak for reading in readings]
     pools = [_context_pool(reading, hooked.effective.get(reading.device)) for reading in readings]
     if None in peaks or None in pools or max(peak or 0 for peak in peaks) > NOTHING_COMPUTED:
         return
-    rest = used - sum(pool or 0 for pool in pools)
+    rest = total.total - sum(pool or 0 for pool in pools)
     if rest >= 0:
         context.size = min(rest, context.size) if context.exact and context.size is not None else rest
         context.exact = True
@@ -243,11 +252,10 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
         hooked = hooked_of(state, pid)
         if hooked is None or hooked.ended or share.used is None:
             continue
+        readings = {each.device: each for each in allocators_of(state, pid, hooked, device)}
         # While TensorFlow makes its devices, the context still grows, so it is not read.
-        if hooked.effective or (hooked.initialised and not hooked.initialised.error):
-            readings = allocators_of(state, pid, hooked, device)
-            pool = pool_use(readings)[1] if readings else None
-            total_read(hooked, device.info.index, reading, share.used, pool)
+        made = bool(hooked.effective) or (hooked.initialised is not None and not hooked.initialised.error)
+        total_read(hooked, device.info.index, Measured(reading.t, share.used, reading.used, readings), made)
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:

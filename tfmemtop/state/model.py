@@ -60,19 +60,38 @@ class PoolWindows(msgspec.Struct):
     replayed: events.Replayed | None = None  # that trace, under other settings
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What a process had on a GPU at one moment, ``t``, while it lived.
+
+    ``total`` is the bytes by NVML, ``card_used`` those of the whole card, ``readings`` those of the allocators, by
+    logical device.
+    """
+
+    t: float
+    total: int
+    card_used: int | None
+    readings: dict[str, events.Allocator]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the total contains the pools. If it does not, it is of another moment than they are."""
+        return sum(max(one.in_use or 0, one.pool or 0) for one in self.readings.values()) <= self.total
+
+
 class Context(msgspec.Struct):
     """The fewest bytes that a process was found to have on a GPU beside its pools: its CUDA context is at most that.
 
     ``exact`` if TensorFlow had not computed anything at that time, so that there was nothing else.
-    ``unconfirmed`` is NVML's newest total and its time, until the next readings of the allocators show the pools' part.
+    ``unconfirmed`` is NVML's newest total, until the next readings of the allocators show the pools' part.
     ``recent`` has the total less the pools at each of NVML's last readings: a single one may have been taken while a
-    pool grew.
+    pool grew. ``measured`` is the newest moment at which the total contained the pools.
     """
 
     size: int | None = None
     exact: bool = False
-    unconfirmed: tuple[int, float] | None = None
+    unconfirmed: Measured | None = None
     recent: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
+    measured: Measured | None = None
 
 
 class Surroundings(msgspec.Struct, frozen=True):

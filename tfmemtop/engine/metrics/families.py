@@ -92,7 +92,26 @@ class _Families:
 
 
 def _pools(made: _Families, state: State) -> None:
-    """Add the figures of the run's pools. Several processes may have an allocator each on the same GPU."""
+    """Add the figures of the run's pools. Several processes may have an allocator each on the same GPU.
+
+    A pool that is in an account has the sizes of the account's moment, so that they and the account's parts add up.
+    """
+    accounted = {
+        (pid, pool.device): pool
+        for pid in state.processes
+        if of_run(state, pid)
+        for account in accounts(state, pid)
+        for pool in account.pools
+    }
+
+    def in_use(row: AllocatorRow) -> int | None:
+        pool = accounted.get((row.pid, row.device))
+        return row.in_use if pool is None else pool.in_use
+
+    def size(row: AllocatorRow) -> int | None:
+        pool = accounted.get((row.pid, row.device))
+        return row.pool if pool is None else None if pool.cached is None else pool.in_use + pool.cached
+
     places: dict[tuple[str, str], list[AllocatorRow]] = {}
     for row in allocators(state):
         if of_run(state, row.pid) and not is_pinned(row.device):
@@ -100,15 +119,15 @@ def _pools(made: _Families, state: State) -> None:
     for (uuid, device), all_rows in places.items():
         living = [row for row in all_rows if not row.ended]
         figures = {
-            "in_use_bytes": _sum(living, lambda row: row.in_use),
+            "in_use_bytes": _sum(living, in_use),
             "in_use_high_bytes": _sum(living, partial(_high, state)),
-            "pool_bytes": _sum(living, lambda row: row.pool),
+            "pool_bytes": _sum(living, size),
             "peak_bytes": max((row.peak for row in all_rows if row.peak is not None), default=None),
             "limit_bytes": _sum(living, lambda row: row.limit),
             "largest_free_bytes": _largest_free(state, living),
         }
-        for name, size in figures.items():
-            made.add(name, size, uuid=uuid, device=device)
+        for name, figure in figures.items():
+            made.add(name, figure, uuid=uuid, device=device)
 
 
 def _high(state: State, row: AllocatorRow) -> int | None:

@@ -205,7 +205,7 @@ def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list
 def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> None:
     """Add bar, table and what other tools report, for each device."""
     for found in breakdowns(state, pid):
-        page.heading(heading(found))
+        page.heading(heading(state, pid, found))
         page.lines += breakdown_lines(found, page.width, glyphs)
         if found.account is None:
             continue
