@@ -114,7 +114,7 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     cause = kept(look(variables, group("models[*]", 56, 300 * MIB, "optimizer", items=14), variables=copies))
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
-    assert actions(cause) == [Action.DROP_MODELS, Action.SEPARATE_PROCESS]
+    assert actions(cause) == [Action.SEPARATE_PROCESS, Action.DROP_MODELS]
     plain = kept(look(variables, variables=copies))
     assert plain is not None and actions(plain)[0] is Action.BOUND_CACHE
     assert kept(look(group("model", 56, 300 * MIB, "variables", items=1))) is None, "one model is needed"

@@ -48,6 +48,7 @@ _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 _FULLER = 0.75  # share of the peak
 
 _LONG_AGO_S = 2.0
+_LARGER = 1.25  # times what earlier steps needed
 _EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
 _WAITED_S = 10.0
 """Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
@@ -91,14 +92,16 @@ def _between(cause: Cause, stock: Inventory) -> Cause:
 
 
 def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause:
-    """Return *cause* with how little all earlier steps needed, where the request alone is for more than that."""
-    steps, unit = hooked.steps.made(0.0, t)
-    if cause.key is not Key.LIMIT_TOO_SMALL or trend is None or steps < MANY or (a.asked or 0) <= trend.peak:
+    """Return *cause* with how much earlier steps needed in all, where that was less than what was needed then."""
+    began = _stood_still(hooked, t) - _LONG_AGO_S
+    before = [window.high for window in trend.whole.windows if window.start < began] if trend else []
+    steps, unit = hooked.steps.made(0.0, began)
+    asked, peak = a.asked or 0, max(before, default=0)
+    if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
-    text = f"{steps:,.0f} {unit} before it needed at most {format_bytes(trend.peak)} in all."
-    return replace(
-        cause, evidence=(text, *cause.evidence), remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies), mostly=text
-    )
+    text = f"{steps:,.0f} {unit} before needed at most {format_bytes(peak)} in all."
+    cause = replace(cause, evidence=(text, *cause.evidence), mostly=text)
+    return replace(cause, remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies)) if asked > peak else cause
 
 
 def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:

@@ -230,7 +230,7 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
         holder,
         size,
         number,
-        (Remedy(Action.DROP_MODELS), Remedy(Action.SEPARATE_PROCESS)) if models else (Remedy(Action.BOUND_CACHE),),
+        (Remedy(Action.SEPARATE_PROCESS), Remedy(Action.DROP_MODELS)) if models else (Remedy(Action.BOUND_CACHE),),
         evidence=tuple(filter(None, (scene.each,))),
     )
 
