@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
-import pytest
 
-from tests import streams
 from tests.notebook import Notebook
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
-from tests.ui.test_app import app, drawn, press, text_of
+from tests.ui.test_app import press, text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
@@ -86,15 +84,3 @@ def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyt
         assert notebook.run("print(6 * 7)") == "42\n"
     finally:
         notebook.end(now=True)
-
-
-@pytest.mark.screens
-async def test_under_a_server_kernels_are_rows_and_r_says_what_it_ends() -> None:
-    kernel = "python -m ipykernel_launcher -f kernel-1.json"
-    stream = [streams.session(["jupyter", "lab"]), streams.run(), streams.process(0.2, 100, command="jupyter lab")]
-    rows = [streams.process(0.3, pid, ppid=100, command=kernel) for pid in (101, 102)]
-    async with app([*stream, *rows]).run_test(size=(140, 40)) as pilot:
-        await drawn(pilot)
-        asked = " ".join((await press(pilot, "R")).split())
-        assert "ipykernel_launcher" in asked
-        assert "this ends the server with its 2 kernels" in asked

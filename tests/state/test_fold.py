@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.reports.devices import layer_name, note
+from tfmemtop.reports.devices import note
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import GONE_KEPT
 from tfmemtop.state.process_rows import processes
@@ -30,7 +30,7 @@ def training(pool: int | None = None) -> list[events.Event]:
 
 
 def layers(state: State) -> dict[str, int]:
-    return {layer_name(layer): layer.size for layer in panels(state)[0].layers}
+    return {layer.name: layer.size for layer in panels(state)[0].layers}
 
 
 def test_without_a_pool_figure_nothing_is_called_cached() -> None:

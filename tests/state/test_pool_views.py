@@ -74,7 +74,7 @@ def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
     gone: list[events.Event] = [events.HookEnd(t=41.0, pid=100, reason=events.HookEnding.LOST), s.alive(42.0, 7)]
     stream = [*pools.watched(CUTS), full, *gone]
-    assert view(stream, out_of_memory=True).in_use == 2 * MIB and view(stream).pool == 14 * MIB
+    assert view(stream, out_of_memory=True).read.in_use == 2 * MIB and view(stream).read.pool == 14 * MIB
     state = s.fold([*stream, s.run(50.0, number=2, pid=200)])
     assert pool_map(state, KEY, out_of_memory=True) is None and choose(state) is None
 

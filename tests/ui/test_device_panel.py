@@ -11,7 +11,7 @@ from tests.ui.synthetic_devices import GIB, begun, read, start_run, trained
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.state.history import History
-from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind, Share
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.draw.scale import ScaleChoice
@@ -150,7 +150,7 @@ def test_what_is_not_known_is_said_not_guessed() -> None:
 TITLES = st.text(st.sampled_from("GPU 0NVIDIA火🔥é"), max_size=40)
 NUMBERS = st.none() | st.sampled_from([0, 1, GIB, 1 << 40]) | st.integers(0, 1 << 62)
 LAYERS = st.lists(st.integers(0, 1 << 42), max_size=5)
-SHARES = (Share.IN_USE, Share.CACHED, Share.CONTEXT_AND_OUTSIDE, Share.OTHERS, Share.FREE)
+NAMES = ("in use", "cached", "context+outside", "others", "free")
 READINGS = st.none() | st.builds(
     events.DeviceReading,
     t=st.just(1.0),
@@ -185,7 +185,7 @@ def any_panels(draw: st.DrawFn) -> list[DevicePanel]:
                 host=None,
                 capacity=draw(NUMBERS),
                 used=draw(NUMBERS),
-                layers=tuple(Layer(*one) for one in zip(LayerKind, SHARES, sizes, strict=False)),
+                layers=tuple(Layer(*one) for one in zip(LayerKind, NAMES, sizes, strict=False)),
                 limit=draw(NUMBERS),
                 peak=draw(NUMBERS),
                 history=history,

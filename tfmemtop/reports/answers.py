@@ -1,7 +1,4 @@
-"""The five questions that people ask about TensorFlow's GPU memory, answered for one run with its figures. Pure.
-
-Each answer has a line, for the short report, and paragraphs.
-"""
+"""Five questions about TensorFlow's GPU memory, answered for one run: each in a line, and in paragraphs. Pure."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -48,13 +45,9 @@ class Question(Enum):
 
 
 _LISTED = 4
-_NOTABLY_CUT_UP = 0.1
 
 _NEARLY_ALL = 0.9
 """Share of what is taken of a card. If the run has more than this, other processes do not matter."""
-
-_ALL = 0.99
-"""Share of a limit. TensorFlow takes only what is free, where that is less than the limit, and rounds down."""
 
 _IDLE_PERCENT = 50.0
 """A full card that is busy for less than this gives reason to ask why."""
@@ -71,13 +64,6 @@ class Answer(msgspec.Struct, frozen=True):
     paragraphs: tuple[str, ...]
     command: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
-    of_gpu: bool = True
-
-    @property
-    def title(self) -> str:
-        """The question. For a run on a machine without a GPU, it is about memory instead of GPU memory."""
-        asked: str = self.question.value
-        return asked if self.of_gpu else asked.replace("GPU memory", "memory")
 
 
 def answers(seen: RunReview) -> list[Answer]:
@@ -89,17 +75,16 @@ def answers(seen: RunReview) -> list[Answer]:
 def _answer(question: Question, seen: RunReview, run: RunState) -> Answer:
     """Return the answer; if it raises, one that reports the error, so that other answers remain."""
     in_short, at_length = _ANSWERS[question]
-    of_gpu = bool(seen.state.devices)
     try:
         line, paragraphs = in_short(seen, run), tuple(at_length(seen, run))
     except Exception as error:
         failed = f"This cannot be answered: {describe(error)}."
-        return Answer(question, failed, (failed,), of_gpu=of_gpu)
+        return Answer(question, failed, (failed,))
     limit = suggested_limit(seen.state, run) if question is Question.EFFICIENTLY else None
     if limit is None or limit.is_guess:
-        return Answer(question, line, paragraphs, of_gpu=of_gpu)
+        return Answer(question, line, paragraphs)
     command = started(limit, run.argv) if run.kernel is None else kernel_installed(limit)
-    return Answer(question, line, paragraphs, command, code(limit), of_gpu)
+    return Answer(question, line, paragraphs, command, code(limit))
 
 
 def arising(seen: RunReview) -> set[Question]:
@@ -229,11 +214,6 @@ def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
         )
     elif used is not None:
         yield f"{format_bytes(used)} were in use at the peak; how large the pool was is not known without the probe."
-    if run.fragmentation is not None and run.fragmentation >= _NOTABLY_CUT_UP:
-        yield (
-            f"By the last map {run.fragmentation:.0%} of the pool's free memory lay outside its largest free chunk. "
-            "That matters only where the pool cannot grow."
-        )
     if not seen.cards and used is None:
         yield "Nothing was read of TensorFlow's memory in this run."
 
@@ -366,9 +346,7 @@ def _taken_at_once(run: RunState, limit: int, taken: int | None) -> str:
         return f"{_the_pool(run)} took nearly all that was free at the first allocation{pool}"
     if taken is None:
         return f"TensorFlow reserves the whole limit, {format_bytes(limit)}, at the first allocation"
-    if taken < limit * _ALL:
-        return f"of its limit of {format_bytes(limit)} TensorFlow got {format_bytes(taken)} at the first allocation"
-    return f"TensorFlow took the whole limit, {format_bytes(taken)}, at the first allocation"
+    return f"of its limit of {format_bytes(limit)} TensorFlow took {format_bytes(taken)} at the first allocation"
 
 
 def _growths(seen: RunReview) -> list[events.PoolGrowth]:

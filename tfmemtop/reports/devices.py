@@ -2,25 +2,8 @@
 
 from tfmemtop import events
 from tfmemtop.limits import HostOwner
-from tfmemtop.state.views import DevicePanel, HostMemory, Layer, Share
+from tfmemtop.state.views import DevicePanel, HostMemory
 from tfmemtop.units import format_bytes
-
-_SHARES = {
-    Share.IN_USE: "in use",
-    Share.CACHED: "cached",
-    Share.CONTEXT_AND_OUTSIDE: "context+outside",
-    Share.REST_OF_PROCESS: "rest of process",
-    Share.SCRIPT: "script",
-    Share.OTHERS: "others",
-    Share.REST_AND_OTHERS: "rest+others",
-    Share.PROCESSES: "processes",
-    Share.FREE: "free",
-}
-
-
-def layer_name(layer: Layer) -> str:
-    """Return the name of a layer of the graph: ``in use``, ``context+outside``, ``host+others``."""
-    return ("host+" if layer.host else "") + _SHARES[layer.share]
 
 
 def title(panel: DevicePanel) -> str:

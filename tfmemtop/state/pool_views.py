@@ -75,27 +75,19 @@ class GrowthView(msgspec.Struct, frozen=True):
 
 
 class PoolMap(msgspec.Struct, frozen=True):
-    """The inside of a pool, ``at_s`` seconds after the run began. Sizes in bytes."""
+    """The inside of a pool, ``at_s`` seconds after the run began, by the event ``read``."""
 
+    read: events.MemoryMap
     at_s: float
     exhausted: bool  # the map was made when an allocation failed
-    pool: int
-    in_use: int
-    largest_free: int
-    fragmentation: float
-    chunks: int
-    chunks_in_use: int
     regions: tuple[RegionView, ...]
-    regions_found: int
     sizes: tuple[SizeRow, ...]
     biggest: tuple[BigChunk, ...]
     growths: tuple[GrowthView, ...]
-    cost_us: int | None
-    pace_s: float | None
 
     @property
     def cached(self) -> int:
-        return max(0, self.pool - self.in_use)
+        return max(0, self.read.pool - self.read.in_use)
 
 
 def percent(part: int, whole: int) -> int:
@@ -159,21 +151,13 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
     if zoom is not None:
         regions = _zoomed(regions, newest, pool.map, zoom)
     return PoolMap(
+        read=newest,
         at_s=newest.t - began,
         exhausted=out_of_memory,
-        pool=newest.pool,
-        in_use=newest.in_use,
-        largest_free=newest.largest_free,
-        fragmentation=newest.fragmentation,
-        chunks=newest.chunks,
-        chunks_in_use=newest.chunks_in_use,
         regions=tuple(regions),
-        regions_found=max(newest.regions_found, len(regions)),
         sizes=tuple(_sizes(newest)),
         biggest=tuple(_biggest(newest.biggest, regions)),
         growths=tuple(_growths(growths, regions, began)),
-        cost_us=newest.cost_us,
-        pace_s=newest.pace_s,
     )
 
 

@@ -3,17 +3,12 @@
 A screen shows about thirty rows of thousands of processes. The others are only counted, and sorted by one figure.
 """
 
-import re
-
 from tfmemtop import events
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.state.lookup import device_of, pool_use
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.state.program import command_and_program
-
-_KERNEL = re.compile(r"ipykernel(_launcher)?")
-"""The module that the Python process of a Jupyter kernel runs."""
 
 
 class ProcessRow:
@@ -131,16 +126,3 @@ def processes(state: State) -> list[ProcessRow]:
         for pid, process in state.processes.items()
         for index in on_gpu.get(pid, nowhere)
     ]
-
-
-def kernels(state: State) -> int:
-    """Return how many Jupyter kernels the newest run has started that have not ended."""
-    run = state.run
-    return sum(
-        run is not None
-        and process.seen.run == run.run
-        and process.seen.pid != run.pid
-        and not process.gone
-        and any(_KERNEL.fullmatch(word) for word in process.seen.command)
-        for process in state.processes.values()
-    )

@@ -26,27 +26,12 @@ class LayerKind(str, Enum):
     FREE = "free"
 
 
-class Share(Enum):
-    """The memory that a layer stands for."""
-
-    IN_USE = "in_use"
-    CACHED = "cached"
-    CONTEXT_AND_OUTSIDE = "context_and_outside"
-    REST_OF_PROCESS = "rest_of_process"  # context, outside and what is cached, where the pool's size is not known
-    SCRIPT = "script"  # the run's processes, where none of their allocators is read
-    OTHERS = "others"  # processes that are not the run's
-    REST_AND_OTHERS = "rest_and_others"  # both together, where the driver does not report single processes
-    PROCESSES = "processes"  # all processes, if there is no run
-    FREE = "free"
-
-
 class Layer(msgspec.Struct, frozen=True):
-    """One layer of a stacked bar, in bytes. With ``host`` it includes the memory that the host uses."""
+    """One layer of a stacked bar, with its ``size`` in bytes."""
 
     kind: LayerKind
-    share: Share
+    name: str
     size: int
-    host: bool = False
 
 
 class HostMemory(msgspec.Struct, frozen=True):
@@ -179,22 +164,22 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
     layers = []
     pool_end = in_use
     if readings:
-        layers.append(Layer(LayerKind.IN_USE, Share.IN_USE, in_use))
+        layers.append(Layer(LayerKind.IN_USE, "in use", in_use))
         if pool is not None:
             pool_end = max(pool, in_use)
-            layers.append(Layer(LayerKind.CACHED, Share.CACHED, pool_end - in_use))
+            layers.append(Layer(LayerKind.CACHED, "cached", pool_end - in_use))
     mine_end = pool_end
     if mine:
         mine_end = max(mine, pool_end)
-        known = Share.CONTEXT_AND_OUTSIDE if pool is not None else Share.REST_OF_PROCESS
-        layers.append(Layer(LayerKind.REST, known if readings else Share.SCRIPT, mine_end - pool_end))
+        known = "context+outside" if pool is not None else "rest of process"
+        layers.append(Layer(LayerKind.REST, known if readings else "script", mine_end - pool_end))
     used_end = max(used or 0, mine_end)
     if used is not None:
         missing = reading is not None and reading.processes_missing is not None
-        whose = Share.REST_AND_OTHERS if missing and readings else Share.OTHERS if state.run else Share.PROCESSES
-        layers.append(Layer(LayerKind.OTHERS, whose, used_end - mine_end, host=info.unified))
+        whose = "rest+others" if missing and readings else "others" if state.run else "processes"
+        layers.append(Layer(LayerKind.OTHERS, ("host+" if info.unified else "") + whose, used_end - mine_end))
     if reading and reading.free is not None:
-        layers.append(Layer(LayerKind.FREE, Share.FREE, reading.free))
+        layers.append(Layer(LayerKind.FREE, "free", reading.free))
     return DevicePanel(
         key=f"gpu{index}",
         gpu=info,
@@ -253,11 +238,11 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     # Until a relaunched script has made its devices, its pool is as large as was chosen.
     chosen = state.run.settings.limit(has_gpus=False) if state.run and not rows else None
     capacity = next((size for size in (limit, chosen, host) if size is not None), None)
-    layers = [Layer(LayerKind.IN_USE, Share.IN_USE, in_use)]
+    layers = [Layer(LayerKind.IN_USE, "in use", in_use)]
     if pool is not None and readings:
-        layers.append(Layer(LayerKind.CACHED, Share.CACHED, max(0, pool - in_use)))
+        layers.append(Layer(LayerKind.CACHED, "cached", max(0, pool - in_use)))
     if capacity is not None:
-        layers.append(Layer(LayerKind.FREE, Share.FREE, max(0, capacity - max(in_use, pool or 0))))
+        layers.append(Layer(LayerKind.FREE, "free", max(0, capacity - max(in_use, pool or 0))))
     return DevicePanel(
         key="cpu",
         gpu=None,
@@ -303,9 +288,9 @@ def host_panel(state: State) -> DevicePanel | None:
         return None
     script = min(sum(held), host.used)
     layers = (
-        Layer(LayerKind.REST, Share.SCRIPT, script),
-        Layer(LayerKind.OTHERS, Share.OTHERS, host.used - script),
-        Layer(LayerKind.FREE, Share.FREE, max(0, host.total - host.used)),
+        Layer(LayerKind.REST, "script", script),
+        Layer(LayerKind.OTHERS, "others", host.used - script),
+        Layer(LayerKind.FREE, "free", max(0, host.total - host.used)),
     )
     return DevicePanel(
         key="host",

@@ -280,25 +280,10 @@ class TfmemtopApp(ProcessActions, SearchActions):
 
     # A replay.
 
-    def action_play(self) -> None:
+    def action_replay(self, method: str, *arguments: float) -> None:
+        """Call *method* of the replay, if this is one."""
         if self.session.replay:
-            self.session.replay.toggle_pause()
-
-    def action_step(self, direction: int) -> None:
-        if self.session.replay:
-            self.session.replay.step(direction)
-
-    def action_seek(self, seconds: float) -> None:
-        if self.session.replay:
-            self.session.replay.seek_by(seconds)
-
-    def action_seek_edge(self, side: int) -> None:
-        if replay := self.session.replay:
-            replay.seek(replay.length_s if side > 0 else 0.0)
-
-    def action_speed(self, step: int) -> None:
-        if self.session.replay:
-            self.session.replay.change_speed(step)
+            getattr(self.session.replay, method)(*arguments)
 
     # The screen itself.
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.reports.devices import layer_name, note
+from tfmemtop.reports.devices import note
 from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
@@ -108,7 +108,7 @@ def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Li
     """
     looks = _looks(panel)
     items: dict[LayerKind, Line] = {
-        layer.kind: _item(layer.kind, layer_name(layer), layer.size, looks, glyphs) for layer in panel.layers
+        layer.kind: _item(layer.kind, layer.name, layer.size, looks, glyphs) for layer in panel.layers
     }
     marks: Line = []
     if LayerKind.IN_USE in items:

@@ -22,20 +22,20 @@ _BADLY_CUT = 0.5  # share of the free bytes outside the largest free chunk, from
 
 def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: int) -> list[Line]:
     """Return the pool's figures, in at most *rows* lines of at most *width* cells. The last are left out first."""
-    cut = round(100 * view.fragmentation)
+    cut = round(100 * view.read.fragmentation)
     items: list[Line] = [
-        _item("pool", format_bytes(view.pool), BOLD),
-        _item("in use", format_bytes(view.in_use), LAYER["in_use"]),
+        _item("pool", format_bytes(view.read.pool), BOLD),
+        _item("in use", format_bytes(view.read.in_use), LAYER["in_use"]),
         _item("cached", format_bytes(view.cached), LAYER["cached"]),
-        _item("largest free", format_bytes(view.largest_free)),
+        _item("largest free", format_bytes(view.read.largest_free)),
         _item("fragmentation", f"{cut}%", _how_cut(view)),
-        _item("chunks", f"{format_count(view.chunks)} ({format_count(view.chunks_in_use)} in use)"),
+        _item("chunks", f"{format_count(view.read.chunks)} ({format_count(view.read.chunks_in_use)} in use)"),
     ]
     shown = len(view.regions)
-    if view.regions_found > shown:
-        items.append(_item("regions", f"{view.regions_found}, the first {shown} shown", WARNING))
+    if view.read.regions_found > shown:
+        items.append(_item("regions", f"{view.read.regions_found}, the first {shown} shown", WARNING))
     else:
-        items.append(_item("regions", str(view.regions_found)))
+        items.append(_item("regions", str(shown)))
     if reading is not None:
         items.append(_item("limit", format_bytes(reading.limit)))
         items.append(_item("peak in use", format_bytes(reading.peak)))
@@ -48,13 +48,13 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return one line of figures that the table of allocators does not show."""
-    cut = _item("fragmented", f"{round(100 * view.fragmentation)}%", _how_cut(view))
-    items = [_item("largest free", format_short(view.largest_free)), cut]
+    cut = _item("fragmented", f"{round(100 * view.read.fragmentation)}%", _how_cut(view))
+    items = [_item("largest free", format_short(view.read.largest_free)), cut]
     if reading is not None and reading.peak_pool is not None:
         items.append(_item("peak pool", format_short(reading.peak_pool)))
     if reading is not None and reading.allocations is not None:
         items.append(_item("allocations", format_count(reading.allocations)))
-    items.append(_item("chunks", format_count(view.chunks)))
+    items.append(_item("chunks", format_count(view.read.chunks)))
     return flow(items, width, "  ")[:1]
 
 
@@ -79,10 +79,10 @@ def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Lin
     """Return what the glyphs mean, and how long and how often the map is read, if that fits."""
     line = shades_legend(arranged.cell_bytes, glyphs)
     more = ""
-    if view.cost_us is not None:
-        more = f"   read in {duration(view.cost_us)}"
-    if more and view.pace_s is not None:
-        more += f", every {view.pace_s:.1f} s" + " (slower, as reading takes long)" * (view.pace_s > 1.5)
+    if view.read.cost_us is not None:
+        more = f"   read in {duration(view.read.cost_us)}"
+    if more and view.read.pace_s is not None:
+        more += f", every {view.read.pace_s:.1f} s" + " (slower, as reading takes long)" * (view.read.pace_s > 1.5)
     if more and width_of(line) + len(more) <= width:
         line.append(Segment(more, DIM))
     return line
@@ -150,7 +150,7 @@ def _item(name: str, value: str, style: Style = PLAIN) -> Line:
 
 
 def _how_cut(view: PoolMap) -> Style:
-    return WARNING if view.fragmentation >= _BADLY_CUT else PLAIN
+    return WARNING if view.read.fragmentation >= _BADLY_CUT else PLAIN
 
 
 def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:

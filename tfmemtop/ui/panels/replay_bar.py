@@ -9,17 +9,11 @@ from tfmemtop.ui.keys import on_the_key
 from tfmemtop.units import counted, format_duration
 
 _SHORTEST_TRACK = 10
-_KEYS = (
-    (", .", "step", "step(1)"),
-    ("← →", "5 s", "seek(5.0)"),
-    ("Home End", "seek", "seek_edge(1)"),
-    ("< >", "speed", "speed(1)"),
-)
-"""Keys as they are shown, the word for each, and the action of a click on it."""
+_KEYS = ((", .", "step"), ("← →", "5 s"), ("Home End", "seek"), ("< >", "speed"))
 
 
 class ReplayBar(Panel):
-    """The bar of a :class:`ReplaySource`. A click on its track seeks; a click on a key presses it."""
+    """The bar of a :class:`ReplaySource`. A click on its track seeks."""
 
     DEFAULT_CSS = "ReplayBar { height: 1; }"
 
@@ -27,7 +21,6 @@ class ReplayBar(Panel):
         super().__init__(glyphs=glyphs, id=id)
         self.source = source
         self._track = range(0)  # cells of the track
-        self._spots: list[tuple[int, int, str]] = []
 
     def build(self, width: int, height: int) -> list[Line]:
         source = self.source
@@ -45,15 +38,11 @@ class ReplayBar(Panel):
             right += segments([("  at the end", DIM)])
         if source.damaged:
             right += segments([(f"  {counted(source.damaged, 'damaged line')} left out", WARNING)])
-        spots: list[tuple[int, int, str]] = []  # first and last cell, counted from where `right` begins
         play = "play again" if source.at_end else "play" if source.paused else "pause"
-        for key, word, action in (("Space", play, "play"), *_KEYS):
+        for key, word in (("Space", play), *_KEYS):
             more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])
             if width_of(left) + _SHORTEST_TRACK + width_of(right) + width_of(more) <= width:
-                spots.append((width_of(right) + 2, width_of(right) + width_of(more), action))
                 right += more
-        begin = width - width_of(right)
-        self._spots = [(begin + first, begin + last, action) for first, last, action in spots]
         start = width_of(left)
         self._track = range(start, max(start, width - width_of(right) - 1))
         share = min(1.0, source.position_s / source.length_s) if source.length_s else 1.0
@@ -66,9 +55,6 @@ class ReplayBar(Panel):
         done, mark, rest = ("=", "o", "-") if self.glyphs.ascii else ("━", "●", "─")
         return segments([(done * at, GOOD), (mark, BOLD), (rest * (width - 1 - at), RULE)])
 
-    async def on_click(self, event: events.Click) -> None:
+    def on_click(self, event: events.Click) -> None:
         if event.x in self._track and len(self._track) > 1:
             self.source.seek(self.source.length_s * (event.x - self._track.start) / (len(self._track) - 1))
-        for first, last, action in self._spots:
-            if first <= event.x < last:
-                await self.run_action(f"app.{action}")

@@ -33,21 +33,7 @@ STILL_TRACED = "The allocations that were recorded until now are being read. The
 NOT_HERE = "Not replayed: TensorFlow of that version is not on this machine."
 
 
-def failed(why: str) -> str:
-    """Return the line where no table can be made, for the reason *why*."""
-    return f"The recorded allocations cannot be replayed: {why}"
-
-
-def taken(limit: str, growth: str) -> str:
-    """Return the line after a row was chosen for the next run."""
-    return f"The next run has growth {growth}, limit {limit}. [R] starts it."
-
-
-def taken_limit(limit: str) -> str:
-    """Return the line after a row was chosen for the next run, where there is no choice of growth."""
-    return f"The next run has limit {limit}. [R] starts it."
-
-
+_FAILED = "The recorded allocations cannot be replayed: "
 _PRIORITIES = {"fragmented": 1, "largest free": 2, "grew": 3, "cached": 4, "process total": 5}
 """Columns that are left out first if there is little room, those with the lowest number before others."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
@@ -180,9 +166,9 @@ class WhatIfPanel(CoveringPanel):
             try:
                 apply(state, await ask(pool))
             except Unanswered as error:
-                self.said = failed(unanswered(error.last_line))
+                self.said = _FAILED + unanswered(error.last_line)
             except OSError as error:
-                self.said = failed(describe(error))
+                self.said = _FAILED + describe(error)
             self.changed()
 
     def hints(self) -> list[tuple[str, str]]:
@@ -210,6 +196,6 @@ class WhatIfPanel(CoveringPanel):
                 self.app.notify(unusable(error))
                 return
             limit = "none" if row.limit is None else format_bytes(row.limit)
-            growth = "on" if row.growth else "off"
-            self.app.notify(taken(limit, growth) if state.devices else taken_limit(limit))
+            growth = f"growth {'on' if row.growth else 'off'}, " if state.devices else ""
+            self.app.notify(f"The next run has {growth}limit {limit}. [R] starts it.")
             self.changed()

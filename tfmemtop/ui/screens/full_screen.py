@@ -1,7 +1,7 @@
 """The base of the screens that cover the main one: a header, one panel, a replay's bar, and a line of keys."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -83,13 +83,10 @@ def next_pool(known: Sequence[PoolKey], key: PoolKey | None) -> list[tuple[str, 
     return [("Tab", device + (f" of {pid}" if pid != key[0] else ""))]
 
 
-P = TypeVar("P", bound=CoveringPanel)
-
-
-class FullScreen(Drawn, Screen[None], Generic[P]):
+class FullScreen(Drawn, Screen[None]):
     """A screen with one *panel*, which covers the main screen."""
 
-    def __init__(self, panel: P) -> None:
+    def __init__(self, panel: CoveringPanel) -> None:
         super().__init__()
         self.panel = panel
         replay = panel.session.replay

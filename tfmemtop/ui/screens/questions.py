@@ -13,7 +13,7 @@ from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
-from tfmemtop.state.process_rows import kernels, processes
+from tfmemtop.state.process_rows import processes
 from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
 from tfmemtop.ui.screens.choice_dialog import Option, OptionsDialog
@@ -35,9 +35,6 @@ def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyp
     settings = " · ".join(chosen(upcoming.settings) or [SCRIPTS_OWN])
     ends = f"end it ({count}), then start run {run.run + 1} with {settings}"
     text = [f"It gets TERM, then KILL after {GRACE_S:.0f} s."]
-    if found := kernels(state):
-        its = "its kernel" if found == 1 else f"its {found} kernels"
-        text.insert(0, f"It is the server of Jupyter: this ends the server with {its}, and not only a kernel.")
     options = [Option("relaunch", True, ends, "r"), Option("stay", False, "let it run", "n")]
     return OptionsDialog(f"Run {run.run} is still running", options, text=text, glyphs=glyphs)
 
