@@ -27,11 +27,10 @@ STORMS = {
     "inserted characters": "\x1b[H\x1b[9999@",
     "deleted characters": "\x1b[H\x1b[9999P",
     "erased characters": "\x1b[H\x1b[9999X",
-    "scrolling": "\x1b[9999S\x1b[9999T",
     "erasing": "\x1b[2J",
     "alternate screens": "\x1b[?1049h\x1b[?1049l",
     "insert mode": "\x1b[4hx\x1b[H",
-    "tabs": "\r\t\t\t\t\x1b[9999Z",
+    "tabs": "\r\t\t\t\t",
     "a title without end": "\x1b]0;" + "x" * 60_000,
     "resets": "\x1bc",
 }

@@ -146,7 +146,6 @@ def test_a_full_screen_program_leaves_what_was_there() -> None:
         ("a\x1b[3\nb", "a"),
         ("x\x1b[5b!", "xxxxxx!"),  # repeat
         ("\x1b(0qqq\x1b(Bq", "───q"),  # line drawing
-        ("a\tb\x1b[Zc", "a       c"),
         ("ab\x00\x07c", "abc"),
         ("❤️👩‍💻|", "❤👩💻|"),
         ("อักษร", "อักษร"),

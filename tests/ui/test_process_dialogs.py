@@ -73,7 +73,6 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
         "python train.py",
         "TensorFlow    2.21.0",
         "/usr/bin/python3",
-        "GPU 0         2.0 GiB held, SM 10 %, memory bandwidth 20 %",
         "GPU 1         512.0 MiB held",
         "bfc on GPU 0",
         "in use 140.0 MiB, cached 886.0 MiB, pool 1.0 GiB, peak 300.0 MiB, limit 2.0 GiB",

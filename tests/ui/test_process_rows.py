@@ -53,13 +53,12 @@ def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -
     row=st.sampled_from(CROWD),
     width=st.integers(20, 240),
     branches=st.sampled_from(["", "│  ├─ ", "│  " * 60]),
-    cut=st.sampled_from([0, 1, 5, 500]),
     cursor=st.sampled_from(Cursor),
     glyphs=st.sampled_from([UNICODE, ASCII]),
 )
-def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
+def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
     layout = lay_out(width)
-    line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True, cut=cut)
+    line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True)
     assert width_of(line) == width
     assert width_of(layout.names(process_order())) == width
     assert all(character.isprintable() for character in text(line))
@@ -67,21 +66,16 @@ def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cut, c
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
-    unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0))
+    unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
     nothing = [session(), device(0), hook(1.0, 7), reading(0, {7: 0}), effective(2.0, 7), allocator(2.0, 7, 0, 0, None)]
     (zeros,) = processes(fold(nothing))
-    assert (
-        text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False, cut=0)).split().count("0B")
-        == 3
-    )
+    assert text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
 
 
 @pytest.mark.parametrize("cursor", [Cursor.NONE, Cursor.HERE])
 def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
-    shown = {
-        row.pid: text(row_line(TreeRow(row), lay_out(160), UNICODE, cursor=cursor, tagged=True, cut=0)) for row in CROWD
-    }
+    shown = {row.pid: text(row_line(TreeRow(row), lay_out(160), UNICODE, cursor=cursor, tagged=True)) for row in CROWD}
     assert shown[100].startswith("+● ")
     assert shown[107].startswith("+■ ") and " ended " in shown[107]
     assert shown[114].startswith("+! ")

@@ -169,15 +169,6 @@ async def test_the_mouse_selects_sorts_scrolls_and_opens(pilot: Pilot[None]) -> 
     assert app.asked == [("details", 200)]
 
 
-async def test_long_commands_move_sideways(pilot: Pilot[None]) -> None:
-    app = app_of(pilot)
-    await pilot.press("right")
-    assert "COMMAND (from cell 8)" in app.lines()[1]
-    assert "serve.py" not in app.lines()[2]
-    await pilot.press("left")
-    assert app.lines()[2].rstrip().endswith(" serve.py")
-
-
 async def test_only_what_fits_is_shown_and_the_wheel_looks_further() -> None:
     app = Screen(crowd())
     async with app.run_test(size=(160, 20)) as pilot:

@@ -94,20 +94,15 @@ class Layout(msgspec.Struct, Generic[R], frozen=True):
         """Return the name of the column at cell *x*; the blank before a column belongs to it."""
         return next((one.name for one, start, width in self.columns if start - 1 <= x < start + width), None)
 
-    def names(self, order: "Order", last: str = "") -> Line:
-        """Return the line with the columns' names, that of *order* marked. *last* follows the last name."""
+    def names(self, order: "Order") -> Line:
+        """Return the line with the columns' names, that of *order* marked."""
         line: Line = []
         x = 0
         for column, start, width in self.columns:
             style = _SORTED if column.name == order.column else BOLD
-            name = column.name
-            if column is self.columns[-1][0] and column.left:
-                label = fit(name + last, width)
-                line += [Segment(" " * (start - x)), Segment(label, style), Segment(" " * (width - len(label)))]
-            elif column.left:
-                line += [Segment(" " * (start - x)), Segment(name.ljust(width), style)]
-            else:
-                line += [Segment(" " * (start - x + width - len(name))), Segment(name, style)]
+            name = [Segment(column.name[:width], style)]
+            blank = [Segment(" " * (width - len(column.name)))]
+            line += [Segment(" " * (start - x)), *(name + blank if column.left else blank + name)]
             x = start + width
         return line
 

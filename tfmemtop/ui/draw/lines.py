@@ -32,8 +32,8 @@ class Panel(Widget):
 
     DEFAULT_CSS = "Panel { width: 1fr; height: 1fr; background: ansi_default; }"
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__()
         self.glyphs = glyphs
         self.state = State()
         self._lines: list[Line] = []
@@ -97,15 +97,6 @@ class Panel(Widget):
 
     def render_line(self, y: int) -> Strip:
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
-
-    def text_at(self, x: int, y: int) -> str:
-        """Return the text of the segment drawn at that cell; empty if there is none."""
-        start = 0
-        for segment in self._lines[y] if 0 <= y < len(self._lines) else []:
-            start += cell_len(segment.text)
-            if x < start:
-                return segment.text
-        return ""
 
     def on_resize(self) -> None:
         self.redraw()

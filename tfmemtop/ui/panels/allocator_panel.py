@@ -95,11 +95,9 @@ _WAITING_MOST = 2
 class AllocatorPanel(Panel):
     """A line for each logical device; below, a map of one pool, and the script's own requests, newest last."""
 
-    def __init__(
-        self, chosen: Callable[[], PoolKey | None], *, glyphs: Glyphs = UNICODE, id: str | None = None
-    ) -> None:
+    def __init__(self, chosen: Callable[[], PoolKey | None], *, glyphs: Glyphs = UNICODE) -> None:
         """*chosen* returns the pool whose map is shown."""
-        super().__init__(glyphs=glyphs, id=id)
+        super().__init__(glyphs=glyphs)
         self._chosen = chosen
         self._holders_of = HoldersChoice(self.state, None)
         self.map_rows = 0

@@ -27,8 +27,8 @@ class CursorPanel(Panel, can_focus=True):
     wheel = 3
     """Rows by which the wheel scrolls."""
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(glyphs=glyphs, id=id)
+    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
         self.top = 0
         """The index of the first row in view."""
         self.room = 1

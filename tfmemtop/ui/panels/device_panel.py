@@ -40,10 +40,9 @@ class DevicesPanel(Panel):
         color: bool = True,
         steers: bool = False,
         scale: ScaleChoice = ScaleChoice.AUTO,
-        id: str | None = None,
     ) -> None:
         """*steers*: whether the keys for the next run have an effect. *scale* is the graphs' first scale."""
-        super().__init__(glyphs=glyphs, id=id)
+        super().__init__(glyphs=glyphs)
         self._span: int | None = None
         self._whole_going = False
         self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events as textual_events
-from textual.widget import Widget
 
 from tfmemtop.ui.draw.lines import Line, Panel, width_of
 from tfmemtop.ui.draw.palette import KEY, Glyphs
@@ -39,13 +38,8 @@ class KeyBar(Panel):
     def on_click(self, click: textual_events.Click) -> None:
         for cells, key in self._spots.items():
             if click.x in cells:
-                _press(self, key)
-
-
-def press_bracketed(panel: Panel, click: textual_events.Click) -> bool:
-    """Press the key in brackets where *panel* was clicked, as in ``[L] set a limit``; return False if there is none."""
-    text = panel.text_at(click.x, click.y).strip()
-    return text.startswith("[") and text.endswith("]") and _press(panel, text[1:-1])
+                name = _NAMES.get(key, key)
+                self.app.post_message(textual_events.Key(name, name if len(name) == 1 else None))
 
 
 _NAMES = {
@@ -53,12 +47,3 @@ _NAMES = {
     **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1", "/": "slash"},
 }
 """Textual's names of the keys in hints, by what is shown. Letters and digits have the same name in both."""
-
-
-def _press(widget: Widget, shown: str) -> bool:
-    """Press the key that is *shown* so; return False if it is none that a click can press."""
-    plain = len(shown) == 1 and shown.isalnum() and shown.isascii()
-    if plain or shown in _NAMES:
-        name = _NAMES.get(shown, shown)
-        widget.app.post_message(textual_events.Key(name, name if plain else None))
-    return plain or shown in _NAMES

@@ -64,8 +64,8 @@ class OutputPanel(Panel, can_focus=True):
             super().__init__()
             self.text = text
 
-    def __init__(self, *, can_type: bool = True, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(glyphs=glyphs, id=id)
+    def __init__(self, *, can_type: bool = True, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
         self.can_type = can_type
         self.typing = False
         self.frame_s = _FRAME_S

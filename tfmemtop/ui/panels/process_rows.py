@@ -13,7 +13,7 @@ from tfmemtop.state.process_rows import ProcessRow
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting, side_by_side
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
-from tfmemtop.ui.draw.text import cut_left, exactly
+from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import format_duration, format_short
 
 RowKey = tuple[int, int | None]
@@ -146,16 +146,14 @@ class Cursor(Enum):
     ELSEWHERE = auto()  # on the row, with the focus elsewhere
 
 
-def row_line(
-    placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool, cut: int
-) -> Line:
+def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
     row = placed.row
     mark, mark_style = _mark(row, glyphs)
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
     for column, _, room in layout.columns:
         if column is COLUMNS[-1]:
-            parts += _command("ended " + row.program if row.gone else row.program, placed.branches, room, cut)
+            parts += _command("ended " + row.program if row.gone else row.program, placed.branches, room)
             continue
         text = column.text(row)
         bold = column.name == "PID" and row.of_run
@@ -180,10 +178,10 @@ def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
 
 
 @lru_cache(maxsize=2048)
-def _command(command: str, branches: str, room: int, cut: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
+def _command(command: str, branches: str, room: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
     """Return branches and command in *room* cells. Cached, since commands do not change from frame to frame."""
     branches = exactly(branches, min(len(branches), room))
-    return (branches, DIM), (exactly(cut_left(safe(command), cut), room - len(branches)), PLAIN)
+    return (branches, DIM), (exactly(safe(command), room - len(branches)), PLAIN)
 
 
 def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from textual import events as textual_events
 from textual.binding import Binding, BindingType
-from textual.geometry import clamp
 from textual.message import Message
 
 from tfmemtop.safe import safe
@@ -31,16 +30,11 @@ from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.ui.refusals import HAS_ENDED
 from tfmemtop.ui.screens.drawn import Changed
 
-_CUT_STEP = 8
-_CUT_MOST = 4096
-
 
 class ProcessTable(RowTable[TreeRow]):
     """The process table. It sends messages for what the user wants, and does nothing to a process itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "cut(-1)", "command to the left", show=False),
-        Binding("right", "cut(1)", "command to the right", show=False),
         Binding("o", "order", "sort by the column of the next key", show=False),
         Binding("f5,t", "tree", "tree", show=False),
         Binding("space", "tag", "tag", show=False),
@@ -72,13 +66,12 @@ class ProcessTable(RowTable[TreeRow]):
             super().__init__()
             self.pids = pids
 
-    def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(order or process_order(), glyphs=glyphs, id=id)
+    def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(order or process_order(), glyphs=glyphs)
         self.as_tree = False
         self.tagged: set[int] = set()
         self._ordering = False  # whether the next key names a column
         self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
-        self._cut = 0
 
     # What is shown
 
@@ -124,10 +117,7 @@ class ProcessTable(RowTable[TreeRow]):
         on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
         tagged = row.row.pid in self.tagged
         cursor = on_it if chosen else Cursor.NONE
-        return row_line(row, self.laid_out, self.glyphs, cursor=cursor, tagged=tagged, cut=self._cut)
-
-    def names(self) -> Line:
-        return self.laid_out.names(self.order, f" (from cell {self._cut})" * bool(self._cut))
+        return row_line(row, self.laid_out, self.glyphs, cursor=cursor, tagged=tagged)
 
     def title(self, shown: int) -> tuple[str, list[str]]:
         self.tagged &= {row.pid for row in self.rows}
@@ -145,10 +135,6 @@ class ProcessTable(RowTable[TreeRow]):
         if any(reading.outside for reading in readings):
             return "no process of this container holds GPU memory"
         return "no process holds GPU memory" if self.state.devices else "no process"
-
-    def action_cut(self, count: int) -> None:
-        self._cut = clamp(self._cut + count * _CUT_STEP, 0, _CUT_MOST)
-        self.redraw()
 
     # Order, filter, tree, tags
 

@@ -17,8 +17,8 @@ class ReplayBar(Panel):
 
     DEFAULT_CSS = "ReplayBar { height: 1; }"
 
-    def __init__(self, source: ReplaySource, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
-        super().__init__(glyphs=glyphs, id=id)
+    def __init__(self, source: ReplaySource, *, glyphs: Glyphs = UNICODE) -> None:
+        super().__init__(glyphs=glyphs)
         self.source = source
         self._track = range(0)  # cells of the track
 

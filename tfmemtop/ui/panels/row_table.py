@@ -34,8 +34,8 @@ class RowTable(CursorPanel, Generic[R]):
     first_is_a_place = False
     """Whether a cursor on the first row stays at the top, whichever row is there later."""
 
-    def __init__(self, order: Order, *, glyphs: Glyphs, id: str | None = None) -> None:
-        super().__init__(glyphs=glyphs, id=id)
+    def __init__(self, order: Order, *, glyphs: Glyphs) -> None:
+        super().__init__(glyphs=glyphs)
         self.order = order
         self.filter = Prompt(self, lambda _: self.rearrange())
         self.laid_out: Layout[Any] = Layout()
@@ -76,10 +76,6 @@ class RowTable(CursorPanel, Generic[R]):
         """Show more of the chosen row."""
         raise NotImplementedError
 
-    def names(self) -> Line:
-        """Return the header."""
-        return self.laid_out.names(self.order)
-
     def successor(self, keys: Sequence[Hashable]) -> int:
         """Return the index of the row that is chosen now, as the one with the key ``chosen`` has gone."""
         return clamp(self.index, 0, max(0, len(keys) - 1))
@@ -111,7 +107,7 @@ class RowTable(CursorPanel, Generic[R]):
         self.laid_out = self.lay_out(width)
         title, parts = self.title(len(rows))
         right = self._right(width - len(title) - 16, parts)
-        lines = [self.title_line(width, title, right, chosen=self.has_focus), self.names()]
+        lines = [self.title_line(width, title, right, chosen=self.has_focus), self.laid_out.names(self.order)]
         seen = self.in_view(len(rows), height - _TOP, self.index if self._follow else None)
         lines += [self.row_line(rows[index], chosen=index == self.index) for index in seen]
         if not rows:

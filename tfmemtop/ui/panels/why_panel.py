@@ -6,7 +6,6 @@ from functools import lru_cache
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 
 from tfmemtop.findings.finding import Group, Severity, grouped, say_group
 from tfmemtop.findings.remedy import Remedy, SaidRemedy, offered
@@ -16,7 +15,6 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, Panel, cut, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.panels.key_bar import press_bracketed
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
 
@@ -24,15 +22,13 @@ MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severit
 class WhyPanel(Panel):
     """A title and the findings. Findings alike on many devices are drawn as one; those without room are counted."""
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, steers: bool = True, id: str | None = None) -> None:
+    def __init__(self, *, glyphs: Glyphs = UNICODE, steers: bool = True) -> None:
         """*steers*: whether keys may change anything for the script."""
-        super().__init__(glyphs=glyphs, id=id)
+        super().__init__(glyphs=glyphs)
         self._steers = steers
 
-    async def on_click(self, click: events.Click) -> None:
-        """Press the key in brackets that was clicked; a click anywhere else opens the explanations."""
-        if not press_bracketed(self, click):
-            await self.run_action("app.why")
+    async def on_click(self) -> None:
+        await self.run_action("app.why")
 
     def build(self, width: int, height: int) -> list[Line]:
         rows: list[Line] = []

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic
 
 import msgspec
-from rich.highlighter import Highlighter
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,6 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, option_list
 from textual.widgets.input import Selection
 
-from tfmemtop.charset import to_ascii
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -37,14 +35,10 @@ class _Options(OptionList):
     }
     """
 
-    def __init__(self, text: Sequence[str], rows: Iterable[Sequence[tuple[str, Style]]], glyphs: Glyphs) -> None:
+    def __init__(self, text: Sequence[str], rows: Iterable[Sequence[tuple[str, Style]]]) -> None:
         """*rows* are the options, each with its cells."""
-
-        def shown(part: str) -> str:
-            return to_ascii(safe(part)) if glyphs.ascii else safe(part)
-
-        cells = [[Text(shown(part), style) for part, style in row] for row in rows]
-        above = [Text("\n".join(map(shown, text)) + "\n" * bool(cells))] if text else []
+        cells = [[Text(safe(part), style) for part, style in row] for row in rows]
+        above = [Text("\n".join(map(safe, text)) + "\n" * bool(cells))] if text else []
         super().__init__(*(option_list.Option(part, disabled=True) for part in above), compact=True, markup=False)
         self.first = len(above)
         widths = [max(part.cell_len for part in column) for column in zip(*cells, strict=True)]
@@ -119,7 +113,7 @@ class OptionsDialog(Dialog[T]):
             ((f" {key:>{most}}", KEY), (option.label, BOLD), (option.description, PLAIN))
             for key, option in zip(keys, options, strict=True)
         ]
-        content = _Options(text, rows, glyphs)
+        content = _Options(text, rows)
         content.at = 0
         super().__init__(title, content, glyphs=glyphs, width=width)
 
@@ -144,14 +138,6 @@ class OptionsDialog(Dialog[T]):
 
 Suggestion = tuple[str, str]
 """A value for the field and what it means: ``("4G", "half of the card")``."""
-
-
-class _Displayed(Highlighter):
-    """Shows the typed text without control characters: a line break is shown as a blank. The text itself stays."""
-
-    def highlight(self, text: Text) -> None:
-        if safe(text.plain) != text.plain:  # mostly it is the same, and a long text has many characters
-            text.plain = "".join(safe(character) or "?" for character in text.plain)
 
 
 class InputDialog(Dialog[T]):
@@ -209,9 +195,9 @@ class InputDialog(Dialog[T]):
         self._takes = takes
         self._suggestions = suggestions
         self._error = Static(id="error", markup=False)
-        self._field = Input(value, compact=True, select_on_focus=False, highlighter=_Displayed())
+        self._field = Input(value, compact=True, select_on_focus=False)
         self._field.cursor_blink = False
-        content = _Options(text, ([(word, BOLD), (meaning, PLAIN)] for word, meaning in suggestions), glyphs)
+        content = _Options(text, ([(word, BOLD), (meaning, PLAIN)] for word, meaning in suggestions))
         content.at = None
         content.can_focus = False
         super().__init__(title, content, glyphs=glyphs, width=width)
@@ -242,7 +228,7 @@ class InputDialog(Dialog[T]):
         lines = wrap(error, self.content.size.width) if error else []
         if lines or self._error.display:
             self._error.display = bool(lines)
-            self._error.update(to_ascii("\n".join(lines)) if self.glyphs.ascii else "\n".join(lines))
+            self._error.update("\n".join(lines))
             self.reserved = 2 + len(lines) + bool(lines)
             self.redraw()
 

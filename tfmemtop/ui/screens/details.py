@@ -21,7 +21,6 @@ from tfmemtop.state.breakdown import Breakdown, MemoryPart, breakdowns
 from tfmemtop.state.holdings import TENSORS, largest
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
-from tfmemtop.state.views import AllocatorRow, allocators
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, cut, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNICODE, WARNING, Glyphs
@@ -114,9 +113,7 @@ def describe(
     if process.hooked:
         _look(page, process.hooked, can_look)
     _who(page, state, process, rows)
-    _gpus(page, state, rows)
     if process.hooked:
-        _allocators(page, [row for row in allocators(state) if row.pid == pid])
         _largest(page, process.hooked)
         _settings(page, process.hooked)
         _out_of_memory(page, process.hooked)
@@ -270,41 +267,6 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
         page.fact("Python", f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
         page.fact("TensorFlow", (hello.tensorflow or "still being imported") + where)
-
-
-def _gpus(page: _Page, state: State, rows: list[ProcessRow]) -> None:
-    held = [row for row in rows if row.gpu is not None]
-    missing = {
-        f"GPU {index}": device.reading.processes_missing.text
-        for index, device in state.devices.items()
-        if device.reading and device.reading.processes_missing
-    }
-    if not held and not missing:
-        return
-    page.heading("On the GPUs")
-    for row in held:
-        time = [f"SM {row.sm} %"] if row.sm is not None else []
-        time += [f"memory bandwidth {row.bandwidth} %"] if row.bandwidth is not None else []
-        page.fact(f"GPU {row.gpu}", ", ".join([f"{format_bytes(row.gpu_memory)} held", *time]))
-    for name, reason in missing.items():
-        page.fact(name, f"no figures for single processes: {reason}", WARNING)
-
-
-def _allocators(page: _Page, rows: list[AllocatorRow]) -> None:
-    if not rows:
-        return
-    page.heading("TensorFlow's allocators")
-    for row in rows:
-        place = f" on GPU {row.gpu}" if row.gpu is not None else ""
-        page.fact(row.device, (row.allocator or _ALLOCATOR_UNKNOWN) + place + ", ended" * row.ended)
-        figures = [
-            ("in use", row.in_use),
-            ("cached", row.cached),
-            ("pool", row.pool),
-            ("peak", row.peak),
-            ("limit", row.limit),
-        ]
-        page.fact("", ", ".join(f"{name} {format_bytes(value)}" for name, value in figures))
 
 
 def _settings(page: _Page, hooked: Hooked) -> None:

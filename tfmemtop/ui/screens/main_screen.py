@@ -35,8 +35,8 @@ class MainScreen(Drawn, Screen[None]):
     """The main screen. It lays the panels out and draws them. The app handles the keys of the whole app."""
 
     DEFAULT_CSS = """
-    MainScreen #lower { layout: horizontal; }
-    MainScreen #allocators { margin-right: 1; }
+    MainScreen Container { layout: horizontal; }
+    MainScreen AllocatorPanel { margin-right: 1; }
     """
 
     def __init__(
@@ -57,14 +57,12 @@ class MainScreen(Drawn, Screen[None]):
         self._shown = {"output": choices.output, "allocators": choices.allocators}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
-        self.devices = DevicesPanel(
-            glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices), id="devices"
-        )
-        self.table = ProcessTable(_order(choices), glyphs=glyphs, id="processes")
-        self.allocators = AllocatorPanel(self._pool, glyphs=glyphs, id="allocators")
-        self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs, id="output")
-        self.why = WhyPanel(glyphs=glyphs, steers=session.may_change, id="why")
-        self.lower = Container(self.allocators, self.output, id="lower")
+        self.devices = DevicesPanel(glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices))
+        self.table = ProcessTable(_order(choices), glyphs=glyphs)
+        self.allocators = AllocatorPanel(self._pool, glyphs=glyphs)
+        self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs)
+        self.why = WhyPanel(glyphs=glyphs, steers=session.may_change)
+        self.lower = Container(self.allocators, self.output)
         self.replay_bar = ReplayBar(session.replay, glyphs=glyphs) if session.replay else None
         self._keys = keys
         self.key_bar = KeyBar(self.hints, glyphs=glyphs)

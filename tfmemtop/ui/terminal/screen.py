@@ -60,9 +60,9 @@ class _Forgiving:
 
 
 class _Parser(Stream):  # type: ignore[misc]
-    """pyte's parser, with sequences that programs take for granted."""
+    """pyte's parser, with a sequence that curses takes for granted."""
 
-    csi = Stream.csi | {"b": "repeat", "S": "scroll_up", "T": "scroll_down", "Z": "back_tab"}
+    csi = Stream.csi | {"b": "repeat"}
 
     def __init__(self, screen: "TerminalScreen") -> None:
         super().__init__(_Forgiving(screen))
@@ -250,27 +250,6 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         if self.cursor.y == bottom and top == 0 and self._main is None:
             self._push(self.buffer[0])
         super().index()
-
-    def scroll_up(self, count: int = 1) -> None:
-        """Move the lines up (SU)."""
-        y = self.cursor.y
-        self.cursor.y = (self.margins or Margins(0, self.lines - 1)).bottom
-        for _ in range(min(max(count, 1), self.lines)):
-            self.index()
-        self.cursor.y = y
-
-    def scroll_down(self, count: int = 1) -> None:
-        """Move the lines down (SD)."""
-        y = self.cursor.y
-        self.cursor.y = (self.margins or Margins(0, self.lines - 1)).top
-        for _ in range(min(max(count, 1), self.lines)):
-            self.reverse_index()
-        self.cursor.y = y
-
-    def back_tab(self, count: int = 1) -> None:
-        """Move to the tab stop before (CBT)."""
-        for _ in range(min(max(count, 1), self.columns)):
-            self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
 
     def set_mode(self, *wanted: int, private: bool = False) -> None:
         numbers = set(wanted)
