@@ -7,6 +7,7 @@ from tfmemtop import events
 from tfmemtop.events.recording import Writer
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
+from tfmemtop.state.history import History, Sample
 
 MIB = 2**20
 GIB = 2**30
@@ -134,3 +135,9 @@ def allocator(
     return events.Allocator(
         t=t, pid=pid, device=name, allocator="bfc", in_use=in_use, peak=peak or in_use, pool=pool, limit=None
     )
+
+
+def columns(history: History, span_s: float, count: int, end: float) -> list[Sample | None]:
+    """Return the last *span_s* seconds of *history* before *end* as *count* columns, oldest first."""
+    stop = history.newest_column(span_s / count, end) + 1
+    return history.read(span_s, span_s / count, stop - count, stop)

@@ -238,7 +238,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def seen(state: State) -> tuple[object, ...]:
     """Return what a screen shows of *state*: the figures, and the graph of the last minutes."""
-    history = state.devices[0].history.columns(240, 60, state.now)
+    history = s.columns(state.devices[0].history, 240, 60, state.now)
     hooked = state.processes[7].hooked
     return state.now, state.processes[7].cpu, hooked and hooked.allocators, state.run and state.run.peaks, history
 

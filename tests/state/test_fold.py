@@ -11,7 +11,7 @@ from tfmemtop.reports.devices import note
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import GONE_KEPT
 from tfmemtop.state.process_rows import processes
-from tfmemtop.state.views import allocators, panels, run_status
+from tfmemtop.state.views import allocators, panels
 
 
 def training(pool: int | None = None) -> list[events.Event]:
@@ -93,22 +93,20 @@ def test_the_peaks_of_a_run_stay_when_the_next_begins() -> None:
 def test_when_the_script_ends_its_last_picture_stays() -> None:
     state = s.fold([*training(), events.RunEnd(t=9.0, run=1, exit_code=3, signal=None), s.alive(9.5, 900)])
     row = next(row for row in processes(state) if row.pid == 100)
-    assert row.gone and row.peak == 908 * MIB
-    status = run_status(state)
-    assert status is not None and status.phase == "ended" and status.elapsed_s == 9.0 - 0.1
+    assert row.process.gone and row.peak == 908 * MIB
 
 
 def test_the_script_has_ended_with_its_run_and_a_child_of_it_may_go_on() -> None:
     child = [s.process(0.4, 101, ppid=100), s.alive(1.05, 100, 101, 900), s.hook(1.15, 101)]
     ended = events.RunEnd(t=3.0, run=1, exit_code=0, signal=None)
     state = s.fold([*training(), *child, ended])  # a recording may end here
-    assert {row.pid: row.gone for row in processes(state)} == {100: True, 101: False, 900: False}
+    assert {row.pid: row.process.gone for row in processes(state)} == {100: True, 101: False, 900: False}
 
 
 def test_a_pid_used_anew_is_another_process() -> None:
     state = s.fold([*training(), s.process(50.0, 100, run=None, command="bash")])
     row = next(row for row in processes(state) if row.pid == 100)
-    assert not row.hooked and row.command == "bash"
+    assert not row.process.hooked and row.command == "bash"
 
 
 any_event = st.sampled_from(
@@ -133,12 +131,11 @@ def test_events_in_any_order_fold_and_draw(stream: list[events.Event]) -> None:
         assert all(layer.size >= 0 for layer in panel.layers)
     processes(state)
     allocators(state)
-    run_status(state)
 
 
 def cpu_history(state: State) -> list[tuple[int, ...] | None]:
     assert state.cpu_pool is not None
-    return state.cpu_pool.history.columns(8.0, 8, state.now)
+    return s.columns(state.cpu_pool.history, 8.0, 8, state.now)
 
 
 def test_a_spike_between_two_readings_is_in_the_history() -> None:
@@ -152,7 +149,7 @@ def test_a_spike_between_two_readings_is_in_the_history() -> None:
 def test_a_spike_on_a_gpu_rises_above_what_was_in_use() -> None:
     spiky = msgspec.structs.replace(s.allocator(3.1, 100, in_use=140 * MIB, pool=1026 * MIB), high=1000 * MIB)
     state = s.fold([*training(pool=1026 * MIB), spiky])
-    columns = state.devices[0].history.columns(8.0, 8, state.now)
+    columns = s.columns(state.devices[0].history, 8.0, 8, state.now)
     assert columns[-1] is not None and columns[-1][:3] == (1000 * MIB, 1026 * MIB, 1634 * MIB)
     assert layers(state)["in use"] == 140 * MIB
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import streams as s
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.trend import Trend
 
@@ -31,7 +32,7 @@ def test_boundaries_never_cross_and_no_peak_is_lost(
 ) -> None:
     history, timed = filled(readings)
     end = timed[-1][0] + idle_s
-    columns = history.columns(span_s, count, end)
+    columns = s.columns(history, span_s, count, end)
     assert len(columns) == count
     for column in columns:
         assert column is None or all(lower <= upper for lower, upper in pairwise(column))
@@ -66,11 +67,11 @@ def test_a_complete_column_stays_as_it_is(
 def test_a_reading_holds_until_the_next_however_far_away() -> None:
     history = History()
     history.add(10.0, (5, 7))
-    assert history.columns(60, 60, 12.0)[-3:] == [(5, 7), (5, 7), (5, 7)]
-    assert history.columns(60, 60, 12.0)[:50] == [None] * 50
-    assert history.columns(60, 60, 1e6) == [(5, 7)] * 60
+    assert s.columns(history, 60, 60, 12.0)[-3:] == [(5, 7), (5, 7), (5, 7)]
+    assert s.columns(history, 60, 60, 12.0)[:50] == [None] * 50
+    assert s.columns(history, 60, 60, 1e6) == [(5, 7)] * 60
     history.add(1e6, (1, 2))
-    assert history.columns(60, 60, 1e6) == [(5, 7)] * 59 + [(1, 2)]
+    assert s.columns(history, 60, 60, 1e6) == [(5, 7)] * 59 + [(1, 2)]
 
 
 def test_a_spike_of_a_tenth_of_a_second_is_seen_on_every_span() -> None:
@@ -79,7 +80,7 @@ def test_a_spike_of_a_tenth_of_a_second_is_seen_on_every_span() -> None:
         history.add(tick / 10, (99, 100) if tick == 20_000 else (1, 2))
     for span_s in SPANS_S:
         if span_s >= 2_000:
-            assert (99, 100) in history.columns(span_s, 100, 4_000.0)
+            assert (99, 100) in s.columns(history, span_s, 100, 4_000.0)
 
 
 def test_memory_is_the_same_after_days() -> None:
@@ -104,7 +105,7 @@ def test_a_run_of_a_month_is_known_from_its_first_hour_on() -> None:
     history = History()
     for hour in range(30 * 24):
         history.add(hour * 3600.0, (9 if hour in (1, 718) else 1,))
-    columns = history.last(30 * 86_400.0).columns(30 * 86_400.0, 100, 719 * 3600.0)
+    columns = s.columns(history.last(30 * 86_400.0), 30 * 86_400.0, 100, 719 * 3600.0)
     assert [at for at, column in enumerate(columns) if column == (9,)] == [0, 99]
 
 
@@ -112,7 +113,7 @@ def test_absurd_figures_of_a_damaged_recording_are_held_within_bounds() -> None:
     history = History()
     history.add(1e300, (-5, 1 << 80))
     history.add(-1.0, (0, 1))
-    assert history.columns(60, 2, 1e300)[-1] == (0, 2**63 - 1)
+    assert s.columns(history, 60, 2, 1e300)[-1] == (0, 2**63 - 1)
     with pytest.raises(ValueError, match="3, 2"):
         history.add(1e300, (1, 2, 3))
 

@@ -1,5 +1,7 @@
 """The number of steps and their pace follow from TensorFlow's counts of calls."""
 
+import pytest
+
 from tests import streams as s
 from tests.streams import fold
 from tfmemtop import events
@@ -7,13 +9,20 @@ from tfmemtop.reports.comparison_text import sentences
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.state.figures import figures
-from tfmemtop.state.steps import RECENT_S
-from tfmemtop.state.views import run_status
+from tfmemtop.state.steps import RECENT_S, StepRate, pace
 
 
 def counts(t: float, *functions: tuple[str, int, int], pid: int = 100, steps: int | None = 1) -> events.Functions:
     traced = [events.Traced(name, calls, traces, "/a/train.py", 7, steps) for name, calls, traces in functions]
     return events.Functions(t=t, pid=pid, functions=traced)
+
+
+def rate(state: State) -> StepRate:
+    """Return the pace of the newest run."""
+    assert state.run is not None and state.run.steps is not None
+    found = pace(state.run.steps, state.now)
+    assert found is not None
+    return found
 
 
 def started(settings: Settings | None = None) -> list[events.Event]:
@@ -23,10 +32,8 @@ def started(settings: Settings | None = None) -> list[events.Event]:
 def test_steps_are_the_calls_of_the_busiest_function() -> None:
     paced = [counts(5.1 + i, ("step", 1 + 10 * i, 1), ("validate", i, 1)) for i in range(60)]
     state = fold([*started(), *paced])
-    status = run_status(state)
-    assert status is not None and status.pace is not None
-    assert (status.pace.unit, status.pace.count) == ("steps", 591)
-    assert status.pace.recent is not None and abs(status.pace.recent - 10) < 0.01
+    assert (rate(state).unit, rate(state).count) == ("steps", 591)
+    assert rate(state).recent == pytest.approx(10, abs=0.01)
     assert state.run is not None
     found = figures(state.run, state.now)
     assert found.first_step_s == 5.0 and found.steps == 591 and found.steps_per_s == 10.0
@@ -36,21 +43,16 @@ def test_the_pace_is_that_of_the_last_half_minute() -> None:
     slow = [counts(5.0 + i, ("step", 1 + i, 1)) for i in range(120)]
     fast = [counts(125.0 + i, ("step", 121 + 50 * i, 1)) for i in range(int(RECENT_S) + 1)]
     state = fold([*started(), *slow, *fast])
-    status = run_status(state)
-    assert status is not None and status.pace is not None and status.pace.recent is not None
-    assert abs(status.pace.recent - 50) < 0.5
-    assert status.pace.whole is not None and 10 < status.pace.whole < 12
+    assert rate(state).recent == pytest.approx(50, abs=0.5)
+    assert rate(state).whole == pytest.approx(11, abs=1)
     apply(state, s.alive(300.0, 100))
-    status = run_status(state)
-    assert status is not None and status.pace is not None and status.pace.recent == 0, "nothing has moved for minutes"
+    assert rate(state).recent == 0, "nothing has moved for minutes"
 
 
 def test_calls_whose_steps_are_not_known_are_called_calls() -> None:
     for steps, unit, whole in ((None, "calls", 2.0), (8, "steps", 16.0)):
         state = fold([*started(), *(counts(5.0 + i, ("fit", 2 * i + 1, 1), steps=steps) for i in range(5))])
-        status = run_status(state)
-        assert status is not None and status.pace is not None
-        assert (status.pace.unit, status.pace.whole) == (unit, whole)
+        assert (rate(state).unit, rate(state).whole) == (unit, whole)
 
 
 def test_two_runs_differ_in_speed() -> None:

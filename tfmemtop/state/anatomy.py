@@ -185,8 +185,7 @@ def _anatomy(
 
 def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
     """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
-    windows = hooked.windows.get(device)
-    known = [one for one in recorded(windows) if one.began <= failed + _LATER_S] if windows else []
+    known = [one for one in recorded(hooked.windows.get(device)) if one.began <= failed + _LATER_S]
     if not known:
         return None
     window = known[-1]

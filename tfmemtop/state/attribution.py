@@ -251,9 +251,9 @@ def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
 
     Such a window lacks the operations of the step before the wait. The layers are found by their names.
     """
-    windows = hooked.windows.get(window.device)
-    if window.opened is events.Opened.WAITING and windows is not None:
-        yield from chain.from_iterable(unpacked(one).names for one in recorded(windows) if one.steps)
+    if window.opened is events.Opened.WAITING:
+        known = recorded(hooked.windows.get(window.device))
+        yield from chain.from_iterable(unpacked(one).names for one in known if one.steps)
 
 
 def _kept(owner: Owner) -> Owner:

@@ -45,9 +45,8 @@ class Grown(msgspec.Struct, frozen=True):
 
 def growing(hooked: Hooked, device: str) -> list[Grown]:
     """Return what has grown from window to window in a pool up to the newest window, the most bytes first."""
-    windows = hooked.windows.get(device)
     # Only windows with a whole step: at the end of a step, only the memory that it keeps is left.
-    known = [window for window in recorded(windows) if window.steps] if windows else []
+    known = [window for window in recorded(hooked.windows.get(device)) if window.steps]
     if len(known) < 2:
         return []
     key = "growing", *(window.began for window in known)

@@ -106,18 +106,6 @@ class History:
         kept._levels = [deepcopy(self._level(span_s))] if self._levels else []
         return kept
 
-    def columns(self, span_s: float, count: int, end: float) -> list[Sample | None]:
-        """Return the last *span_s* seconds before *end* as *count* columns, oldest first.
-
-        A column has the highest value of each boundary in its time. Where nothing was read in that time, it
-        has the last sample before, ``None`` before the first sample. Column borders are multiples of the
-        column's width, so that a complete column no longer changes while the graph moves on.
-        """
-        if count <= 0:
-            return []
-        stop = self.newest_column(span_s / count, end) + 1
-        return self.read(span_s, span_s / count, stop - count, stop)
-
     @staticmethod
     def newest_column(width_s: float, end: float) -> int:
         """Return the number of the column of *width_s* seconds that contains the time *end*; column 0 begins at 0."""

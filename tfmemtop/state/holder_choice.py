@@ -43,8 +43,10 @@ def fullest(windows: list[Holders]) -> Holders | None:
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
 
 
-def recorded(windows: PoolWindows) -> list[Holders]:
+def recorded(windows: PoolWindows | None) -> list[Holders]:
     """Return the windows of a pool that have allocations and a peak, in the order of their beginnings."""
+    if windows is None:
+        return []
     known = (windows.first, windows.highest, *windows.newest)
     every = {id(one): one for one in known if one is not None and not one.is_missing and one.peak}
     return sorted(every.values(), key=lambda one: one.began)

@@ -96,8 +96,7 @@ def pools_with_holders(state: State) -> list[PoolKey]:
 def windows(state: State, key: PoolKey | None) -> list[events.Holders]:
     """Return the windows of a pool that are kept: the first, that of the highest peak, and the newest ones."""
     hooked = hooked_at(state, key)
-    known = hooked.windows.get(key[1]) if hooked and key else None
-    return recorded(known) if known else []
+    return recorded(hooked.windows.get(key[1])) if hooked and key else []
 
 
 def age_s(state: State, window: events.Holders) -> float:

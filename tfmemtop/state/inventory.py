@@ -280,8 +280,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     What a failed step held is released at once, often within the window. So in a window of the last seconds, the last
     moment counts at which so much was *in use*.
     """
-    windows = hooked.windows.get(device)
-    known = [one for one in recorded(windows) if one.began <= t] if windows else []
+    known = [one for one in recorded(hooked.windows.get(device)) if one.began <= t]
     if not known:
         return ()
     window = known[-1]

@@ -34,12 +34,11 @@ def largest_before(
     dimensions, most of which are equal. What has the shape of one of the *variables* is left out: its size is not that
     of a batch. ``None`` if neither name nor shape is known, or if there was room for an even larger one.
     """
-    windows = hooked.windows.get(device)
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and name is None:
         return None
     found: list[PastRequest] = []
-    for window in recorded(windows) if windows else ():
+    for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
         for kind in _made_by(before, window, course):
             known = list(kind.shape or ())

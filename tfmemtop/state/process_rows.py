@@ -17,22 +17,14 @@ class ProcessRow:
     It reads the present state. It must not be used after the next event.
     """
 
-    __slots__ = ("_process", "_share", "_state", "gpu", "pid")
+    __slots__ = ("_share", "_state", "gpu", "pid", "process")
 
     def __init__(self, state: State, process: ProcessState, gpu: int | None) -> None:
         self.pid = process.seen.pid
         self.gpu = gpu
         self._state = state
-        self._process = process
+        self.process = process
         self._share = state.devices[gpu].by_pid[self.pid] if gpu is not None else None
-
-    @property
-    def ppid(self) -> int:
-        return self._process.seen.ppid
-
-    @property
-    def user(self) -> str:
-        return self._process.seen.user
 
     @property
     def gpu_memory(self) -> int | None:
@@ -48,11 +40,7 @@ class ProcessRow:
 
     @property
     def cpu(self) -> float | None:
-        return None if self._process.gone else self._process.cpu
-
-    @property
-    def rss(self) -> int | None:
-        return self._process.rss
+        return None if self.process.gone else self.process.cpu
 
     @property
     def in_use(self) -> int | None:
@@ -69,39 +57,27 @@ class ProcessRow:
     @property
     def elapsed_s(self) -> float | None:
         """Seconds since the process started."""
-        began, session = self._process.seen.started, self._state.session
+        began, session = self.process.seen.started, self._state.session
         return (session.started if session else 0.0) + self._state.now - began if began else None
 
     @property
     def command(self) -> str:
-        return command_and_program(self._process)[0]
+        return command_and_program(self.process)[0]
 
     @property
     def program(self) -> str:
         """The part of the command that identifies the process: without folders and without Python."""
-        return command_and_program(self._process)[1]
+        return command_and_program(self.process)[1]
 
     @property
     def of_run(self) -> bool:
         """Whether the process belongs to the newest run."""
         run = self._state.run
-        return run is not None and self._process.seen.run == run.run
-
-    @property
-    def hooked(self) -> bool:
-        return self._process.hooked is not None
-
-    @property
-    def gone(self) -> bool:
-        return self._process.gone
-
-    @property
-    def hook_absence(self) -> events.HookAbsence | None:
-        return self._process.seen.hook_absence
+        return run is not None and self.process.seen.run == run.run
 
     def _readings(self) -> list[events.Allocator]:
         """Return the newest readings of the process's allocators: on a GPU's row those on that GPU, else all."""
-        hooked = self._process.hooked
+        hooked = self.process.hooked
         return [
             reading
             for logical, reading in (hooked.allocators.items() if hooked else ())

@@ -7,13 +7,10 @@ import msgspec
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.limits import HostOwner
-from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
 from tfmemtop.state.history import History
 from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
-from tfmemtop.state.program import title
-from tfmemtop.state.steps import StepRate, pace
 
 
 class LayerKind(str, Enum):
@@ -101,27 +98,6 @@ class DevicePanel(msgspec.Struct, frozen=True):
         if not self.limit or not self.layers or self.layers[0].kind is not LayerKind.IN_USE:
             return None
         return self.layers[0].size * 100 // self.limit
-
-
-class RunPhase(str, Enum):
-    """How far the newest run has come."""
-
-    RUNNING = "running"
-    STOPPING = "stopping"
-    RELEASING = "releasing"  # it has ended, and its GPU memory is not free yet
-    ENDED = "ended"
-
-
-class RunStatus(msgspec.Struct, frozen=True):
-    """The newest run as the header shows it; ``kill_in_s`` is set while it is being stopped."""
-
-    program: str
-    run: int
-    phase: RunPhase
-    elapsed_s: float
-    kill_in_s: float | None
-    settings: EffectiveSettings
-    pace: StepRate | None
 
 
 class AllocatorRow(msgspec.Struct, frozen=True):
@@ -336,27 +312,3 @@ def allocators(state: State) -> list[AllocatorRow]:
                 )
             )
     return rows
-
-
-def run_status(state: State) -> RunStatus | None:
-    """Return the newest run, its phase, and the settings in effect; ``None`` before the first run."""
-    run = state.run
-    if run is None:
-        return None
-    stopping = run.stopping
-    phase, kill_in_s = (RunPhase.RUNNING, None) if run.going else (RunPhase.ENDED, None)
-    if stopping and stopping.phase in (events.StoppingPhase.TERM, events.StoppingPhase.KILL) and run.going:
-        phase = RunPhase.STOPPING
-        kill_in_s = None if stopping.deadline is None else max(0.0, stopping.deadline - state.now)
-    elif stopping and stopping.phase is events.StoppingPhase.RELEASING:
-        phase = RunPhase.RELEASING
-    elapsed_s = (run.ended if run.ended is not None else state.now) - run.started
-    return RunStatus(
-        program=title(run),
-        run=run.run,
-        phase=phase,
-        elapsed_s=elapsed_s,
-        kill_in_s=kill_in_s,
-        settings=effective_settings(run),
-        pace=pace(run.steps, run.ended if run.ended is not None else state.now) if run.steps else None,
-    )

@@ -7,12 +7,16 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tfmemtop.events import StoppingPhase
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.filenames import rank_in_short, where
 from tfmemtop.placement import Placement
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.views import RunPhase, RunStatus, run_status
+from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.model import RunState
+from tfmemtop.state.program import title
+from tfmemtop.state.steps import pace
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, TITLE, UNICODE, WARNING, Glyphs
@@ -21,14 +25,6 @@ from tfmemtop.units import format_duration, format_rate
 
 EVERY_PROCESS = "every process on the GPUs"
 """The text in place of a run, where none has been started."""
-
-_PHASES = {
-    RunPhase.RUNNING: ("running", GOOD),
-    RunPhase.STOPPING: ("stopping", WARNING),
-    RunPhase.RELEASING: ("waiting for its memory", WARNING),
-    RunPhase.ENDED: ("ended", DIM),
-}
-"""The text for each phase of a run, and its style."""
 
 _PROGRAM_CELLS = 30
 """Cells kept for the program's name and arguments, as long as other parts can be left out."""
@@ -45,32 +41,32 @@ class Header(Panel):
         self.session = session
 
     def build(self, width: int, height: int) -> list[Line]:
-        status = run_status(self.state)
+        current = self.state.run
         brand: Line = [Segment(" tfmemtop ", TITLE)]
         marks: Line = [Segment(f" {mark} ", WARNING + Style(reverse=True)) for mark in self._marks()]
         clock: Line = [Segment(f" {self._clock()} ", DIM)]
-        if status is None:
+        if current is None:
             return [self._spread([*brand, *marks, Segment(f"  {EVERY_PROCESS}", PLAIN)], clock, width)]
-        name = safe(status.program)
-        run, pace, rank = self._run(status), self._pace(status), self._rank(where)
-        settings = self._line(in_effect(status.settings), PLAIN)
+        name = safe(title(current))
+        run, rate, rank = self._run(current), self._pace(current), self._rank(where)
+        settings = self._line(in_effect(effective_settings(current)), PLAIN)
         upcoming = self._line(self._changes(), KEY, "  next: ")
         # Parts that do not fit are left out, the least important first. The program's text is cut off last.
         wanted = min(cell_len(name), _PROGRAM_CELLS)
 
         def room() -> int:
-            parts = brand, marks, rank, run, pace, settings, upcoming, clock
+            parts = brand, marks, rank, run, rate, settings, upcoming, clock
             return width - 3 - sum(map(width_of, parts)) - (1 if clock else 0)
 
         if wanted > room():
             rank = self._rank(rank_in_short)
-        for part in (brand, clock, pace, settings):
+        for part in (brand, clock, rate, settings):
             if wanted > room():
                 part.clear()
         if wanted > room():
-            run = self._run(status, short=True)
+            run = self._run(current, short=True)
         program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room()), self.glyphs)}  ", BOLD)]
-        return [self._spread([*brand, *marks, *rank, *program, *run, *pace, *settings, *upcoming], clock, width)]
+        return [self._spread([*brand, *marks, *rank, *program, *run, *rate, *settings, *upcoming], clock, width)]
 
     def _marks(self) -> Iterator[str]:
         """Return the words for what is special about this screen, such as that it is a replay."""
@@ -96,24 +92,32 @@ class Header(Panel):
         run, upcoming = self.state.run, self.session.next
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
-    def _run(self, status: RunStatus, short: bool = False) -> Line:
-        word, style = _PHASES[status.phase]
-        glyph = self.glyphs.ended if status.phase is RunPhase.ENDED else self.glyphs.running
-        if status.phase is RunPhase.ENDED and (run := self.state.run) and (run.exit_code or run.signal is not None):
-            style = ERROR
-        line = [Segment(f"run {status.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
-        if status.kill_in_s is not None:
-            line.append(Segment(f", killed in {status.kill_in_s:.0f} s", WARNING))
-        return [*line, Segment(f" {format_duration(status.elapsed_s)}", PLAIN)]
+    def _run(self, run: RunState, short: bool = False) -> Line:
+        glyph, word, style = self.glyphs.running, "running", GOOD
+        phase = run.stopping.phase if run.stopping else None
+        if phase is StoppingPhase.RELEASING:
+            word, style = "waiting for its memory", WARNING
+        elif not run.going:
+            glyph, word, style = self.glyphs.ended, "ended", ERROR if run.exit_code or run.signal is not None else DIM
+        elif phase in (StoppingPhase.TERM, StoppingPhase.KILL):
+            word, style = "stopping", WARNING
+        line = [Segment(f"run {run.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
+        if word == "stopping" and run.stopping and run.stopping.deadline is not None:
+            line.append(Segment(f", killed in {max(0.0, run.stopping.deadline - self.state.now):.0f} s", WARNING))
+        return [*line, Segment(f" {format_duration(self._last(run) - run.started)}", PLAIN)]
 
-    def _pace(self, status: RunStatus) -> Line:
+    def _last(self, run: RunState) -> float:
+        return self.state.now if run.ended is None else run.ended
+
+    def _pace(self, run: RunState) -> Line:
         """Return the steps a second; before there are any, what is being waited for."""
-        if status.pace is None:
+        found = pace(run.steps, self._last(run)) if run.steps else None
+        if found is None:
             waits = waiting(self.state)
             text = in_short(waits) if waits else ""
             return [Segment(f" {self.glyphs.dot} {text}", DIM)] if text else []
-        rate = status.pace.whole if status.phase is RunPhase.ENDED else status.pace.recent
-        return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {status.pace.unit}/s", PLAIN)] if rate else []
+        rate = found.recent if run.going else found.whole
+        return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {found.unit}/s", PLAIN)] if rate else []
 
     def _line(self, parts: Sequence[str], style: Style, before: str = "  ") -> Line:
         text = safe(f" {self.glyphs.dot} ".join(parts))

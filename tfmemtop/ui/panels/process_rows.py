@@ -42,16 +42,16 @@ _whole = "{:.0f}".format
 COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("GPU", 3, 60, lambda r: r.gpu, falling=False, of="gpu"),
     Column("PID", 7, 100, lambda r: r.pid, falling=False),
-    Column("USER", 8, 50, lambda r: r.user, safe, left=True, falling=False),
+    Column("USER", 8, 50, lambda r: r.process.seen.user, safe, left=True, falling=False),
     Column("GPU-MEM", 7, 80, lambda r: r.gpu_memory, format_short, of="gpu"),
     Column("%SM", 3, 40, lambda r: r.sm, _whole, of="gpu"),
     Column("%GMBW", 5, 10, lambda r: r.bandwidth, _whole, of="gpu"),
     Column("%CPU", 5, 55, lambda r: r.cpu, _cpu),
-    Column("HOST-MEM", 8, 30, lambda r: r.rss, format_short),
+    Column("HOST-MEM", 8, 30, lambda r: r.process.rss, format_short),
     Column("TF-USE", 7, 90, lambda r: r.in_use, format_short, LAYER["in_use"], of="pool"),
     Column("TF-POOL", 7, 35, lambda r: r.pool, format_short, LAYER["cached"], of="pool"),
     Column("PEAK", 7, 70, lambda r: r.peak, format_short, of="pool"),
-    Column("TIME", 8, 20, lambda r: None if r.gone else r.elapsed_s, _time),
+    Column("TIME", 8, 20, lambda r: None if r.process.gone else r.elapsed_s, _time),
     Column("COMMAND", 0, 1000, lambda r: r.program, safe, left=True, falling=False),
 )
 """The columns in the order in which they stand. The last one takes the room that is left."""
@@ -87,7 +87,7 @@ def matching(rows: Sequence[ProcessRow], wanted: str) -> list[ProcessRow]:
     wanted = wanted.strip().casefold()
     if not wanted:
         return list(rows)
-    return [row for row in rows if wanted in f"{row.pid} {row.user} {row.command}".casefold()]
+    return [row for row in rows if wanted in f"{row.pid} {row.process.seen.user} {row.command}".casefold()]
 
 
 def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
@@ -98,8 +98,8 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
     children: dict[int, list[int]] = {}
     roots = []
     for pid, (row, *_) in by_pid.items():
-        if row.ppid in by_pid and row.ppid != pid:
-            children.setdefault(row.ppid, []).append(pid)
+        if row.process.seen.ppid in by_pid and row.process.seen.ppid != pid:
+            children.setdefault(row.process.seen.ppid, []).append(pid)
         else:
             roots.append(pid)
     placed: list[TreeRow] = []
@@ -153,7 +153,7 @@ def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cur
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
     for column, _, room in layout.columns:
         if column is COLUMNS[-1]:
-            parts += _command("ended " + row.program if row.gone else row.program, placed.branches, room)
+            parts += _command("ended " + row.program if row.process.gone else row.program, placed.branches, room)
             continue
         text = column.text(row)
         bold = column.name == "PID" and row.of_run
@@ -162,17 +162,17 @@ def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cur
     over = None
     if cursor is not Cursor.NONE:
         over = CHOSEN if cursor is Cursor.HERE else _CHOSEN_ELSEWHERE
-    elif row.gone:
+    elif row.process.gone:
         over = DIM
     return _merged(parts, over)
 
 
 def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
-    if row.gone:
+    if row.process.gone:
         return glyphs.ended, DIM
-    if row.hook_absence:
+    if row.process.seen.hook_absence:
         return "!", WARNING
-    if row.hooked:
+    if row.process.hooked:
         return glyphs.running, GOOD
     return (glyphs.dot, PLAIN) if row.of_run else (" ", PLAIN)
 

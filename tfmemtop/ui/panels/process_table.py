@@ -199,7 +199,7 @@ class ProcessTable(RowTable[TreeRow]):
             self.post_message(self.Attach(row.pid))
 
     def action_signal(self) -> None:
-        ended = {row.pid for row in self.rows if row.gone}
+        ended = {row.pid for row in self.rows if row.process.gone}
         pids = sorted(self.tagged) if self.tagged else [row.pid] if (row := self.selected) else []
         alive = [pid for pid in pids if pid not in ended]
         if alive:

@@ -252,7 +252,7 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     page.fact("user", seen.user or None)
     if seen.started:
         started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
-        elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.gone), None)
+        elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.process.gone), None)
         ago = None if elapsed is None else format_duration(elapsed)
         page.fact("started", started if ago is None else f"{started}, {ago} ago")
     if process.gone:

@@ -30,7 +30,7 @@ class Leaving(Enum):
 
 def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
     """Return the dialog that asks whether to end *run* so that *upcoming* can start."""
-    alive = sum(1 for row in processes(state) if row.of_run and not row.gone)
+    alive = sum(1 for row in processes(state) if row.of_run and not row.process.gone)
     count = "1 process" if alive == 1 else f"{alive} processes"
     settings = " · ".join(chosen(upcoming.settings) or [SCRIPTS_OWN])
     ends = f"end it ({count}), then start run {run.run + 1} with {settings}"
