@@ -113,7 +113,7 @@ def test_what_has_only_another_name_in_the_other_run_is_no_difference() -> None:
         return Listed(0, None, total, total, rows, None)
 
     def slots(name: str, size: int) -> HolderRow:
-        return HolderRow(name, Kind.OPTIMIZER, size, 8, 0.5)
+        return HolderRow(name, Kind.OPTIMIZER, size, 8, (), share=0.5)
 
     first, second = (
         listed(slots("sequential", 120 * MIB)),

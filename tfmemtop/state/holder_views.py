@@ -4,36 +4,31 @@ from collections.abc import Hashable
 from itertools import accumulate
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.holders import ORDER, By, Holder, Part, StepSlice, course, slices, standing
+from tfmemtop.state.holders import ORDER, By, Holder, StepSlice, course, slices, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.step_course import once_per_window, times_us, unpacked
 
 
-class HolderRow(msgspec.Struct, frozen=True):
-    """A holder with its share of all memory in use, 0 to 1; ``kind`` is that of most of its bytes.
+class HolderRow(Holder, frozen=True, kw_only=True):
+    """A holder with its ``share`` of all memory in use, 0 to 1.
 
     ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` has the same kinds in the order of a
     stack, each with its upper end as a share; the last end is 1.
     """
 
-    name: str
-    kind: Kind
-    bytes: int
-    count: int
     share: float
     kinds: tuple[tuple[Kind, int], ...] = ()
     mix: tuple[tuple[Kind, float], ...] = ()
-    parts: tuple[Part, ...] = ()
 
 
-_NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, 0.0)
+_NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, (), share=0.0)
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -138,9 +133,7 @@ def _row(holder: Holder, total: int) -> HolderRow:
     ends = accumulate(sizes[kind] for kind in stacked)
     mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
     kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
-    return HolderRow(
-        holder.name, holder.kind, holder.bytes, holder.count, holder.bytes / total, kinds, mix, holder.parts
-    )
+    return HolderRow(**asdict(holder), share=holder.bytes / total, kinds=kinds, mix=mix)
 
 
 def changes(first: Listed, second: Listed) -> list[Change]:
