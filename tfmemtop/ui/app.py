@@ -28,11 +28,11 @@ from tfmemtop.ui import refusals
 from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
+from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
-from tfmemtop.ui.search_actions import SearchActions
 from tfmemtop.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _bound(key: Key) -> str:
 # A screen or dialog that a key opens is imported by the method that opens it: the first frame does not need it.
 
 
-class TfmemtopApp(ProcessActions, SearchActions):
+class TfmemtopApp(ProcessActions, NextRunActions):
     """Connects the session with the screens: draws the state that events change, and carries out the keys' actions."""
 
     # The keys of a replay have priority over those of a panel: the space bar plays, as in every player.

@@ -22,8 +22,8 @@ class Column(msgspec.Struct, Generic[R], frozen=True):
     """A column: ``value`` returns a row's value, ``None`` if it is unknown, and ``show`` its text.
 
     When the table is narrow, the column with the lowest ``priority`` is left out first. Rows are sorted by ``key``, or
-    else by the value; ``falling``: the natural order begins with the highest. A column with ``most`` can grow to that
-    many cells, if there is room and its texts need it. ``of``: what it is about, if some sessions have none of it.
+    else by the value; ``falling``: the natural order begins with the highest. ``of``: what it is
+    about, if some sessions have none of it.
     """
 
     name: str
@@ -35,7 +35,6 @@ class Column(msgspec.Struct, Generic[R], frozen=True):
     key: Callable[[R], Any] | None = None
     left: bool = False
     falling: bool = True
-    most: int = 0
     of: str = ""
 
     def text(self, row: R) -> str | None:

@@ -21,7 +21,7 @@ from tfmemtop.units import GIB, UNKNOWN, format_short
 
 ASKED = "Prometheus is being asked …"
 _MARK = 2  # cells of the mark before a row
-_WRONG_LEAST, _WRONG_LIKED = 18, 40  # cells of the last column
+_WRONG_LEAST = 18  # cells of the last column
 _HEAT = ((0.9, ERROR), (0.7, WARNING), (0.0, GOOD))
 """Styles of a bar by its share of the card: the first row whose share is not above the bar's gives the style."""
 
@@ -36,17 +36,16 @@ def _used(row: ClusterRow) -> str | None:
 
 
 COLUMNS: tuple[Column[ClusterRow], ...] = (
-    Column("HOST", 10, 90, lambda row: row.host, safe, left=True, falling=False, most=24),
+    Column("HOST", 14, 90, lambda row: row.host, safe, left=True, falling=False),
     Column(
         *("GPU", 3, 80, lambda row: row.gpu or (None if row.uuid else row.gpu_name), safe),
         key=lambda row: natural(row.gpu),
         falling=False,
-        most=4,
     ),
-    Column("JOB", 6, 60, lambda row: row.job, safe, key=lambda row: natural(row.job), falling=False, most=12),
+    Column("JOB", 6, 60, lambda row: row.job, safe, key=lambda row: natural(row.job), falling=False),
     Column("RANK", 4, 70, lambda row: row.rank, key=lambda row: natural(row.rank) if row.rank else None, falling=False),
-    Column("USER", 7, 30, lambda row: row.user or None, safe, left=True, falling=False, most=12),
-    Column("CARD", 10, 65, lambda row: row.share, left=True, most=32),
+    Column("USER", 7, 30, lambda row: row.user or None, safe, left=True, falling=False),
+    Column("CARD", 16, 65, lambda row: row.share, left=True),
     Column("USED", 12, 50, _used, key=lambda row: row.used),
     Column("TF-USE", 6, 55, lambda row: row.in_use, format_short),
     Column("LIMIT", 6, 20, lambda row: row.limit, format_short),
@@ -54,9 +53,6 @@ COLUMNS: tuple[Column[ClusterRow], ...] = (
     Column("WRONG", 0, 1000, lambda row: 0.0, left=True, falling=False),
 )
 """The columns in the order in which they stand. The last one takes the room that is left."""
-
-_GROWING = ("HOST", "JOB", "USER", "GPU", "CARD")
-
 
 _FIELDS: dict[str, Callable[[ClusterRow], str]] = {
     "job": lambda row: row.job,
@@ -83,23 +79,6 @@ def matching(rows: Sequence[ClusterRow], wanted: str) -> list[ClusterRow]:
         else:
             found = [row for row in found if word in " ".join(of(row) for of in _FIELDS.values()).casefold()]
     return found
-
-
-def _lay_out(width: int, rows: Sequence[ClusterRow]) -> Layout[ClusterRow]:
-    """Return the columns that fit in *width* cells. Room left over goes to columns whose texts in *rows* need more."""
-    *columns, last = COLUMNS
-    room = width - _MARK - _WRONG_LEAST
-    shown = fitting_columns(columns, room)
-    widths = {column.name: column.width for column in shown}
-    spare = max(0, room - sum(map(cells_of, shown)) - (_WRONG_LIKED - _WRONG_LEAST))
-    for column in sorted((one for one in shown if one.most), key=lambda one: _GROWING.index(one.name)):
-        longest = max((len(column.text(row) or "") for row in rows), default=0)
-        wanted = column.most if column.name == "CARD" else min(column.most, longest)
-        more = max(0, min(spare, wanted - column.width))
-        widths[column.name] += more
-        spare -= more
-    taken = _MARK + sum(widths.values()) + len(widths)
-    return side_by_side([*((one, widths[one.name]) for one in shown), (last, max(0, width - taken))], _MARK)
 
 
 def _row_line(row: ClusterRow, layout: Layout[ClusterRow], glyphs: Glyphs, *, chosen: bool) -> Line:
@@ -154,7 +133,6 @@ class ClusterTable(RowTable[ClusterRow]):
         super().__init__(Order(COLUMNS, "WRONG"), glyphs=glyphs)
         self.seen = Seen()
         self._job = job
-        self._laid_out: tuple[object, int] | None = None  # the rows and the width of the layout
 
     def look(self, seen: Seen) -> None:
         """Draw *seen*, the newest answer of the server."""
@@ -178,10 +156,10 @@ class ClusterTable(RowTable[ClusterRow]):
         return row.key
 
     def lay_out(self, width: int) -> Layout[ClusterRow]:
-        laid_out = self.seen.rows, width
-        if self._laid_out is None or self._laid_out[0] is not self.seen.rows or self._laid_out[1] != width:
-            self.laid_out, self._laid_out = _lay_out(width, self.seen.rows), laid_out
-        return self.laid_out
+        *columns, last = COLUMNS
+        shown = fitting_columns(columns, width - _MARK - _WRONG_LEAST)
+        left = max(0, width - _MARK - sum(map(cells_of, shown)))
+        return side_by_side([*((one, one.width) for one in shown), (last, left)], _MARK)
 
     def row_line(self, row: ClusterRow, *, chosen: bool) -> Line:
         return _row_line(row, self.laid_out, self.glyphs, chosen=chosen)

@@ -31,7 +31,6 @@ _CATCH_UP_S = 0.1
 _WHEEL_LINES = 3
 _BEYOND = 1_000_000  # lines: more than there are, so that the first is reached
 _SHORTEST_PATH = 12
-_FEW = 2  # rows
 _TWICE_S = 0.5  # between two presses of Esc that belong together
 
 
@@ -137,17 +136,11 @@ class OutputPanel(Panel, can_focus=True):
         most = self.terminal.most(rows)
         above = max(0, self.scrolled - most)
         self.scrolled = min(self.scrolled, most)
-        # With few rows, none is spent on a last line that is still empty.
-        last = self.scrolled or int(not self.typing and most > 0 and rows <= _FEW and not self.terminal.view(0, 1)[0])
-        lines = self.terminal.view(last, rows)
         if not self.state.output_count and not self.typing:
-            # Where nothing may be typed, there may have been output that was not recorded.
-            text = "no output" if self.can_type else "no output is recorded"
-            if self.state.run is None or self.state.run.ended is None:
-                text += " yet" if self.can_type else " so far"
-            return [self._title(width), [Segment(f" {text}"[:width], DIM)]]
+            return [self._title(width), [Segment(" no output so far"[:width], DIM)]]
+        lines = self.terminal.view(self.scrolled, rows)
         self._search.look(self.terminal)
-        first = self.terminal.number(last, rows)
+        first = self.terminal.number(self.scrolled, rows)
         lines = [self._search.mark(line, number) for number, line in enumerate(lines, first)]
         if wraps:
             lines = self._wrapped(lines, width, rows, above)

@@ -18,7 +18,7 @@ from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_te
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui import refusals
-from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
+from tfmemtop.ui.draw.columns import Column, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -38,7 +38,6 @@ _PRIORITIES = {"fragmented": 1, "largest free": 2, "grew": 3, "cached": 4, "proc
 """Columns that are left out first if there is little room, those with the lowest number before others."""
 _LOOKS = {True: GOOD, None: WARNING, False: ERROR}
 _BASIS_LEAST, _TABLE_LEAST = 2, 6  # lines on what the table is based on; lines left for the table
-_REMARK_LEAST = 12  # cells beside the table from which a row's remark stands there
 _ROWS_LEAST = 4  # rows of the table that come before the sentences below it
 _LAST_LEAST = 14  # lines of the panel from which the smallest limits stand below the table
 
@@ -61,7 +60,6 @@ class WhatIfPanel(CoveringPanel):
         self.said = ""
         self.which = 0  # index of the pool shown, modulo the number of pools
         self._at = 0
-        self._beside = 0  # cells right of the table
         self._spots: dict[int, int] = {}
 
     @property
@@ -100,9 +98,7 @@ class WhatIfPanel(CoveringPanel):
             below += more
         room = max(1, height - len(lines) - len(below) - 4)
         lines += self._table(view, rows, self.in_view(len(rows), room, at), at, width, len(lines))
-        remark = whatif.remark(view, rows[at])
-        if len(remark) > self._beside or self._beside < _REMARK_LEAST:
-            lines += [[Segment(f"   {line}", DIM)] for line in wrap(remark, width - 4)[:2]]
+        lines += [[Segment(f"   {line}", DIM)] for line in wrap(whatif.remark(view, rows[at]), width - 4)[:2]]
         return [*lines, [], *below]
 
     def _table(
@@ -122,7 +118,6 @@ class WhatIfPanel(CoveringPanel):
         ]
         columns = fitting_columns(columns, width - 2)
         lines: list[Line] = [[Segment(fit(f"  {names(columns)}", width, self.glyphs), DIM)]]
-        self._beside = width - 2 - sum(map(cells_of, columns))
         for index in seen:
             self._spots[above + len(lines)] = index
             mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
@@ -131,8 +126,6 @@ class WhatIfPanel(CoveringPanel):
                 look = _LOOKS[view.fits(rows[index])] if column.name == "FITS" else PLAIN
                 look = CHOSEN if index == at and column is columns[0] else look
                 line += [Segment(column.pad(column.value(texts[index]), self.glyphs), look), Segment(" ")]
-            if self._beside >= _REMARK_LEAST:
-                line.append(Segment(fit(whatif.remark(view, rows[index]), self._beside, self.glyphs), DIM))
             lines.append(Segment.adjust_line_length(line, width))
         return lines
 
