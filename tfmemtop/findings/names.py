@@ -1,7 +1,7 @@
 """How findings name things: lines of the script, devices, calls, settings, tensors, operations."""
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -178,12 +178,6 @@ def settled_text(settled: Settled) -> str:
     """Return what tfmemtop settled: ``growth on (the script: off)``, ``limit 4.0 GiB``."""
     asked = _asked(settled)
     return f"{_NAMES[settled.setting]} {_value(settled.given)}" + (f" (the script: {asked})" if asked else "")
-
-
-def settled_on(text: str, devices: Sequence[str]) -> str:
-    """Return what tfmemtop settled, given as *text*, on *devices*: ``tfmemtop set growth on for GPU:0 to GPU:3``."""
-    where = f"{devices[0]} to {devices[-1]}" if len(devices) > 2 else " and ".join(devices)
-    return f"tfmemtop set {text} for {where}"
 
 
 _NAMES = {Setting.GROWTH: "growth", Setting.MEMORY_LIMIT: "limit"}

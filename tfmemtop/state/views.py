@@ -113,7 +113,6 @@ class AllocatorRow(msgspec.Struct, frozen=True):
     peak: int | None
     limit: int | None
     growth: bool | None
-    settled: tuple[events.Settled, ...]
     ended: bool
 
 
@@ -307,7 +306,6 @@ def allocators(state: State) -> list[AllocatorRow]:
                     peak=reading.peak,
                     limit=limit,
                     growth=effective.growth if effective else None,
-                    settled=tuple(effective.settled) if effective else (),
                     ended=process.hooked.ended,
                 )
             )

@@ -8,7 +8,7 @@ from rich.segment import Segment
 from tfmemtop.findings import holders as holder_texts
 from tfmemtop.findings.attached import FROM_OUTSIDE
 from tfmemtop.findings.missing import not_readable, refusal_text
-from tfmemtop.findings.names import call_text, settled_on, settled_text, spot
+from tfmemtop.findings.names import call_text, spot
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Listed, age_s
@@ -21,7 +21,7 @@ from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.holder_table import bar, kinds_label
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, LAYER, PEAK, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, LAYER, PEAK, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.waiting import stage
@@ -52,7 +52,6 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
     if len({row.pid for row in rows}) > 1:
         columns.insert(1, _PID)
     columns = fitting_columns(columns, width - 1, least=2)
-    settled = _settled(rows, width, glyphs)[: max(0, height - 1 - len(rows))]
     fitting = max(1, height - 1)
     shown = rows if len(rows) <= fitting else rows[: fitting - 1]
     room = width - sum(map(cells_of, columns)) - 2
@@ -60,7 +59,7 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
     lines += [_row(row, columns, room, glyphs) for row in shown]
     if len(shown) < len(rows):
         lines.append([Segment(f" {glyphs.ellipsis} {len(rows) - len(shown)} more", DIM)])
-    return (lines + settled)[:height]
+    return lines[:height]
 
 
 def _row(row: AllocatorRow, columns: Sequence[Column[AllocatorRow]], room: int, glyphs: Glyphs) -> Line:
@@ -72,16 +71,6 @@ def _row(row: AllocatorRow, columns: Sequence[Column[AllocatorRow]], room: int, 
         name = safe(row.allocator or UNKNOWN) + (", ended" if row.ended else "")
         line.append(Segment(fit(name, room, glyphs), DIM))
     return line
-
-
-def _settled(rows: Sequence[AllocatorRow], width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a line for each setting that tfmemtop settled, with the devices for which it did so."""
-    devices: dict[str, list[str]] = {}
-    for row in rows:
-        for settled in row.settled:
-            devices.setdefault(settled_text(settled), []).append(row.device)
-    told = [settled_on(text, where) for text, where in devices.items()]
-    return [[Segment(" " + fit(text, width - 1, glyphs), KEY)] for text in told]
 
 
 _BESIDE_FROM = 116

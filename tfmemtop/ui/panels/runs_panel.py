@@ -1,5 +1,6 @@
 """H: the runs of this session, a graph of two of them laid over one another, and their difference in words."""
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -8,15 +9,20 @@ from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.reports.comparison_text import name, sentences
+from tfmemtop.reports.comparison_text import differing, how_it_ended, name, sentences, settings
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
 from tfmemtop.state.overlay import Measure, measures, overlay
-from tfmemtop.ui.draw import runs_graph, runs_list
-from tfmemtop.ui.draw.lines import Line, paragraph
-from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, Glyphs
+from tfmemtop.state.program import program
+from tfmemtop.ui.draw import runs_graph
+from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
+from tfmemtop.ui.draw.columns import figures as figures_of
+from tfmemtop.ui.draw.lines import Line, fit, paragraph
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
+from tfmemtop.ui.draw.runs_graph import swatch
+from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
-from tfmemtop.units import UNKNOWN, counted, format_bytes
+from tfmemtop.units import UNKNOWN, counted, format_bytes, format_duration, format_rate, format_short
 
 _LIST_LEAST = 2
 _ONE_LINE_FROM = 160
@@ -86,12 +92,12 @@ class RunsPanel(CoveringPanel):
         found = [figures(run, self.state.now) for run in runs]
         laid_over = self.pair
         pair = [found[runs.index(run)] for run in laid_over]
-        legend = runs_list.legend(pair, self._peaks(laid_over), width, self.glyphs)
+        legend = _legend(pair, self._peaks(laid_over), width, self.glyphs)
         words = self._words(pair, width)
         length = 1 if width >= _ONE_LINE_FROM else 2
         room = height - 3 - length - len(legend) - len(words)
         lines += self._list(found, pair, width, max(_LIST_LEAST, room * 2 // 5))
-        told = runs_list.at_length(found[self.at], width - 2, self.glyphs)
+        told = _at_length(found[self.at], width - 2, self.glyphs)
         lines += [[Segment(" " + line, DIM)] for line in [*told, *[""] * length][:length]]
         measure = self.measure
         title = " and ".join(name(run) for run in pair) + (f": {measure.words}" if measure else "")
@@ -102,7 +108,7 @@ class RunsPanel(CoveringPanel):
     def _list(self, found: list[RunFigures], pair: list[RunFigures], width: int, most: int) -> list[Line]:
         """Return the heading and at most *most* rows, the one under the cursor among them."""
         marks = {run.run: which for which, run in enumerate(pair)}
-        heading, *rows = runs_list.rows(found, marks, self.at, width, self.glyphs)
+        heading, *rows = _rows(found, marks, self.at, width, self.glyphs)
         seen = self.in_view(len(rows), most, self.at)
         self._spots = range(2, 2 + len(seen))
         return [heading, *rows[seen.start : seen.stop]]
@@ -172,3 +178,79 @@ class RunsPanel(CoveringPanel):
         if self.session.may_change:
             hints += [("R", "relaunch"), ("G", "growth"), ("L", "limit"), ("A", "allocator")]
         return hints
+
+
+# The rows of the runs: figures, settings, how each ended; and how two of them differ.
+
+_LEFT = 4  # cells of the mark and the blanks beside it
+_WORDS_LEAST = 24
+_END_FROM = 40
+"""Cells for texts, from which part of them is for how the run ended; with fewer, all of them are for the settings."""
+
+
+_COLUMNS: tuple[Column[RunFigures], ...] = (
+    Column("RUN", 3, 9, lambda run: run.run),
+    Column("DURATION", 9, 8, lambda run: run.duration_s, format_duration),
+    Column("FIRST STEP", 10, 4, lambda run: run.first_step_s, format_duration),
+    Column("STEPS/S", 7, 7, lambda run: run.steps_per_s, format_rate),
+    Column("PEAK", 7, 9, lambda run: run.peak_in_use, format_short),
+    Column("POOL", 7, 9, lambda run: run.peak_pool, format_short),
+    Column("PROCESS", 7, 9, lambda run: run.peak_process_total, format_short),
+    Column("FRAGM", 5, 5, lambda run: run.fragmentation, "{:.0%}".format),
+)
+
+
+def _rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a heading, and a row for each run; the row with the index *chosen* is highlighted.
+
+    *marks* contains the runs that are laid over one another: 0 or 1 by the run's number.
+    """
+    columns = fitting_columns(_COLUMNS, width - _LEFT - 1 - _WORDS_LEAST, least=4)
+    room = max(0, width - _LEFT - 1 - sum(map(cells_of, columns)))
+    share = room if room < _END_FROM else max(_WORDS_LEAST, room * 3 // 5)
+    words = exactly("SETTINGS", share) + "HOW IT ENDED" * (share < room)
+    lines: list[Line] = [[Segment(exactly(f"{'':{_LEFT}}{names(columns)}  {words}", width), BOLD)]]
+    for index, run in enumerate(runs):
+        here = index == chosen
+        mark = marks.get(run.run)
+        told = fit(settings(run, glyphs.dot), share - 2, glyphs)
+        line = [
+            Segment(" "),
+            Segment(" " if mark is None else glyphs.runs[mark], PLAIN if mark is None else RUNS[mark]),
+            Segment(f"  {figures_of(columns, run, glyphs)}  "),
+            Segment(exactly(told, share), DIM),
+        ]
+        if share < room:
+            end = exactly(fit(_end(run), room - share, glyphs), room - share)
+            line.append(Segment(end, GOOD if run.good else WARNING))
+        lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
+    return lines
+
+
+def _at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
+    """Return everything about one run, as text in lines of at most *width* cells."""
+    words = [settings(run, glyphs.dot)]
+    if run.first_step_s is not None:
+        words.append(f"first step after {format_duration(run.first_step_s)}")
+    if run.steps is not None:
+        rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
+        words.append(counted(run.steps, run.unit.rstrip("s")) + rate)
+    told = f" {glyphs.dot} ".join([*words, _end(run), " ".join(program(run.argv))])
+    return wrap(f"Run {run.run}: {told}", max(10, width))
+
+
+def _end(run: RunFigures) -> str:
+    """Return how the run ended, and how often it ran out of memory."""
+    return how_it_ended(run) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
+
+
+def _legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a line for each run in the graph: its mark, how it differs from the other run, and its peak."""
+    lines: list[Line] = []
+    for which, run in enumerate(runs):
+        others = runs[1 - which] if len(runs) > 1 else None
+        words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
+        left = f"run {run.run}  "
+        told = fit(words, max(4, width - 5 - len(left)), glyphs)
+        lines.append([Segment(f" {swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
+    return lines
