@@ -42,7 +42,7 @@ COLUMNS: tuple[Column[ClusterRow], ...] = (
         key=lambda row: natural(row.gpu),
         falling=False,
     ),
-    Column("JOB", 6, 60, lambda row: row.job, safe, key=lambda row: natural(row.job), falling=False),
+    Column("JOB", 10, 60, lambda row: row.job, safe, key=lambda row: natural(row.job), falling=False),
     Column("RANK", 4, 70, lambda row: row.rank, key=lambda row: natural(row.rank) if row.rank else None, falling=False),
     Column("USER", 7, 30, lambda row: row.user or None, safe, left=True, falling=False),
     Column("CARD", 16, 65, lambda row: row.share, left=True),
