@@ -57,8 +57,8 @@ cp "$made" "$2"
         return self.folder / "tfmemtop"
 
     def kept(self) -> list[str]:
-        """Return the content of the cache without its lock: suffixes of files, and "build" for a folder of a build."""
-        names = (path.name for path in self.cache.iterdir() if path.name != "lock")
+        """Return the content of the cache without its lock and failures: suffixes of files, and "build" for a build."""
+        names = (path.name for path in self.cache.iterdir() if path.name != "lock" and path.suffix != ".failed")
         return sorted("build" if name.startswith("build") else name.rpartition(".")[2] for name in names)
 
 

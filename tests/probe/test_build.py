@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.probe.cached import Compiler
 from tests.probe.said import said
-from tfmemtop.probe.build import build, find_compiler
+from tfmemtop.cli import checks
+from tfmemtop.cli.interpreter import Interpreter
+from tfmemtop.probe.build import ADDRESSES, build, find_compiler
 from tfmemtop.probe.built import Built
 
 BUILDS = """
@@ -142,6 +145,20 @@ exit 1
     compiler.chmod(0o700)
     built = command(tensorflow, XDG_CACHE_HOME=str(tmp_path), CXX=shlex.quote(str(compiler)))
     assert built.state == "built", built  # and a process has loaded it and read a pool through it
+
+
+def test_doctor_says_what_is_lost_without_addresses(
+    compiler: Compiler, tensorflow: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe is in the cache. The compiler refuses the library that finds tensors."""
+    folder, version = tensorflow
+    assert command(tensorflow, **compiler.variables).state == "built"
+    for name, value in compiler.variables.items():
+        monkeypatch.setenv(name, value)
+    assert build(folder, ADDRESSES).state == "failed"
+    python = Interpreter("3.12.1", sys.executable, hook=True, tensorflow=version, folder=str(folder))
+    check = checks.pools(python, checks.compiler())
+    assert check.state is checks.State.OK and "is in the cache" in check.text and "found by its size" in check.text
 
 
 def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import HookAbsence, Level, NoticeKind, Unbuildable
 from tfmemtop.findings.notices import reason_text, say_kind
-from tfmemtop.probe.build import ADDRESSES, build, find_compiler, is_cached
+from tfmemtop.probe.build import find_compiler, is_cached, lack_of_addresses
 from tfmemtop.units import counted
 
 
@@ -243,17 +243,10 @@ def pools(answer: Answer, built_with: Check) -> Check:
     elif built_with.state is not State.OK:
         lacking, remedy = built_with.text, built_with.remedy
     if not lacking:
-        by = f"{in_place}{', and ' * bool(in_place)}by a compiled library"
-        return ok("pools", f"{by}, which {_in_cache(folder) if is_cached(folder) else 'the first run builds'}")
+        where = "is in the cache" if is_cached(folder) else "the first run builds"
+        lost = lack_of_addresses(folder)
+        also = f"; {NoticeKind.NO_ADDRESSES.text.format(detail=lost)}" if lost else ""
+        return ok("pools", f"{in_place}{', and ' * bool(in_place)}by a compiled library, which {where}{also}")
     if in_place:
         return ok("pools", f"{in_place}; not by a compiled library: {lacking}")
     return missing("pools", f"only what is in use is known: {lacking}", remedy)
-
-
-def _in_cache(folder: Path) -> str:
-    """Return the words about a library in the cache; the one that finds tensors is built if it is not there."""
-    unbuilt = build(folder, ADDRESSES).unbuilt
-    if unbuilt is None:
-        return "is in the cache"
-    why = NoticeKind.NO_ADDRESSES.text.format(detail=unbuilt.get("detail") or unbuilt["why"])
-    return f"is in the cache; {why}"

@@ -19,7 +19,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,11 +72,6 @@ class Product(NamedTuple):
     mode: int
     trial: str  # the module that loads it once
 
-    @property
-    def source(self) -> Path:
-        """The path of the source file that is compiled."""
-        return _HERE / self.sources[0]
-
 
 _PROBES = (
     *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
@@ -121,8 +116,23 @@ def is_cached(tensorflow: Path) -> bool:
         OSError: the files of TensorFlow cannot be read.
         _CannotBuild: there is no C++ compiler.
     """
+    return _cached(PROBE, tensorflow).find() is not None
+
+
+def lack_of_addresses(tensorflow: Path) -> str:
+    """Return why the last build of the library of addresses failed; empty if it did not, or there was none.
+
+    Raises:
+        OSError, _CannotBuild: as :func:`is_cached` raises them.
+    """
+    failure = _cached(ADDRESSES, tensorflow).failure
+    return failure.read_text() if failure.exists() else ""
+
+
+def _cached(product: Product, tensorflow: Path) -> Cache:
     _, compiler_version = find_compiler()
-    return Cache(cache_path(), _key(PROBE, tensorflow / _LIBRARY, compiler_version)).find() is not None
+    key = _key(product, tensorflow / _LIBRARY, compiler_version)
+    return Cache(cache_path(), key, product.name, product.suffix)
 
 
 def _find_or_build(product: Product, tensorflow: Path, begin: Callable[[], None]) -> Library:
@@ -163,7 +173,12 @@ def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path
     trouble: _CannotBuild | None = None
     for _ in range(_TRIALS):
         with cache.draft() as draft:
-            made = describe(_compile(product, compiler, tensorflow, Path(draft)))
+            try:
+                made = describe(_compile(product, compiler, tensorflow, Path(draft)))
+            except _CannotBuild as error:
+                if product is ADDRESSES and error.built.unbuilt is not None:
+                    cache.failure.write_text(error.built.unbuilt.get("detail") or error.built.unbuilt["why"])
+                raise
             if made.digest in refusals:
                 with refusals[made.digest].open("a") as file:
                     file.write(_SAME + "\n")
@@ -301,24 +316,19 @@ def _refused(mark: Path) -> _CannotBuild:
 
 def _arguments(product: Product, defines: dict[str, str], tensorflow: Path, made: Path) -> list[str]:
     macros = [f"-D{name}={value}" for name, value in defines.items() if value]
+    # A program finds this TensorFlow by itself, whatever LD_LIBRARY_PATH contains.
+    found = ("--disable-new-dtags", "-rpath", str(tensorflow)) if product is REPLAY else ()
     return [
         *product.flags,
         *macros,
         f"-I{tensorflow / 'include'}",
-        str(product.source),
+        str(_HERE / product.sources[0]),
         "-o",
         str(made),
         f"-L{tensorflow}",
         f"-l:{_LIBRARY}",
-        *_found_by_itself(product, tensorflow),
+        *(word for argument in found for word in ("-Xlinker", argument)),
     ]
-
-
-def _found_by_itself(product: Product, tensorflow: Path) -> Iterator[str]:
-    """Return the arguments by which a program finds this TensorFlow, whatever LD_LIBRARY_PATH contains."""
-    if product is REPLAY:
-        for argument in ("--disable-new-dtags", "-rpath", str(tensorflow)):
-            yield from ("-Xlinker", argument)
 
 
 def _run(command: list[str], draft: Path) -> str | None:

@@ -1,9 +1,10 @@
 """The cache of built libraries: each is there completely, under a name that contains its digest, or not at all.
 
 ``probe-KEY-DIGEST.so`` is a library: KEY stands for all that it was built from, DIGEST is the SHA-256 of the file. A
-library that crashed a program as it was loaded is replaced by ``probe-KEY-DIGEST.refused``. ``replay-KEY-DIGEST.bin``
-is a program. ``build-*`` are folders of a build under way. The holder of the lock on the file ``lock`` owns them, and
-removes those that killed builders have left.
+library that crashed a program as it was loaded is replaced by ``probe-KEY-DIGEST.refused``. ``addresses-KEY.failed``
+has the reason why there is no library of that name. ``replay-KEY-DIGEST.bin`` is a program. ``build-*`` are folders of
+a build under way. The holder of the lock on the file ``lock`` owns them, and removes those that killed builders have
+left.
 """
 
 import contextlib
@@ -125,6 +126,11 @@ class Cache:
                 return library
         return None
 
+    @property
+    def failure(self) -> Path:
+        """The file with the reason why the last build failed, where such a reason is kept."""
+        return self.folder / f"{self._name}-{self._key}.failed"
+
     def refusals(self) -> list[Path]:
         """Return the files that :func:`refuse` has written."""
         return sorted(self.folder.glob(f"{self._name}-{self._key}-*.refused"))
@@ -140,8 +146,9 @@ class Cache:
         for damaged in self.folder.glob(f"{self._name}-{self._key}-*.{self._suffix}"):
             damaged.unlink(missing_ok=True)
         product.path.rename(kept)
+        self.failure.unlink(missing_ok=True)
         _sync(self.folder)
-        for kind in (self._suffix, "refused"):
+        for kind in (self._suffix, "refused", "failed"):
             for old in sorted(self.folder.glob(f"{self._name}-*.{kind}"), key=_last_used, reverse=True)[_KEPT:]:
                 old.unlink(missing_ok=True)
         return product._replace(path=kept)
