@@ -173,6 +173,8 @@ def test_functions_that_run_or_are_held(monitor: Monitor, script: Script, forks:
     expected = {extent: path for extent, path in expected.items() if not path.startswith("hold.")}  # hold has returned
     if not LOCALS:
         expected = {extent: "" if ".<locals>." in path else path for extent, path in expected.items()}
+    if VERSION < (3, 11):  # where a generator shows its frame only, and that shows all global variables too
+        expected = {extent: "" if path == "generator[0]" else path for extent, path in expected.items()}
     assert paths(ask(monitor, process)["largest"]) == expected
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 

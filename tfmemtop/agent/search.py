@@ -4,7 +4,8 @@ The search goes forwards, the shortest paths first. It begins at the script's gl
 local variables of running functions, and goes through containers, attributes and closures. It does not go backwards:
 ``gc.get_referrers`` goes through all objects for each holder, and crashes on Python 3.11 where an object makes its dict
 for that. Each part is read in one step from the root on, so a path that is reported did exist at that moment. What
-Python shows only with an audit event is not searched: generators, and the default values of arguments.
+Python shows only with an audit event, such as what a generator holds, is searched only if the script has no audit hook.
+The default values of arguments are not searched.
 
 The nodes of the search are kept in columns, because one container for each would make the collector due.
 """
