@@ -67,6 +67,21 @@ def test_json_adds_up(by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "Unknown: 2.9 KiB" in text
 
 
+def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = w.step().done()
+    path = write_run(tmp_path, window)
+    end = json.loads(printed(capsys, path, "--at", "end", "--json"))
+    assert end["in_use"] == sum(row["bytes"] for row in end["rows"]) + end["unknown"] < window.peak
+    begin = json.loads(printed(capsys, path, "--at", str(window.began), "--json"))
+    assert begin["in_use"] == window.before and begin["at"] == pytest.approx(window.began, abs=0.1)
+    text = " ".join(printed(capsys, path, "--at", "end").split())
+    assert f"at {end['at']:.3f} s, in one step of train_step" in text and f"in use at {end['at']:.3f} s" in text
+    assert main(["holders", path, "--at", "500"]) == 2
+    assert f"only at {window.began:.1f} to {window.ended:.1f} s" in capsys.readouterr().err
+    assert main(["holders", path, "--at", "noon"]) == 2
+    assert "neither peak, end, nor a number" in capsys.readouterr().err
+
+
 def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_run(tmp_path, w.step(rows=4).done(), w.step(device="GPU:1").done(t=11.0))
     assert json.loads(printed(capsys, path, "--json"))["device"] == "GPU:1"

@@ -1,6 +1,6 @@
-"""Show who held the memory of a recorded run at the peak of a step.
+"""Show who held the memory of a recorded run at its peak, at its end, or at any moment that was recorded.
 
-usage: tfmemtop holders [FILE] [--by WHAT] [--device NAME] [--json]
+usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
@@ -12,6 +12,8 @@ reason is below the table.
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
@@ -21,7 +23,7 @@ from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
 from tfmemtop.reports.holders import table, to_json
-from tfmemtop.state.holder_choice import chosen, missing
+from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
 from tfmemtop.state.holders import By
 
 
@@ -33,6 +35,12 @@ class HoldersArguments(ReportArguments):
         "layer (default), op, kind, shape, or line of the script",
         choices=tuple(by.value for by in By),
         default=By.LAYER.value,
+    )
+    at: str = option(
+        FOR_OUTPUT,
+        "peak (default), end of what was recorded, or seconds of the session",
+        metavar="MOMENT",
+        default="peak",
     )
     device: str | None = option(
         FOR_OUTPUT,
@@ -61,9 +69,24 @@ def run(arguments: HoldersArguments) -> int:
     if not shown:
         known = ", ".join(sorted({one.device for one in windows}))
         raise Refusal(f"there is no window of {arguments.device}, only of {known}")
-    by = By(arguments.by)
+    by, (one, at) = By(arguments.by), _at(shown[0], arguments.at)
     if arguments.json:
-        print_json(to_json(shown[0], by))
+        print_json(to_json(one, by, at))
     else:
-        print_lines(table(shown[0], by, sorted({one.device for one in windows} - {shown[0].device})))
+        print_lines(table(one, by, sorted({each.device for each in windows} - {one.device}), at))
     return 0
+
+
+def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:
+    """Return the window of the moment *wanted*, and its event; ``None`` is the peak."""
+    if wanted == "peak":
+        return one, None
+    known = recorded(one.hooked.windows[one.device])
+    try:
+        found = moment(known, None if wanted == "end" else float(wanted))
+    except ValueError:
+        raise Refusal(f"--at {wanted}: neither peak, end, nor a number of seconds") from None
+    if found is None:
+        spans = ", ".join(f"{window.began:.1f} to {window.ended:.1f} s" for window in known)
+        raise Refusal(f"no allocations were recorded at {wanted} s, only at {spans}")
+    return replace(one, window=found[0]), found[1]

@@ -8,7 +8,7 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.names import named_spot
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By
-from tfmemtop.units import counted, format_bytes, spoken
+from tfmemtop.units import counted, format_bytes, format_short, spoken
 
 _KINDS = {
     Kind.VARIABLES: "variables",
@@ -182,9 +182,16 @@ def changes_title(by: By) -> str:
     return f"What differs at the peaks, by {_GROUPS[by]}"
 
 
-def top_title(total: int, by: By, age_s: float) -> str:
-    """Return the title above the largest rows on the main screen."""
-    return f"Holders of {format_bytes(total)} at the peak, by {_GROUPS[by]}, {spoken(age_s)} ago; B shows all"
+def top_title(total: int, higher: int | None, age_s: float) -> str:
+    """Return the title above the largest rows on the main screen. *higher* is the pool's peak if it is another one."""
+    if higher is None:
+        return f"Holders of {format_short(total)} at the pool's peak {spoken(age_s)} ago; B shows all"
+    return f"Holders of {format_short(total)} at a step's peak {spoken(age_s)} ago, not at {format_short(higher)}"
+
+
+def lower_peak(higher: int) -> str:
+    """Return the warning that the pool had a peak of *higher* bytes, outside the window that is shown."""
+    return f"not the pool's peak of {format_bytes(higher)}"
 
 
 def seen(first: int, last: int, of: int) -> str:

@@ -9,7 +9,7 @@ from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.holders import group, holder, kind, nameless
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import Chosen
+from tfmemtop.state.holder_choice import Chosen, higher_peak
 from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
 from tfmemtop.units import aligned, counted, format_bytes, spoken
@@ -18,17 +18,27 @@ _WIDTH = 96
 _NAME = 52  # characters of a row's name
 
 
-def table(one: Chosen, by: By, others: Sequence[str]) -> list[str]:
-    """Return a description of the window, the rows, the largest first, and notes on them, as lines of text."""
-    found = standing(one.window, one.hooked, by)
+def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> list[str]:
+    """Return a description of the window, the rows, the largest first, and notes on them, as lines of text.
+
+    The rows are what stands after event *at*, by default at the peak.
+    """
+    found = standing(one.window, one.hooked, by, at)
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
         rows.append(("unknown", "", *_size(found.unknown, found.total), ""))
-    rows.append(("in use at the peak", "", *_size(found.total, found.total), ""))
+    when = "at the peak" if at is None else f"at {_seconds(one, found):.3f} s"
+    rows.append((f"in use {when}", "", *_size(found.total, found.total), ""))
     head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
     told = [higher(one), not_known(found, one), before(found), rounding(found)]
     notes = [line for text in told if text for line in _wrap(text)]
-    return [*_wrap(about(one, others)), "", *aligned([head, *rows], {0, 1}), *([""] if notes else []), *notes]
+    return [
+        *_wrap(about(one, others, found, when)),
+        "",
+        *aligned([head, *rows], {0, 1}),
+        *([""] if notes else []),
+        *notes,
+    ]
 
 
 def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
@@ -49,13 +59,16 @@ def _size(size: int, total: int) -> tuple[str, str]:
     return format_bytes(size), f"{size / max(1, total):.1%}"
 
 
-def to_json(one: Chosen, by: By) -> dict[str, Any]:
-    """Return the same as keys and values. The rows' bytes and ``unknown`` add up to ``peak``; ``at`` is in seconds."""
-    found = standing(one.window, one.hooked, by)
+def to_json(one: Chosen, by: By, at: int | None = None) -> dict[str, Any]:
+    """Return the same as keys and values.
+
+    The rows' bytes and ``unknown`` add up to ``peak``, or to ``in_use`` with *at*. The value of ``at`` is in seconds.
+    """
+    found = standing(one.window, one.hooked, by, at)
     return {
         "device": one.device,
-        "peak": found.total,
-        "at": round(one.window.began + _us(one, found) / 1e6, 6),
+        "peak" if at is None else "in_use": found.total,
+        "at": round(_seconds(one, found), 6),
         "rows": [
             {"name": row_name(row, by), "kind": row.kind.value, "bytes": row.bytes, "count": row.count}
             for row in found.holders
@@ -64,9 +77,10 @@ def to_json(one: Chosen, by: By) -> dict[str, Any]:
     }
 
 
-def _us(one: Chosen, found: Standing) -> int:
+def _seconds(one: Chosen, found: Standing) -> float:
+    """Return the moment of *found* in seconds of the session."""
     times = times_us(one.window)
-    return times[found.at] if 0 <= found.at < len(times) else 0
+    return one.window.began + (times[found.at] / 1e6 if 0 <= found.at < len(times) else 0.0)
 
 
 def _wrap(text: str) -> list[str]:
@@ -74,7 +88,6 @@ def _wrap(text: str) -> list[str]:
 
 
 _NOTEWORTHY = 0.1  # a share of a row
-_HIGHER = 1.05
 
 
 def kinds(row: Holder) -> str:
@@ -98,21 +111,23 @@ def pool_name(one: Chosen) -> str:
 
 def higher(one: Chosen) -> str | None:
     """Return the line about a higher use of the pool outside this window; ``None`` if there was none."""
-    reading = one.hooked.allocators.get(one.device)
-    if reading is None or reading.peak is None or reading.peak <= one.window.peak * _HIGHER:
-        return None
-    return f"The highest use of this pool was {format_bytes(reading.peak)}, outside this window."
+    peak = higher_peak(one.hooked, one.device, one.window)
+    return None if peak is None else f"The highest use of this pool was {format_bytes(peak)}, outside this window."
 
 
-def about(one: Chosen, others: Sequence[str]) -> str:
-    """Return the description of the window; *others* are the devices of other pools that have a window."""
+def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str:
+    """Return the description of the window, of which *found* stood at the moment *when*.
+
+    *others* are the devices of other pools that have a window.
+    """
     window = one.window
     what = "a window" if window.opened is not Opened.START else "the run's start"
     if window.function and window.steps:
         what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
+    joined = f"{when} of" if found.at == window.peak_at else f"{when}, in"
     text = (
-        f"Who held the {format_bytes(window.peak)} that were in use in {pool_name(one)} of process {one.pid} at the "
-        f"peak of {what}. It was recorded at {spoken(window.began)}, {window.opened.text}."
+        f"Who held the {format_bytes(found.total)} that were in use in {pool_name(one)} of process {one.pid} {joined} "
+        f"{what}. It was recorded at {spoken(window.began)}, {window.opened.text}."
     )
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."

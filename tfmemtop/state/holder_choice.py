@@ -1,12 +1,16 @@
-"""Chooses for each pool the window of its highest peak. Pure."""
+"""Chooses the window of a moment: of a pool's highest peak, of its end, or of any time. Pure."""
+
+from bisect import bisect_right
 
 import msgspec
 
 from tfmemtop.events import Holders, Opened
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, PoolWindows, State
+from tfmemtop.state.step_course import times_us
 
 _NEARLY, _HALF = 0.98, 0.5
+_HIGHER = 1.05
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -41,6 +45,26 @@ def fullest(windows: list[Holders]) -> Holders | None:
     highest = max((window.peak for window in told), default=highest)
     near = (window for window in told or windows if window.peak >= _NEARLY * highest)
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
+
+
+def moment(windows: list[Holders], t: float | None) -> tuple[Holders, int] | None:
+    """Return the window that was recorded at *t* seconds of the session, and the number of its last event until then.
+
+    Without *t* it is the end of what was recorded. ``None`` if nothing was recorded at that time.
+    """
+    until = max((window.ended for window in windows), default=0.0) if t is None else t
+    found = [window for window in windows if window.began <= until <= window.ended]
+    window = max(found, key=lambda one: one.began, default=None)
+    if window is None:
+        return None
+    return window, bisect_right(times_us(window), round((until - window.began) * 1e6)) - 1
+
+
+def higher_peak(hooked: Hooked, device: str, window: Holders) -> int | None:
+    """Return the highest bytes in use of the pool of *device*; ``None`` if that is the peak of *window*."""
+    reading = hooked.allocators.get(device)
+    peak = reading.peak if reading else None
+    return None if peak is None or peak <= window.peak * _HIGHER else peak
 
 
 def recorded(windows: PoolWindows | None) -> list[Holders]:

@@ -12,7 +12,6 @@ from tfmemtop.findings.names import call_text, spot
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import Listed, age_s
-from tfmemtop.state.holders import By
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map
 from tfmemtop.state.views import AllocatorRow, allocators
@@ -163,8 +162,9 @@ class AllocatorPanel(Panel):
         window = self._holders_of.window
         if window is None:
             return []
-        shown, age = self._holders_of.listed(window), age_s(self.state, window)
-        return _top_lines(shown, age, width, room, self.glyphs, letters=self.glyphs.ascii)
+        shown, higher = self._holders_of.listed(window), self._holders_of.higher
+        title = holder_texts.top_title(shown.total, higher, age_s(self.state, window))
+        return _top_lines(title, shown, width, room, self.glyphs, letters=self.glyphs.ascii)
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run
@@ -195,14 +195,11 @@ _LEAST = 3
 _NAME_LEAST, _NAME_MOST, _KINDS, _BYTES = 16, 32, 13, 8
 
 
-def _top_lines(shown: Listed, age_s: float, width: int, rows: int, glyphs: Glyphs, *, letters: bool) -> list[Line]:
-    """Return a title and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little.
-
-    *age_s* is the age of the window in seconds.
-    """
+def _top_lines(title: str, shown: Listed, width: int, rows: int, glyphs: Glyphs, *, letters: bool) -> list[Line]:
+    """Return *title* and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little."""
     if rows < _LEAST or width < 40:
         return []
-    lines: list[Line] = [[Segment(fit(f" {holder_texts.top_title(shown.total, By.LAYER, age_s)}", width, glyphs), DIM)]]
+    lines: list[Line] = [[Segment(fit(f" {title}", width, glyphs), DIM)]]
     name_cells = min(_NAME_MOST, max(_NAME_LEAST, (width - _KINDS - _BYTES - 4) // 2))
     room = width - name_cells - _KINDS - _BYTES - 4
     every = [*shown.rows, *([shown.unknown] if shown.unknown else [])]

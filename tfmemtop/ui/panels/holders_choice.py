@@ -8,7 +8,7 @@ from textual.geometry import clamp
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.holder_choice import fullest
+from tfmemtop.state.holder_choice import fullest, higher_peak, moment
 from tfmemtop.state.holder_views import (
     Change,
     HolderRow,
@@ -77,6 +77,12 @@ class HoldersChoice:
         known = windows(self.state, self.key)
         first = known[-1] if known and self.newest else fullest(known)
         return next((one for one in known if one.began == self.began), first)
+
+    @property
+    def higher(self) -> int | None:
+        """The pool's peak in bytes if the shown window does not contain it, else ``None``."""
+        window = self.window
+        return higher_peak(self._hooked(), self.key[1], window) if window and self.key else None
 
     @property
     def before(self) -> events.Holders | None:
@@ -205,6 +211,11 @@ class HoldersChoice:
         self.at, self.newest = None, False
         if self._held:
             self.began, self._held = None, False
+
+    def to_end(self) -> None:
+        """Go to the end of what was recorded."""
+        if found := moment(windows(self.state, self.key), None):
+            self.began, self.at, self._held = found[0].began, found[1], True
 
     def other_window(self) -> None:
         """Show the window before this one; from the first window, go to the newest."""

@@ -44,11 +44,18 @@ _OPERATION_MOST = 60
 
 
 def facts(
-    window: events.Holders, made: Happened | None, began: float, width: int, rows: int, glyphs: Glyphs
+    window: events.Holders,
+    higher: int | None,
+    made: Happened | None,
+    began: float,
+    width: int,
+    rows: int,
+    glyphs: Glyphs,
 ) -> list[Line]:
     """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
     items: list[Line] = [
         _item("peak", format_bytes(window.peak), glyphs, bold=True),
+        *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
         _item("recorded at", clock(began), glyphs),
         _item("opened", window.opened.text, glyphs),
     ]
@@ -128,6 +135,7 @@ class HoldersPanel(CoveringPanel):
         Binding("left,left_square_bracket", "moment(-1)", show=False),
         Binding("right,right_square_bracket", "moment(1)", show=False),
         Binding("p", "choose('to_peak')", show=False),
+        Binding("e", "choose('to_end')", show=False),
         Binding("v", "choose('other_window')", show=False),
         Binding("c", "compare", show=False),
         Binding("n", "now", show=False),
@@ -163,7 +171,7 @@ class HoldersPanel(CoveringPanel):
         # The graph of one window already names the operation that made the peak.
         made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
         began = since_run_s(self.state, key[0], window.began)
-        lines += facts(window, made, began, width, 2 if height >= 30 else 1, self.glyphs)
+        lines += facts(window, choice.higher, made, began, width, 2 if height >= 30 else 1, self.glyphs)
         if height >= _GRAPH_FROM:
             rows = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
             self._graph_lines = range(len(lines), len(lines) + rows)
@@ -312,7 +320,7 @@ class HoldersPanel(CoveringPanel):
             hints += [(self.arrows, "row"), ("g", f"by {words.group(choice.next_group)}")]
             if choice.pair is None:
                 hints += [("p", "peak")] if choice.at is not None else []
-                hints += [("Enter", "parts"), (self.sideways, "moment")]
+                hints += [("Enter", "parts"), (self.sideways, "moment"), ("e", "end")]
             if len(known) > 1:
                 hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
         if self.session.may_change and choice.key is not None and can_be_read(self.session.state, choice.key):
