@@ -32,6 +32,19 @@ def test_all_of_a_large_pool_is_shown_in_little_room() -> None:
     assert len(narrow.rows) <= 12 and narrow.merged > 1 and narrow.cell_bytes > wide.cell_bytes
 
 
+def test_once_the_pool_has_grown_the_figures_of_an_older_map_are_blank() -> None:
+    view = pool_map(s.fold(pools.watched(pools.doubling(11))), (100, "GPU:0"))
+    assert view is not None
+    fresh, grown = (
+        "".join(part.text for line in map_figures.inside(view, reading, 100, UNICODE) for part in line)
+        for reading in (
+            s.allocator(9.0, 100, 1, pool=view.read.pool),
+            s.allocator(9.0, 100, 1, pool=view.read.pool + 1),
+        )
+    )
+    assert "—" not in fresh and "largest free —  fragmented —" in grown
+
+
 regions = st.lists(
     st.builds(
         region,

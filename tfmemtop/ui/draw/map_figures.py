@@ -47,9 +47,14 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
 
 
 def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return one line of figures that the table of allocators does not show."""
-    cut = _item("fragmented", f"{round(100 * view.read.fragmentation)}%", _how_cut(view))
-    items = [_item("largest free", format_short(view.read.largest_free)), cut]
+    """Return one line of figures that the table of allocators does not show.
+
+    If the pool has grown since the map was read, the map's figures are of another moment, and are left blank.
+    """
+    items = [_item("largest free", glyphs.dash), _item("fragmented", glyphs.dash)]
+    if reading is None or reading.pool in (None, view.read.pool):
+        cut = _item("fragmented", f"{round(100 * view.read.fragmentation)}%", _how_cut(view))
+        items = [_item("largest free", format_short(view.read.largest_free)), cut]
     if reading is not None and reading.peak_pool is not None:
         items.append(_item("peak pool", format_short(reading.peak_pool)))
     if reading is not None and reading.allocations is not None:
