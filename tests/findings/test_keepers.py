@@ -46,9 +46,16 @@ def stock(census: events.Census | None = None, *parts: Part, device: str = "GPU:
     return Inventory(device, IN_USE, census, census, parts, frozenset(names.split()))
 
 
-def kept(census: events.Census, *parts: Part, need: Need = FULL, device: str = "GPU:0", made: int = 0) -> Cause | None:
-    """Return who keeps the memory; *made* is how often the script has made one function anew."""
-    traced = events.Traced("step", 99, 9, "/a/train.py", 12, anew=made)
+def kept(
+    census: events.Census,
+    *parts: Part,
+    need: Need = FULL,
+    device: str = "GPU:0",
+    made: int = 0,
+    file: str = "/a/train.py",
+) -> Cause | None:
+    """Return who keeps the memory; *made* is how often one function, which is defined in *file*, was made anew."""
+    traced = events.Traced("step", 99, 9, file, 12, anew=made)
     process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
     return keeper(Scene(stock(census, *parts, device=device), need, process))
 
@@ -164,6 +171,8 @@ def test_a_tape_that_is_open() -> None:
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
+    nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
+    assert nameless is not None and "300 of them ~2.0 MiB" in nameless.text, "as on a GPU, without recorded shapes"
     logits = part("logits/MatMul", 500 * MIB, shape=(4096, 20000))
     assert kept(look(tapes=1), logits, part("cell/AddV2", 9 * MIB, 300)) is None, "one output has nearly all"
 
@@ -176,6 +185,10 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     traced = kept(look(), constants, made=2)
     assert traced is not None and actions(traced) == [Action.FIX_ARGUMENTS], "it was traced nine times"
     assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None
+    assert kept(look(), constants, made=3, file="/a/keras/src/trainer.py") is None, "Keras makes one for each model"
+    without_shape = replace(part("step/mul/y", 400 * MIB, 4, Kind.UNKNOWN, None), region="")
+    assert kept(look(), without_shape, made=3, device="CPU:0") is not None
+    assert kept(look(), without_shape, made=3) is None, "on a GPU many results have no recorded shape"
 
 
 def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:

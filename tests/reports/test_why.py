@@ -59,6 +59,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/one-hot-labels", None, Key.LIMIT_TOO_SMALL, "Mostly activations and gradients"),
         ("leaks/weight-snapshots", None, Key.TENSORS_KEPT, "`callbacks[*].snapshots[*].weights` keeps 150 tensors"),
         ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38 asked for 48.0 MiB"),
+        ("leaks/h200-tape", None, Key.TAPE_OPEN, "A GradientTape keeps 507.2 MiB"),
         ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "the script crashed"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
         ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),

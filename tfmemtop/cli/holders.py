@@ -1,4 +1,4 @@
-"""Show who held the memory of a recorded run at its peak, at its end, or at any moment that was recorded.
+"""Show who held the memory of a recorded run, at its peak or at another recorded moment.
 
 usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer

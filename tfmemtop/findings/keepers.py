@@ -7,6 +7,7 @@ there would have been room.
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import PurePath
 
 import msgspec
 
@@ -259,20 +260,22 @@ def tape_open(scene: Scene) -> Cause | None:
     look = scene.stock.look
     if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
         return None
-    counts: Counter[tuple[int, ...]] = Counter()
-    sizes: Counter[tuple[int, ...]] = Counter()
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for part in scene.stock.parts:
-        if part.shape and part.kind in _OUTPUTS:
-            counts[part.shape] += part.count
-            sizes[part.shape] += part.bytes
-    most = max(sizes, key=lambda shape: sizes[shape], default=())
+        if part.count and part.kind in _OUTPUTS:
+            # On a GPU the shapes of many outputs are not recorded.
+            alike = tensor_text(list(part.shape), None) if part.shape else f"~{format_bytes(part.bytes // part.count)}"
+            counts[alike] += part.count
+            sizes[alike] += part.bytes
+    most = max(sizes, key=lambda alike: sizes[alike], default="")
     if counts[most] < (MANY if look.tapes > 2 else _LOOSE) or sizes[most] * 2 < size:
         return None  # as a single step may need it
     tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
         f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
-        f"{counts[most]:,} of them {tensor_text(list(most), None)}.",
+        f"{counts[most]:,} of them {most}.",
         tapes,
         size,
         counts[most],
@@ -282,12 +285,15 @@ def tape_open(scene: Scene) -> Cause | None:
 
 
 def constants_captured(scene: Scene) -> Cause | None:
-    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time."""
-    functions = (one.function for one in scene.hooked.steps.courses.values())
+    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time.
+
+    Keras makes its own anew for each model. There the models are the cause.
+    """
+    functions = (one.function for one in scene.hooked.steps.courses.values() if not _of_keras(one.function.file))
     made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
     if made is None or max(made.anew, made.traces) < _TRACED:
         return None
-    constants = [part for part in scene.stock.parts if is_constant(part)]
+    constants = [part for part in scene.stock.parts if is_constant(part, scene.stock.device)]
     size = min(scene.stock.rest, sum(part.bytes for part in constants))
     if not constants or not scene.matters(size):
         return None
@@ -308,6 +314,10 @@ def constants_captured(scene: Scene) -> Cause | None:
             *(f"Argument {one.argument} was {one.before}, then {one.after}." for one in made.changed[:1] if not anew),
         ),
     )
+
+
+def _of_keras(file: str) -> bool:
+    return "keras" in PurePath(file).parts
 
 
 def dataset_buffer(scene: Scene) -> Cause | None:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
+from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
@@ -151,7 +152,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         for part in self.parts:
             if part.python_name or part.kind in (*_KEPT_BY_PYTHON, *_NAMELESS):
                 continue
-            group = Group.CONSTANTS if is_constant(part) else _RECORDED.get(part.kind, Group.RECORDED)
+            group = Group.CONSTANTS if is_constant(part, self.device) else _RECORDED.get(part.kind, Group.RECORDED)
             sizes[group] += part.bytes
         yield from ((group, sizes[group]) for group in Group)
         yield Group.DROPPED, min(self.gone[1], sum(part.bytes for part in self.parts if part.kind is Kind.BEFORE))
@@ -239,11 +240,14 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return lies_in(device, self.device)
 
 
-def is_constant(part: Part) -> bool:
-    """Return whether a graph's constant is in *part*. Its memory is neither an output nor temporary."""
+def is_constant(part: Part, device: str) -> bool:
+    """Return whether a graph's constant is in *part* of the pool of *device*. It is neither an output nor temporary.
+
+    On a GPU many outputs have no recorded shape either, such as those of Tanh. There only the name counts.
+    """
     base = part.operation.rpartition("/")[2].partition("_")[0]
     unlike = part.operation and not part.python_name and part.shape is None and not part.region
-    return base == "Const" or bool(unlike)
+    return base == "Const" or (is_cpu(device) and bool(unlike))
 
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:

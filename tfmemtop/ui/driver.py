@@ -64,9 +64,26 @@ class TerminalDriver(LinuxDriver):
             super().write(to_ascii(data) if ascii_only else data)
 
     def start_application_mode(self) -> None:
-        """Start as Textual does, and store the modes that this sets."""
-        super().start_application_mode()  # type: ignore[no-untyped-call]
+        """Start as Textual does, and store the modes that this sets. If the start fails, restore the terminal.
+
+        Raises:
+            RuntimeError: the system allows no more threads.
+        """
+        started = False
+        try:
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+            started = True
+        finally:
+            if not started:
+                self._leave()
         self._modes = self._modes_now()
+
+    def _leave(self) -> None:
+        """Restore the terminal after a start that failed half-way. Textual does not do this."""
+        if self._writer_thread is not None and self._writer_thread.is_alive():
+            self._writer_thread.stop()
+        self._writer_thread = None  # Textual would join it, which raises an exception for a thread that was not started
+        self.give_back()
 
     def _sigcont_application(self, *_: object) -> None:
         if self._must_signal_resume:  # the process has stopped itself, because of Ctrl-Z

@@ -52,8 +52,11 @@ class _Session:
         command = [*TFMEMTOP, "--record", str(box.path / "run.jsonl"), "--", *box.command(_SCRIPT)]
         self.screen = Terminal(command, box.environment(_SCRIPT), box.path / "cwd")
         self.reader = SecondReader(box.path / "run")
-        wait(lambda: not self.reader.look() and self.reader.reached and (box.path / "ran").exists(), _LIMIT_S)
-        self.folder = next((box.path / "run" / "tfmemtop").glob("*/"))
+        outputs = box.path / "state" / "tfmemtop"
+        # The engine writes the output's file in a thread.
+        wait(lambda: not self.reader.look() and self.reader.reached and any(outputs.glob("*.log")), _LIMIT_S)
+        wait((box.path / "ran").exists, _LIMIT_S)
+        self.folder, self.output = next((box.path / "run" / "tfmemtop").glob("*/")), next(outputs.glob("*.log"))
         for folder in (box.path.parent, box.path, box.path / "run", box.path / "state", box.path / "home"):
             folder.chmod(0o755)
 
@@ -72,7 +75,7 @@ def reach(box: Box) -> list[str]:
     """The other user tries to connect to the sockets, list the folder, and read output and recording."""
     session = _Session(box)
     try:
-        folder, output = session.folder, next((box.path / "state" / "tfmemtop").glob("*.log"))
+        folder, output = session.folder, session.output
         stream, packets = str(int(socket.SOCK_STREAM)), str(int(socket.SOCK_SEQPACKET))
         tried = {
             "engine.sock": _as_somebody(_CONNECTS, str(folder / "engine.sock"), stream),
