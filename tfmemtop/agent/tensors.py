@@ -41,7 +41,7 @@ class Look(NamedTuple):
     """The eager tensors that a look has found, in columns, and by which paths Python holds them.
 
     ``shapes`` are texts such as ``[2, 3]``, ``sizes`` are bytes, ``addresses`` those of the buffers, 0 if not known.
-    ``hidden`` is the reason why there was no look, or why some objects were left out; ``events/hook.py`` has the
+    ``hidden`` is the reason why there was no look, or why some objects were left out; ``events/census.py`` has the
     reasons. ``left_out`` is the number of these.
     """
 

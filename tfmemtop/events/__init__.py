@@ -11,6 +11,7 @@ from tfmemtop.events.base import FORMAT as FORMAT
 from tfmemtop.events.base import Event as Event
 from tfmemtop.events.base import Origin as Origin
 from tfmemtop.events.base import event_types as event_types
+from tfmemtop.events.census import *
 from tfmemtop.events.commands import *
 from tfmemtop.events.damage import *
 from tfmemtop.events.decoding import PutDown as PutDown

@@ -7,12 +7,13 @@ fragmentation.
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.keepers import MANY, Need, Scene, keeper
+from tfmemtop.findings.keepers import MANY, keeper
 from tfmemtop.findings.names import operation_name, quoted
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
+from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
@@ -99,7 +100,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t
     asked, peak = a.asked or 0, max(before, default=0)
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
-    text = f"{steps:,.0f} {unit} before needed at most {format_bytes(peak)} in all."
+    text = f"{steps:,.0f} {unit} before this one needed at most {format_bytes(peak)} in all."
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=text)
     return replace(cause, remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies)) if asked > peak else cause
 

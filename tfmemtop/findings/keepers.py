@@ -9,16 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePath
 
-import msgspec
-
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import quoted, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.scene import MOST, Scene
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.inventory import Inventory, Kept, is_constant
-from tfmemtop.state.model import Hooked
-from tfmemtop.units import MIB, counted, format_bytes
+from tfmemtop.state.inventory import Kept, is_constant
+from tfmemtop.units import counted, format_bytes
 
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
@@ -26,15 +24,10 @@ MANY = 8
 _LOOSE = 64
 """The least number of tensors without a path, or on one tape. Fewer may be those of one step, which it needs."""
 
-_MUCH, _MOST = 0.25, 0.5
-"""Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
-
 _CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
 
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
-
-_LEAST = 8 * MIB
 
 _TRACED = 3  # graphs of one function, from which on their constants may be many
 
@@ -53,53 +46,6 @@ _OUTPUTS = Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
-
-
-class Need(msgspec.Struct, frozen=True):
-    """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
-
-    ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
-    use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
-    came with each step, ``None`` where that is not known.
-    """
-
-    asked: int
-    whole: int | None
-    failed: bool
-    rose: int
-    each: int | None = None
-    unit: str = "step"
-
-
-class Scene(msgspec.Struct, frozen=True):
-    """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process."""
-
-    stock: Inventory
-    need: Need
-    hooked: Hooked
-
-    def matters(self, size: int, *, least: float = _MUCH) -> bool:
-        """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
-        in_use = self.stock.in_use
-        if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
-            return False
-        if not self.need.failed:
-            return self.need.rose >= size / 4
-        if self.need.whole is None or not self.need.asked:
-            return size >= _MOST * in_use
-        return in_use - size + self.need.asked <= self.need.whole
-
-    @property
-    def of_all(self) -> str:
-        """The memory in use as the whole of a part: ``of the 501.9 MiB in use``."""
-        return f"of the {format_bytes(self.stock.in_use)} in use"
-
-    @property
-    def each(self) -> str:
-        """By how much memory rises; empty where that is not known."""
-        if self.need.each is None:
-            return ""
-        return f"Memory in use rose by {format_bytes(self.need.each)} a {self.need.unit}."
 
 
 Rule = Callable[[Scene], Cause | None]
@@ -134,7 +80,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
     """A list, a dict or another object of the script's keeps tensors."""
     kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
     for one in kept:
-        several = one.count >= MANY or one.bytes >= _MOST * scene.stock.in_use
+        several = one.count >= MANY or one.bytes >= MOST * scene.stock.in_use
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS

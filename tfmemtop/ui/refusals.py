@@ -16,7 +16,7 @@ HAS_ENDED = "This process has already ended."
 FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
 
-AFTER_RESTART = "It holds from the kernel's next restart. Restart it where the notebook is open."
+AFTER_RESTART = "The setting takes effect at the kernel's next restart. Restart it where the notebook is open."
 NOT_RECOGNISED = (
     "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
     "Set it for the kernelspec: tfmemtop kernel install --help."

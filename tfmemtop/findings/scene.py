@@ -1,0 +1,59 @@
+"""What the rules for who keeps memory look at. Pure."""
+
+import msgspec
+
+from tfmemtop.state.inventory import Inventory
+from tfmemtop.state.model import Hooked
+from tfmemtop.units import MIB, format_bytes
+
+_MUCH, MOST = 0.25, 0.5
+"""Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
+
+_LEAST = 8 * MIB
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
+
+    ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
+    use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
+    came with each step, ``None`` where that is not known.
+    """
+
+    asked: int
+    whole: int | None
+    failed: bool
+    rose: int
+    each: int | None = None
+    unit: str = "step"
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process."""
+
+    stock: Inventory
+    need: Need
+    hooked: Hooked
+
+    def matters(self, size: int, *, least: float = _MUCH) -> bool:
+        """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
+        in_use = self.stock.in_use
+        if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
+            return False
+        if not self.need.failed:
+            return self.need.rose >= size / 4
+        if self.need.whole is None or not self.need.asked:
+            return size >= MOST * in_use
+        return in_use - size + self.need.asked <= self.need.whole
+
+    @property
+    def of_all(self) -> str:
+        """The memory in use as the whole of a part: ``of the 501.9 MiB in use``."""
+        return f"of the {format_bytes(self.stock.in_use)} in use"
+
+    @property
+    def each(self) -> str:
+        """By how much memory rises; empty where that is not known."""
+        if self.need.each is None:
+            return ""
+        return f"Memory in use rose by {format_bytes(self.need.each)} a {self.need.unit}."
