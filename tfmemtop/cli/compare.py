@@ -25,7 +25,7 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.rules import findings
-from tfmemtop.reports.comparison_text import changed, how_it_ended, name, rows, sentences
+from tfmemtop.reports.comparison_text import Difference, changed, differences, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json
 from tfmemtop.reports.settings import in_effect
@@ -34,7 +34,7 @@ from tfmemtop.state import State
 from tfmemtop.state.comparable import common
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.holder_choice import chosen
-from tfmemtop.state.holder_views import Change, Listed, changes, listed
+from tfmemtop.state.holder_views import Listed, listed
 from tfmemtop.state.holders import By
 from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank
@@ -60,8 +60,8 @@ def table(first: RunFigures, second: RunFigures, holders: Holders | None = None)
 def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> dict[str, Any]:
     """Return the two runs as keys and values: their figures, the parts that are compared, and the differences.
 
-    ``sentences`` contains the differences as text. ``holders`` are the differences by layer at the peaks of a step, the
-    largest first; ``null`` if the holders of one run are not known.
+    ``sentences`` contains the differences as text. ``holders`` are the differences at the peaks of a step by purpose,
+    operation, shape and type, the largest first; ``null`` if the holders of one run are not known.
     """
     both = common(first, second)
     parts = both.first, both.second
@@ -74,18 +74,14 @@ def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = Non
         },
         "differences": {key: _difference(*(getattr(part, key) for part in parts)) for key in _COMPARED},
         "sentences": [*sentences(first, second), *(changed(*holders) if holders else ())],
-        "holders": [_change(change) for change in changes(*holders)] if holders else None,
+        "holders": [_in_use(one) for one in differences(*holders)] if holders else None,
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        "kind": change.kind.value,
-        "first": change.before,
-        "second": change.after,
-        "difference": change.change,
-    }
+def _in_use(one: Difference) -> dict[str, Any]:
+    kind, *rest = one.alike
+    told = {"kind": kind.value} | dict(zip(("operation", "shape", "dtype"), rest, strict=True))
+    return told | {"first": one.first, "second": one.second, "difference": one.bytes}
 
 
 def _run(run: RunFigures) -> dict[str, Any]:

@@ -6,11 +6,13 @@ from typing import NamedTuple, TypeVar
 
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.holders import holder
+from tfmemtop.findings.names import tensor_text
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
-from tfmemtop.state.holder_views import Change, Listed, changes
+from tfmemtop.state.holder_views import Listed
+from tfmemtop.state.operation_names import named
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, counted, format_bytes, format_duration, format_rate, shown_difference, spoken
 
@@ -234,45 +236,74 @@ NOTEWORTHY = 0.02
 _CHANGES = 5
 
 
-def changed(first: Listed, second: Listed) -> list[str]:
-    """Return, as a list with one sentence, what differs most between the peaks of a step in two runs, by layer or kind.
+class Alike(NamedTuple):
+    """Allocations that are the same in both runs, whatever the name of their layer or variable is.
 
-    Empty if nothing differs noticeably.
+    ``operation`` is empty for variables, and where it is not known.
     """
-    least = NOTEWORTHY * max(first.total, second.total)
-    by, found = "layer", [change for change in changes(first, second) if abs(change.change) >= least]
-    if any(0 in (change.before, change.after) for change in found):
-        # The same memory may have another layer's name in the other run, but not another kind.
-        by, found = "kind", [change for change in _by_kind(first, second) if abs(change.change) >= least]
-    if not found:
-        return []
-    told = ", ".join(
-        f"{_called(change)} {'+' if change.change > 0 else '-'}{format_bytes(abs(change.change))} "
-        f"({format_bytes(change.before)} before)"
-        for change in found[:_CHANGES]
-    )
-    peaks = f"{format_bytes(first.total)} and {format_bytes(second.total)}"
-    return [f"The peaks of a step ({peaks}) differ by {by}: {told}."]
+
+    kind: Kind
+    operation: str
+    shape: tuple[int, ...] | None
+    dtype: str
+
+    @property
+    def text(self) -> str:
+        """Operation, shape and type: ``Relu [64,9] float32``."""
+        return " ".join(filter(None, (self.operation, tensor_text(list(self.shape or ()), self.dtype))))
 
 
-def _by_kind(first: Listed, second: Listed) -> list[Change]:
-    """Return how much memory of each kind the second run has more, the largest change first."""
-    before, after = _kinds(first), _kinds(second)
-    found = [
-        Change("", kind, before[kind], after[kind], after[kind] - before[kind], 0)
-        for kind in Kind
-        if kind in before or kind in after
-    ]
-    return sorted(found, key=lambda change: -abs(change.change))
+class Difference(NamedTuple):
+    """How many bytes, and pieces, of allocations that are ``alike`` two runs have at the peak of a step."""
+
+    alike: Alike
+    first: int
+    second: int
+    counts: tuple[int, int]
+
+    @property
+    def bytes(self) -> int:
+        return self.second - self.first
 
 
-def _kinds(of: Listed) -> Counter[Kind]:
-    sizes: Counter[Kind] = Counter()
+def differences(first: Listed, second: Listed) -> list[Difference]:
+    """Return what is in use at the peaks of a step in two runs, the largest difference first."""
+    (before, old), (after, new) = _alike(first), _alike(second)
+    found = [Difference(one, before[one], after[one], (old[one], new[one])) for one in {**before, **after}]
+    return sorted(found, key=lambda one: -abs(one.bytes))
+
+
+def _alike(of: Listed) -> tuple[Counter[Alike], Counter[Alike]]:
+    """Return bytes and number of the allocations that are alike."""
+    sizes: Counter[Alike] = Counter()
+    numbers: Counter[Alike] = Counter()
     for row in (*of.rows, *([of.unknown] if of.unknown else [])):
-        for kind, size in row.kinds or ((row.kind, row.bytes),):
-            sizes[kind] += size
-    return sizes
+        for part in row.parts:
+            operation = "" if part.python_name else named(part.operation).base
+            one = Alike(part.kind, operation, part.shape, part.dtype)
+            sizes[one] += part.bytes
+            numbers[one] += part.count
+        sizes[Alike(row.kind, "", None, "")] += row.bytes - sum(part.bytes for part in row.parts)
+    return sizes, numbers
 
 
-def _called(change: Change) -> str:
-    return holder(change.name, change.kind)
+def changed(first: Listed, second: Listed) -> list[str]:
+    """Return sentences about what differs most between the peaks of a step in two runs; empty if nothing does."""
+    found = differences(first, second)
+    before, after = Counter[Kind](), Counter[Kind]()
+    for one in found:
+        before[one.alike.kind] += one.first
+        after[one.alike.kind] += one.second
+    least = NOTEWORTHY * max(first.total, second.total)
+    changes = {kind: after[kind] - before[kind] for kind in before}
+    kinds = sorted((kind for kind in changes if abs(changes[kind]) >= least), key=lambda kind: -abs(changes[kind]))
+    told = [f"At the peak of a step {format_bytes(second.total)} are in use, before {format_bytes(first.total)}."]
+    for kind in kinds[:_CHANGES]:
+        name, change = holder("", kind), changes[kind]
+        sizes = f"{format_bytes(abs(change))} {'more' if change > 0 else 'less'} ({format_bytes(before[kind])} before)"
+        most = next((one for one in found if one.alike.kind is kind and one.bytes * change > 0), None)
+        mostly = ""
+        if most is not None and most.alike.shape is not None:
+            mostly = f", mostly {most.alike.text}: {most.counts[1]}, before {most.counts[0]}"
+        told.append(f"{name[0].upper()}{name[1:]}: {sizes}{mostly}.")
+    return told if kinds else []
