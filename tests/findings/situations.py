@@ -78,6 +78,27 @@ def reading(
     return msgspec.structs.replace(plain, limit=limit, high=high)
 
 
+def busy(
+    percent: dict[int, int],
+    held: dict[int, int | None],
+    seconds: int = 50,
+    missing: events.SharesMissing | None = None,
+    cpu: float = 620.0,
+) -> list[events.Event]:
+    """Return readings once a second of a script that keeps six cores busy, or uses *cpu* percent of one.
+
+    *percent* is the utilisation of each GPU, *held* the bytes that each process holds on each of them.
+    """
+    stream: list[events.Event] = []
+    for t in range(3, 3 + seconds):
+        for index, share in percent.items():
+            card = s.device_reading(float(t), held, index, missing)
+            stream.append(msgspec.structs.replace(card, utilisation=share))
+        workers = [events.ProcessReading(100, cpu, GIB), events.ProcessReading(900, 0.0, GIB)]
+        stream.append(events.ProcessReadings(t=float(t), processes=workers))
+    return stream
+
+
 def steady(
     until: float, in_use: int, peak: int, pool: int | None, since: float = 3.0, limit: int | None = None
 ) -> list[events.Event]:

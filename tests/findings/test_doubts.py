@@ -11,6 +11,7 @@ from tests.findings.situations import (
     asked_growth,
     asked_visible,
     begin,
+    busy,
     effective,
     found,
     initialised,
@@ -25,32 +26,12 @@ from tfmemtop.findings.busy import FullButIdle, ReservedUnused
 from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.others import OthersHoldCard
 from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.settings import CallRefused, GrowthDropped, GrowthOverridden
-
-
-def busy(
-    percent: dict[int, int],
-    held: dict[int, int | None],
-    seconds: int = 50,
-    missing: events.SharesMissing | None = None,
-) -> list[events.Event]:
-    """Return readings once a second of a script that keeps six cores busy.
-
-    *percent* is the utilisation of each GPU, *held* the bytes that each process holds on each of them.
-    """
-    stream: list[events.Event] = []
-    for t in range(3, 3 + seconds):
-        for index, share in percent.items():
-            card = s.device_reading(float(t), held, index, missing)
-            stream.append(msgspec.structs.replace(card, utilisation=share))
-        workers = [events.ProcessReading(100, 620.0, GIB), events.ProcessReading(900, 0.0, GIB)]
-        stream.append(events.ProcessReadings(t=float(t), processes=workers))
-    return stream
 
 
 def on_card(index: int, growth: bool = False) -> events.Effective:
@@ -74,11 +55,6 @@ def test_a_card_that_others_fill_says_nothing_of_the_run() -> None:
     assert FullButIdle not in found(begin(others=136 * GIB), effective(True), alone)
 
 
-def test_the_time_told_is_the_time_looked_at() -> None:
-    finding = found(begin(), effective(False), busy({0: 4}, {100: 138 * GIB}, seconds=40))[FullButIdle]
-    assert (finding.percent, finding.span_s) == (4, 25)
-
-
 def test_a_peak_that_the_script_had_tensorflow_forget_is_still_the_peak() -> None:
     needed = steady(20.0, 3900 * MIB, 3900 * MIB, 4 * GIB)
     forgotten = steady(22.0, 3000 * MIB, 1000 * MIB, 4 * GIB, since=21.0)
@@ -93,30 +69,6 @@ def test_what_is_idle_now_and_was_needed_is_no_reason_for_a_lower_limit() -> Non
     stream += steady(20.0, 140 * MIB, 908 * MIB, 1026 * MIB, since=13.0)
     assert actions(found(stream)[CachedButIdle]) == [Action.SEPARATE_PROCESS]
     assert found(stream, events.HookEnd(t=21.0, pid=100, reason=events.HookEnding.EXIT))[CachedButIdle].ended
-
-
-def twin(command: str) -> list[events.Event]:
-    return [
-        s.process(0.7, 200, run=None, command=command),
-        s.alive(1.2, 100, 200, 900),
-        s.device_reading(3.0, {100: 70 * GIB, 200: 68 * GIB}),
-    ]
-
-
-def test_two_scripts_of_one_name_are_not_one_script() -> None:
-    mine = begin(command="python /home/ada/mnist/train.py")
-    assert TwoReserveCard not in found(mine, effective(False), twin("python /home/bob/resnet/train.py"))
-    assert TwoReserveCard in found(mine, effective(False), twin("python train.py"))
-
-
-def test_of_the_other_process_nothing_is_said_that_is_not_known() -> None:
-    finding = found(begin(), effective(False), twin("python train.py"))[TwoReserveCard]
-    assert finding.first.pid == 100 and finding.growth is None
-    worker = [s.process(0.7, 200, run=1), s.hook(1.3, 200), effective(True, pid=200), *twin("")[2:]]
-    assert TwoReserveCard not in found(begin(), effective(False), worker)
-    both = [s.process(0.7, 200, run=1), s.hook(1.3, 200), effective(False, pid=200), *twin("")[2:]]
-    finding = found(begin(), effective(False), both)[TwoReserveCard]
-    assert finding.script is None and finding.growth is False
 
 
 def test_others_that_had_gone_before_tensorflow_counted() -> None:

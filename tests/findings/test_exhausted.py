@@ -119,12 +119,6 @@ def test_held_back_by_the_users_limit() -> None:
     assert Action.RAISE_LIMIT not in actions(no_more)
 
 
-def test_after_an_allocation_failed_no_limit_is_proposed() -> None:
-    most = Settings(memory_limit=130 * GIB)
-    full = reading(29.95, 129 * GIB, pool=130 * GIB, limit=130 * GIB)
-    assert suggested_limit(s.fold([*gpu(130 * GIB, most), full, error(requested=6 * GIB)])) is None
-
-
 def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
     # For a TF1 session the hook reports the allocator's own limit, which no call requested.
     session: list[events.Event] = [

@@ -12,8 +12,6 @@ import tfmemtop.findings
 from tests import streams as s
 from tests.findings.situations import (
     HEALTHY,
-    POOL_AT_ONCE,
-    Found,
     asked_growth,
     asked_limits,
     begin,
@@ -29,7 +27,7 @@ from tfmemtop.ending import Ending, Way, how_ended
 from tfmemtop.events import StoppingPhase, recording
 from tfmemtop.findings.cause import LONGEST, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
-from tfmemtop.findings.finding import DeviceFinding, Finding, Group, Severity, group_text, grouped
+from tfmemtop.findings.finding import DeviceFinding, Finding, Group, Severity
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.notices import Noticed
@@ -83,12 +81,6 @@ def test_a_card_that_was_reserved() -> None:
     )
 
 
-def test_what_is_alike_on_many_gpus_is_said_once() -> None:
-    (group,) = grouped(whole_cards(0, 1, 2, 3))
-    assert group_text(group).startswith("GPU 0 to 3 alike. GPU 0: growth is off")
-    assert [group_text(each).partition(":")[0] for each in grouped(whole_cards(0, 2))] == ["GPU 0", "GPU 2"]
-
-
 def test_places_are_told_apart() -> None:
     def place(place: Place) -> str:
         return TightLimit(place, 2 * GIB, 2 * GIB).said.text.partition(": the peak")[0]
@@ -140,11 +132,6 @@ def test_the_end_of_a_run_comes_with_the_keys_for_the_next() -> None:
     assert ended.severity is Severity.WARNING
     line = "; ".join(map(on_screen, Group((ended,)).remedies))
     assert line == "[R] run it again; [G] [L] [A] [V] [E] change how it runs; [q] quit"
-
-
-def test_lines_for_the_script_come_with_what_they_do() -> None:
-    after: Found = found(begin(), effective(False), reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE))
-    assert "    tf.config.experimental.set_memory_growth(gpu, True)" in after[WholeCard].said.code
 
 
 # No rule fires where nothing is wrong.

@@ -11,6 +11,7 @@ from tests.findings.situations import (
     actions,
     asked_visible,
     begin,
+    busy,
     effective,
     found,
     limited,
@@ -225,50 +226,51 @@ def test_others_that_hold_little_or_came_later_or_a_limit_that_was_set() -> None
     assert found(begin(others=60 * GIB), limited(True, 4 * GIB)) == []
 
 
-def twin(run: int | None = None, command: str = "python train.py") -> list[events.Event]:
-    return [s.process(0.7, 200, run=run, command=command), s.alive(1.2, 100, 200, 900)]
+def twin(run: int | None = None, command: str = "python train.py", held: int = 70 * GIB) -> list[events.Event]:
+    """Return the events of process 200, which holds about as much of the card as the script does."""
+    both = s.device_reading(3.0, {100: held, 200: held - 2 * GIB})
+    return [s.process(0.7, 200, run=run, command=command), s.alive(1.2, 100, 200, 900), both]
+
+
+def worker(growth: bool) -> list[events.Event]:
+    return [*twin(1, "python -c spawn"), s.hook(1.3, 200), effective(growth, pid=200)]
 
 
 def test_two_of_one_script_reserve_everything() -> None:
-    both = s.device_reading(3.0, {100: 70 * GIB, 200: 68 * GIB})
-    finding = found(begin(), twin(), effective(False), both)[TwoReserveCard]
+    mine = [*begin(), effective(False)]
+    finding = found(mine, twin())[TwoReserveCard]
     assert (finding.first, finding.second) == (Holder(100, 70 * GIB), Holder(200, 68 * GIB))
-    assert finding.script == "train.py"
-    assert TwoReserveCard in found(begin(), twin(command="/opt/python -u train.py --lr 3"), effective(False), both)
-    worker = [*twin(1, "python -c spawn"), s.hook(1.3, 200), effective(False, pid=200)]
-    assert TwoReserveCard in found(begin(), worker, effective(False), both)
+    assert finding.script == "train.py" and finding.growth is None, "of the other process the settings are not known"
+    assert TwoReserveCard in found(mine, twin(command="/opt/python -u train.py --lr 3"))
+    known = found(mine, worker(growth=False))[TwoReserveCard]
+    assert known.script is None and known.growth is False
     # These share the card, or have nothing in common.
-    assert TwoReserveCard not in found(begin(), twin(), effective(True), both)
-    assert TwoReserveCard not in found(begin(), twin(command="python serve.py"), effective(False), both)
-    small = s.device_reading(3.0, {100: 3 * GIB, 200: 3 * GIB})
-    assert TwoReserveCard not in found(begin(), twin(), effective(False), small)
+    assert TwoReserveCard not in found(begin(), twin(), effective(True))
+    assert TwoReserveCard not in found(mine, worker(growth=True))
+    assert TwoReserveCard not in found(mine, twin(command="python serve.py"))
+    assert TwoReserveCard not in found(mine, twin(held=5 * GIB))
 
 
-def idling(percent: int, cpu: float, used: int = 138 * GIB, seconds: int = 50) -> list[events.Event]:
-    stream: list[events.Event] = []
-    for t in range(3, 3 + seconds):
-        card = s.device_reading(float(t), {100: used})
-        stream.append(msgspec.structs.replace(card, utilisation=percent))
-        stream.append(
-            events.ProcessReadings(
-                t=float(t), processes=[events.ProcessReading(100, cpu, GIB), events.ProcessReading(900, 0.0, GIB)]
-            )
-        )
-    return stream
+def test_two_scripts_of_one_name_are_not_one_script() -> None:
+    mine = [*begin(command="python /home/ada/mnist/train.py"), effective(False)]
+    assert TwoReserveCard not in found(mine, twin(command="python /home/bob/resnet/train.py"))
+    assert TwoReserveCard in found(mine, twin())
 
 
 def test_full_but_idle_and_waiting_for_its_input() -> None:
     stream = [*begin(), effective(False), reading(3.0, 100 * GIB, 120 * GIB, POOL_AT_ONCE)]
-    finding = found(stream, idling(4, 620.0))[FullButIdle]
+    whole: dict[int, int | None] = {100: 138 * GIB}
+    finding = found(stream, busy({0: 4}, whole))[FullButIdle]
     assert finding.severity is Severity.WARNING and finding.waits_for_host
     assert (finding.percent, finding.span_s, finding.cores) == (4, 30, 6.2)
-    idle = found(stream, idling(4, 3.0))[FullButIdle]
+    assert found(stream, busy({0: 4}, whole, seconds=40))[FullButIdle].span_s == 25, "the time that was looked at"
+    idle = found(stream, busy({0: 4}, whole, cpu=3.0))[FullButIdle]
     assert idle.severity is Severity.INFO and actions(idle) == [Action.GROWTH_ON]
     # A busy GPU, a free card and a run that has just begun are not idle.
     stream = [*begin(), effective(True)]
-    assert found(stream, idling(40, 620.0)) == []
-    assert found(stream, idling(4, 620.0, used=60 * GIB)) == []
-    assert found(stream, idling(4, 620.0, seconds=30)) == []
+    assert found(stream, busy({0: 40}, whole)) == []
+    assert found(stream, busy({0: 4}, {100: 60 * GIB})) == []
+    assert found(stream, busy({0: 4}, whole, seconds=30)) == []
 
 
 def test_a_limit_just_above_the_peak() -> None:
