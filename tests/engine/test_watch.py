@@ -52,11 +52,11 @@ def driver() -> Iterator[Driver]:
 class Watched:
     """A watch, and the events that it has published."""
 
-    def __init__(self, folder: Path, driver: Driver, output: int) -> None:
+    def __init__(self, folder: Path, driver: Driver) -> None:
         self.session = open_session()
         environment = dict(os.environ) | {"WHO": "the user"}
         launch = Launch(argv=["sh"], cwd=str(folder), environment=environment)
-        self.watch: Watch = Watch(launch, self.session, output=output, nvml=driver.nvml)
+        self.watch: Watch = Watch(launch, self.session, nvml=driver.nvml)
         self.events: list[Event] = []
         self.watch.stream.listen(self.events.append)
 
@@ -64,9 +64,7 @@ class Watched:
 @pytest_asyncio.fixture
 async def watched(tmp_path: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    output = os.open(tmp_path / "output", os.O_RDWR | os.O_CREAT)
-    yield Watched(tmp_path, driver, output)
-    os.close(output)
+    yield Watched(tmp_path, driver)
 
 
 @pytest.mark.programs

@@ -66,7 +66,6 @@ def test_the_need_of_a_real_script_is_found() -> None:
     assert all(line.startswith("tfmemtop: try ") for line in done.stderr.splitlines())
     output = Path(found["output"]).read_text()
     assert output.count("peak reached") == len(found["tries"]) - len(failed)
-    assert output.count("=== try ") == len(found["tries"])
 
 
 @pytest.mark.parametrize(

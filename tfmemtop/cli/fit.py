@@ -10,14 +10,11 @@ exit code: 0 if a limit or value was found, 1 if not, 3 if the limit had no effe
 """
 
 import asyncio
-import os
 import signal
-import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -29,13 +26,10 @@ from tfmemtop.cli.interpreter import resolve as find_python
 from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import FOR_RUN, Trailing, option
-from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
-from tfmemtop.engine.stream.folders import open_session
-from tfmemtop.engine.watch import Watch
-from tfmemtop.events import Command, Event, Output, Relaunch, RunEnd, Stop, Unbuilt
+from tfmemtop.engine.process.launch import Launch, Launched, readable, start
+from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.events import Command, Event, Relaunch, Stop, Unbuilt
 from tfmemtop.events.commands import TRY_GRACE_S
-from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import INTERRUPTED
 from tfmemtop.experiments.fit.largest import Wanted, parse_wanted
 from tfmemtop.experiments.fit.plan import (
@@ -54,12 +48,9 @@ from tfmemtop.experiments.fit.text import advice, conclusion, result, table, tri
 from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings import probe as probe_text
-from tfmemtop.findings.start_errors import unusable
-from tfmemtop.home import writable_output_folder
 from tfmemtop.probe.build import PROBE, REPLAY, build
 from tfmemtop.settings import Growth
 
-_TAIL = 256 * 1024  # bytes at the end of a try's output in which TensorFlow's message is searched
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_EFFECT = 3
 _WIDTH = 96
@@ -154,7 +145,7 @@ def run(arguments: FitArguments) -> int:
     smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
     try:
         plan = make_plan(
-            launch.argv,
+            list(map(readable, launch.argv)),
             launch.settings,
             has_gpus=bool(machine.uuids),
             host_memory=machine.host_memory or 0,
@@ -171,22 +162,9 @@ def run(arguments: FitArguments) -> int:
         raise Refusal("without a GPU, --largest needs --to: the size of the CPU's pool in which the value shall fit")
     if launch.probe:
         _build_for(launch)
-    try:
-        folder = writable_output_folder()
-    except OSError:
-        folder = Path(tempfile.gettempdir())
-    path = folder / time.strftime(f"fit-%Y%m%d-%H%M%S-{os.getpid()}.log")
-    output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
     fit = SessionFit(plan)
-    try:
-        asyncio.run(_Fit(fit, launch, output).run())
-    except StartError as error:
-        raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
-    except ValueError as error:
-        raise Refusal(unusable(error)) from error
-    finally:
-        os.close(output)
-    _print(fit, path, arguments)
+    launched = asyncio.run(_Fit(fit).run(launch))
+    _print(fit, launched.output_path, arguments)
     if fit.stopped == STOPPED_BY_USER:
         return INTERRUPTED
     if fit.search.unproved is not None:
@@ -195,94 +173,77 @@ def run(arguments: FitArguments) -> int:
 
 
 class _Fit:
-    """Makes the tries of *search* as runs of one session, with a line on stderr for each.
+    """Makes the tries of *search* as runs of one session, with a line on stderr for each."""
 
-    The script's output goes to the file descriptor *output*.
-    """
-
-    def __init__(self, search: SessionFit, launch: Launch, output: int) -> None:
+    def __init__(self, search: SessionFit) -> None:
         self._search = search
-        self._launch = launch
-        self._output = output
-        self._begin = 0  # the byte at which the output of the present try begins
         self._told = True  # whether the line of the present try has its result
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
 
-    async def run(self) -> None:
-        """Make the tries. Enter this in the main thread of a process that has no other children.
+    async def run(self, launch: Launch) -> Launched:
+        """Start the session of *launch*, make the tries, end the session. Return where its output is.
 
         INT, TERM and HUP end the try that runs, and start no further one. The second of them kills it.
 
         Raises:
-            StartError: the command cannot be started.
-            ValueError: the settings are not valid.
-            OSError: there is no place for the hook's socket.
+            Refusal: the command cannot be started.
+            OSError: the session cannot be reached.
         """
-        with closing(open_session()) as folder:
-            watch = Watch(self._launch, folder, output=self._output)
-            watch.stream.listen(self._events.put_nowait)
-            async with watch:
-                with _on_interrupt(partial(self._interrupt, watch)):
-                    commands = self._search.begin(0)
-                    while self._search.going:
-                        for command in commands:
-                            await self._carry_out(command, watch)
-                        commands = self._take(await self._events.get())
-                    if not self._told:
-                        note(self._search.stopped)
-                    await watch.ending.end(TRY_GRACE_S)
-
-    async def _carry_out(self, command: Command, watch: Watch) -> None:
-        if isinstance(command, Stop):
-            await watch.ending.end(command.grace_s)
-        elif isinstance(command, Relaunch):
-            self._announce()
-            if watch.runs.number:
-                await watch.ending.end(command.grace_s)
-            try:
-                run = await watch.prepare(command.argv, command.settings)
-                # Read what the GPUs hold before the run. Where the driver lists no processes, the run's memory counts
-                # as free once the GPUs hold no more than this again.
-                with suppress(asyncio.TimeoutError):  # a notice reports that the driver does not answer
-                    await asyncio.wait_for(watch.readings.devices(), DRIVER_WAIT_S)
-                while not self._events.empty():
-                    self._take(self._events.get_nowait())
-                if self._search.going:  # else memory is still held, or the user has interrupted the search
-                    watch.start(run)
-            except (StartError, ValueError):
+        for command in self._search.begin(0):  # the first try is the session's first run
+            if isinstance(command, Relaunch):
+                argv = launch.argv if self._search.plan.wanted is None else command.argv
+                launch = msgspec.structs.replace(launch, argv=argv, settings=command.settings)
+        self._announce()
+        interrupts: asyncio.Queue[None] = asyncio.Queue()
+        with _on_interrupt(lambda: interrupts.put_nowait(None)):
+            launched = await asyncio.to_thread(start, launch)
+            if launched.error is not None:
                 note("not started")
-                raise
+                raise Refusal(launched.error.text, launched.error.exit_code)
+            client = await connect(launched.socket)
+            heeding = asyncio.create_task(self._heed(interrupts, client))
+            await self._follow(client)
+            heeding.cancel()
+        if not self._told:
+            note(self._search.stopped)
+        return launched
+
+    async def _heed(self, interrupts: asyncio.Queue[None], client: Client) -> None:
+        """End the search and its session at the first of *interrupts*, and kill the try at the next."""
+        grace_s = TRY_GRACE_S
+        while True:
+            await interrupts.get()
+            self._search.stop()
+            await client.send(Stop(grace_s=grace_s, quit=True))
+            grace_s = 0.0
+
+    async def _follow(self, client: Client) -> None:
+        """Pass the session's events to the search, and the search's commands to the session, until that has ended."""
+        async for batch in client.events():
+            was_going = self._search.going
+            for command in [command for event in batch for command in self._take(event)]:
+                if isinstance(command, Relaunch):
+                    self._announce()
+                await client.send(command)
+            if was_going and not self._search.going:
+                await client.send(Stop(grace_s=TRY_GRACE_S, quit=True))
+        if self._search.going:
+            self._search.stop("the engine has ended")
 
     def _announce(self) -> None:
         search = self._search
         what = trial_words(search.trial, search.plan.wanted)
-        name = f"try {search.number} of at most {search.plan.tries}: {what}"
-        note(f"tfmemtop: {name} … ", end="")
+        note(f"tfmemtop: try {search.number} of at most {search.plan.tries}: {what} … ", end="")
         self._told = False
-        self._begin = os.lseek(self._output, 0, os.SEEK_END)
-        os.write(self._output, f"=== {name}\n".encode())
 
     def _take(self, event: Event) -> list[Command]:
         """Pass *event* to the search, and print the result of the try if it is over."""
-        commands, tried = [], self._search.search.tried
+        tried = self._search.search.tried
         known = len(tried)
-        if isinstance(event, RunEnd):
-            # If the script crashed, only its output tells that a pool ran out of memory.
-            commands += self._search.take(Output(t=event.t, run=event.run, text=self._tail()))
-        commands += self._search.take(event)
+        commands = self._search.take(event)
         if len(tried) > known:
             note(result(tried[-1]))
             self._told = True
         return commands
-
-    def _tail(self) -> str:
-        end = os.lseek(self._output, 0, os.SEEK_END)
-        return os.pread(self._output, _TAIL, max(self._begin, end - _TAIL)).decode(errors="replace")
-
-    def _interrupt(self, watch: Watch) -> None:
-        if self._search.stopped:
-            watch.ending.hasten(0.0)
-        self._search.stop()
 
 
 @contextmanager
@@ -298,7 +259,7 @@ def _on_interrupt(interrupt: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _print(fit: SessionFit, path: Path, arguments: FitArguments) -> None:
+def _print(fit: SessionFit, path: str | None, arguments: FitArguments) -> None:
     search = fit.search
     sentences = conclusion(search, fit.stopped, fit.hint)
     if arguments.json:
@@ -308,7 +269,7 @@ def _print(fit: SessionFit, path: Path, arguments: FitArguments) -> None:
             "settled": bool(search.tried) and search.settled,
             "stopped": fit.stopped or None,
             "sentences": sentences,
-            "output": str(path),
+            "output": path,
             "tries": [_to_json(tried) for tried in search.tried],
         }
         print_json(common | search.figures())
@@ -316,7 +277,8 @@ def _print(fit: SessionFit, path: Path, arguments: FitArguments) -> None:
     wrapped = [part for line in sentences for part in textwrap.wrap(line, _WIDTH)]
     suggested = advice(fit.plan.suggested(search), arguments.command)
     lines = [line.text for line in table(search)]
-    blocks = filter(None, (lines, wrapped, suggested, [f"What the script printed in these tries: {path}"]))
+    printed = [f"What the script printed in these tries: {path}"] if path else []
+    blocks = filter(None, (lines, wrapped, suggested, printed))
     print_lines(line for number, block in enumerate(blocks) for line in ([""] * bool(number) + block))
 
 

@@ -1,6 +1,6 @@
 """One session's watch: the runs of a script, and all sources of readings about them.
 
-These parts are connected here, in one place, for screens, record and fit.
+These parts are connected here, in one place, for screens and record.
 """
 
 import asyncio
@@ -63,15 +63,14 @@ class Watch:
         output_path: str | None = None,
         terminal: PseudoTerminal | None = None,
         keeper: Keeper | None = None,
-        output: int | None = None,
         nvml: Nvml | None = None,
         helper: int = 0,
     ) -> None:
         """Watch runs of ``launch.argv``.
 
-        The script's stdio is *terminal*, which *keeper* reads and keeps in the file *output_path*; or the file
-        descriptor *output*; or that of this process. Without *nvml*, this machine's own library is used. *helper* is
-        the number of a child of this process that does not belong to the script.
+        The script's stdio is *terminal*, which *keeper* reads and keeps in the file *output_path*; or that of this
+        process. Without *nvml*, this machine's own library is used. *helper* is the number of a child of this process
+        that does not belong to the script.
 
         Raises:
             StartError: the metrics cannot be exported as requested.
@@ -103,9 +102,7 @@ class Watch:
             *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks.send), self._xla_reports, self.readings),
         ]
         drains = [part.drain for part in (self._output, *sources) if part is not None]
-        self.runs = Runs(
-            stream, launch, hook_socket=folder.hook_socket, terminal=terminal, output=output, drains=drains
-        )
+        self.runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, drains=drains)
         self.ending = Ending(stream, self.runs, marked, self.readings.devices, self._own_sessions)
         self.alerts = Alerts(stream, launch, self.runs)
         self._sources = [*sources, self.alerts]

@@ -1,7 +1,6 @@
 """Starts the script with everything that it should inherit, and finds out how it ended."""
 
 import asyncio
-import ctypes
 import errno
 import os
 import re
@@ -47,7 +46,6 @@ def named_variables(argv: Sequence[str], cwd: str, environment: Mapping[str, str
 
 
 _LOOK_S = 0.25
-_PR_SET_PDEATHSIG = 1
 _GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)  # of open files
 _ENOUGH = 65_536
 
@@ -69,10 +67,8 @@ class Prepared(msgspec.Struct, frozen=True, dict=True):
 class Runs:
     """The runs of one session, one at a time.
 
-    The script's stdio is the *terminal*. With *output* instead, the script writes to that file descriptor, reads from
-    ``/dev/null``, and has a process session of its own, so that no key typed in our terminal reaches it. With neither,
-    its stdio is that of this process. Each of *drains* is called when the script has ended, so that everything that the
-    script sent and printed is published before :class:`RunEnd`.
+    The script's stdio is the *terminal*; without one, it is that of this process. Each of *drains* is called when the
+    script has ended, so that everything that the script sent and printed is published before :class:`RunEnd`.
     """
 
     def __init__(
@@ -82,19 +78,15 @@ class Runs:
         *,
         hook_socket: Path,
         terminal: PseudoTerminal | None = None,
-        output: int | None = None,
         drains: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._stream = stream
         self._launch = launch
         self._hook_socket = hook_socket
         self._terminal = terminal
-        self._output = output
         self._drains = drains
         # Held open, so that the script starts in the user's folder even if that folder has been removed.
         self._folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        # A try of fit ends together with fit. The script of the live engine or of record goes on without that process.
-        self._prctl = ctypes.CDLL(None).prctl if output is not None else None
         self._given: dict[str, str] = {readable(argument): argument for argument in launch.argv}
         self._process: subprocess.Popen[bytes] | Joined | None = None
         self._oom: OomCounter | None = None
@@ -230,16 +222,13 @@ class Runs:
             self._stream.notice("run_end", NoticeKind.LAST_READINGS_LOST, detail=f"{type(error).__name__}: {error}")
 
     def _spawn(self, argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        terminal, output = self._terminal, self._output
-        if terminal is not None:
-            output = terminal.slave
+        stdio = None if self._terminal is None else self._terminal.slave
         return subprocess.Popen(
             argv,
             env=environment,
-            stdin=terminal.slave if terminal else None if output is None else subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=terminal is None and output is not None,
+            stdin=stdio,
+            stdout=stdio,
+            stderr=stdio,
             preexec_fn=self._become_the_script,
             # Our own are close-on-exec. Those that the user's shell opened for the script must reach it.
             close_fds=False,
@@ -254,8 +243,6 @@ class Runs:
         except OSError:
             os.fchdir(self._folder)
         resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)
-        if self._prctl is not None:
-            self._prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         for number in signal.valid_signals():
             with suppress(OSError):  # KILL and STOP, which cannot be set
                 signal.signal(number, signal.SIG_IGN if number in self._launch.ignored else signal.SIG_DFL)
