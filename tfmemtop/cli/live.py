@@ -38,7 +38,6 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.engine.stream.kernel_starts import after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.filenames import waits_for_script
-from tfmemtop.findings.start_errors import HELD_BY_DRIVER
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
@@ -120,11 +119,7 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
         from tfmemtop.engine.inside import EngineInside
 
     engine = EngineInside(launch)
-    try:
-        return show(engine.start, arguments, end=engine.end)
-    finally:
-        if engine.held():
-            say(HELD_BY_DRIVER)
+    return show(engine.start, arguments, end=engine.end)
 
 
 def show(

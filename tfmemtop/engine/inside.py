@@ -7,7 +7,6 @@ serves the same socket, other screens find it, and it can read a process from ou
 
 import asyncio
 import threading
-import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,11 +18,6 @@ from tfmemtop.engine.stream.folders import SessionFolder
 
 _ENDS_S = 5.0
 """How long the screen's process waits for the engine to end."""
-_SURE_S, _LOOK_S = 1.0, 0.02
-"""How long :meth:`EngineInside.held` waits for a call to the driver to return, and how often it checks.
-
-Such a call takes some milliseconds where the driver answers.
-"""
 
 
 class EngineInside:
@@ -57,19 +51,6 @@ class EngineInside:
         if self._thread.ident is not None:
             self._thread.join(_ENDS_S)
         self.stderr.give_back()
-
-    def held(self) -> bool:
-        """Return whether this process cannot exit yet, because the Linux kernel holds it in a call to the driver.
-
-        Call this after :meth:`end`. No program can change that state. If the engine had a process of its own, that
-        process would remain in place of the screen's process.
-        """
-        until = time.monotonic() + _SURE_S
-        while self._engine is not None and self._engine.watch.readings.held:
-            if time.monotonic() > until:
-                return True
-            time.sleep(_LOOK_S)
-        return False
 
     @property
     def closed(self) -> bool:

@@ -60,12 +60,6 @@ class OwnThread(Executor):
                     job[0].cancel()
         self._jobs.put(None)
 
-    @property
-    def held(self) -> bool:
-        """Whether the thread is in a system call that nothing interrupts. A process can end only after such a call."""
-        thread = self._thread
-        return thread is not None and thread.is_alive() and _is_held(thread.native_id)
-
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             future, call = job
@@ -78,11 +72,3 @@ class OwnThread(Executor):
             else:
                 future.set_result(result)
             del job, future, call
-
-
-def _is_held(thread: int | None) -> bool:
-    try:
-        with open(f"/proc/self/task/{thread}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] == b"D"
-    except OSError:
-        return False  # it has just ended

@@ -45,5 +45,3 @@ def _owner(whole: Whole) -> str:
     return f"this {whole.owner.value}"
 
 
-HELD_BY_DRIVER = "the NVIDIA driver does not answer; the kernel cannot end this process before it answers"
-"""A command prints this when it should end while one of its threads is in the driver."""

@@ -106,11 +106,6 @@ class Readings(Source):
         self._driver_thread.shutdown(cancel_futures=True)
         self._host_thread.shutdown(cancel_futures=True)
 
-    @property
-    def held(self) -> bool:
-        """Whether this process cannot end yet, because the kernel keeps it in a call to the driver."""
-        return self._driver_thread.held
-
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         self._foreign.take(event)
