@@ -17,7 +17,7 @@ from tests import sparing
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.sources.processes import all_pids, carries
-from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.engine.stream.server import Client, connect
 from tfmemtop.events import Event, Output
 
 E = TypeVar("E", bound=Any)

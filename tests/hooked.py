@@ -18,7 +18,7 @@ import pytest
 from tests import sparing
 from tests.forked import Forked, Forking
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.process.environment import path_with_hook
+from tfmemtop.engine.process.launch import path_with_hook
 
 INJECT = Path(__file__).parents[1] / "tfmemtop" / "inject"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.engine.process.environment import FLAGS, Refused, with_report
+from tfmemtop.engine.process.launch import FLAGS, Refused, with_report
 from tfmemtop.events import XlaMissing
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit

@@ -16,8 +16,8 @@ from tests.forked import Forking
 from tests.own_sessions import own_sessions
 from tests.starting import Start, ended, on_pty
 from tfmemtop.engine.sources.processes import all_pids, carries, is_alive
-from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.engine.stream.server import connect
 from tfmemtop.events import Attach, Notice, NoticeKind, Relaunch
 from tfmemtop.settings import Settings
 

@@ -14,8 +14,7 @@ from tests.starting import tfmemtop
 from tfmemtop.cli import checks
 from tfmemtop.cli.checks import Check, State, missing, ok, run_all
 from tfmemtop.cli.interpreter import Interpreter, Unclear
-from tfmemtop.engine.sources.driver_answers import NO_DRIVER
-from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.nvml import NO_DRIVER, Nvml
 
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "terminal"]
 

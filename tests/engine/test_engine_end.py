@@ -12,7 +12,7 @@ import pytest
 from tests.engines import READS, Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.process.launch import Launched
-from tfmemtop.engine.stream.client import connect
+from tfmemtop.engine.stream.server import connect
 from tfmemtop.events import (
     Input,
     ProcessReadings,

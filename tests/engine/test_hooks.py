@@ -14,9 +14,9 @@ import pytest
 
 from tests.engines import Engines
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.process.environment import INJECT, mark
-from tfmemtop.engine.sources import hook_absence
+from tfmemtop.engine.process.launch import INJECT, mark
 from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.host import find_absence, shutting_flag
 from tfmemtop.engine.stream.folders import listen, peer
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
@@ -233,7 +233,7 @@ async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_sp
     ],
 )
 def test_pythons_own_options_are_told_from_the_scripts(command: list[str], flag: str | None) -> None:
-    assert hook_absence.shutting_flag(command) == flag
+    assert shutting_flag(command) == flag
 
 
 @pytest.mark.programs
@@ -245,8 +245,8 @@ def test_a_process_that_another_session_watches_is_told_with_that_session() -> N
         assert process.stdout is not None
         process.stdout.readline()  # before this, its environment may not be readable yet
         ours = mark(Path("/tmp/nobody/fj83t/hook.sock"))
-        found = hook_absence.absence(process.pid, INJECT, ours)
-        same = hook_absence.absence(process.pid, INJECT, mark(other))
+        found = find_absence(process.pid, INJECT, ours)
+        same = find_absence(process.pid, INJECT, mark(other))
         process.communicate(b"\n")
     assert found == HookAbsence(Absence.OTHER_SESSION, session="qzpx9")
     assert remedy_text(found) == "See it there: tfmemtop attach qzpx9."

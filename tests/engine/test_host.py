@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tfmemtop.boot import KEEPER
-from tfmemtop.engine.process.environment import INJECT
+from tfmemtop.engine.process.launch import INJECT
 from tfmemtop.engine.sources.host import Host, Sweep
 
 pytestmark = pytest.mark.programs

@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 
 from tests.engines import Engines
-from tfmemtop.engine.process import keeper, kept_output, output
+from tfmemtop.engine.process import keeper, output
 from tfmemtop.engine.process.launch import Launched
-from tfmemtop.engine.stream.client import Client
-from tfmemtop.engine.stream.line_queue import OUTPUT_QUEUE
-from tfmemtop.engine.stream.server import Reader
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.server import Client, Reader
+from tfmemtop.engine.stream.stream import OUTPUT_QUEUE, Stream
 from tfmemtop.events import Event, Notice, Output, RunEnd
 
 _PRINTS_MUCH = """
@@ -39,7 +37,7 @@ async def test_a_flood_costs_neither_disk_nor_screen(engines: Engines) -> None:
     assert [notice for notice in screen.all(Notice) if notice.key != "nvml"] == []
     printed = 64_800_000 + len(b"the beginning\r\nthe end\r\n")
     content = _content(launched)
-    assert len(content) <= kept_output.HEAD + 2 * kept_output.TAIL + (1 << 20)
+    assert len(content) <= keeper.HEAD + 2 * keeper.TAIL + (1 << 20)
     assert content.startswith(b"the beginning\r\n") and content.endswith(b"the end\r\n")
     marker = re.search(rb"\n\[tfmemtop: (\d+) bytes left out here; the output goes on after byte \d+\]\n", content)
     assert marker and len(content) - len(marker[0]) + int(marker[1]) == printed

@@ -16,9 +16,8 @@ import pytest
 from tests.engine.reporting import Reporting
 from tests.engines import Engines, eventually
 from tests.forked import Forking
-from tfmemtop.engine.sources.outside.library import Library, Mapped, version_of
 from tfmemtop.engine.sources.outside.look import Look, cards_of
-from tfmemtop.engine.sources.outside.remote import Rights, in_the_way
+from tfmemtop.engine.sources.outside.remote import Library, Mapped, Rights, in_the_way, version_of
 from tfmemtop.events import (
     Allocator,
     Attach,

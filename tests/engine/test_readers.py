@@ -5,10 +5,8 @@ import socket
 import sys
 
 from tests.engines import READS, Engines
-from tfmemtop.engine.stream.client import Client
-from tfmemtop.engine.stream.line_queue import QUEUE
-from tfmemtop.engine.stream.server import Reader
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream.server import Client, Reader
+from tfmemtop.engine.stream.stream import QUEUE, Stream
 from tfmemtop.events import (
     Input,
     Notice,

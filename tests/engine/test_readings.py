@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.engine.test_nvml import library
 from tests.nvml_tables import GIB, TABLES, play, row
 from tests.patience import PATIENCE_S
-from tfmemtop.engine.process.environment import INJECT
+from tfmemtop.engine.process.launch import INJECT
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host

@@ -9,9 +9,8 @@ from msgspec import structs
 from tests import streams as s
 from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
-from tfmemtop.engine.stream.recorder import Recorder
+from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.engine.stream.thinner import SAME_AGAIN_S, Thinner
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
 from tfmemtop.findings.notices import say
 

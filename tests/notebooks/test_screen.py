@@ -15,8 +15,8 @@ from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
 from tests.ui.test_app import press, text_of
 from tfmemtop.cli.live import successor
-from tfmemtop.engine.stream.client import connect
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
+from tfmemtop.engine.stream.server import connect
 from tfmemtop.experiments.session.source import LiveSource
 from tfmemtop.options import UiOptions
 from tfmemtop.reports.settings import SCRIPTS_OWN

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests import streams as s
-from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.events import Allocator, DeviceReading, Event
 from tfmemtop.events.recording import read
 from tfmemtop.events.recording.outline import outlined

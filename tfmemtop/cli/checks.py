@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tfmemtop.agent.layouts import layout_of
 from tfmemtop.charset import locale_name, takes_utf8
 from tfmemtop.cli.interpreter import Interpreter, Unclear
-from tfmemtop.engine.sources.hook_absence import BY_OPTION, shutting_flag
+from tfmemtop.engine.sources.host import BY_OPTION, shutting_flag
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session

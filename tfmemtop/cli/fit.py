@@ -27,7 +27,7 @@ from tfmemtop.cli.launch import ask_machine, bounds, make_launch, resolve
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import FOR_RUN, Trailing, option
 from tfmemtop.engine.process.launch import Launch, Launched, readable, start
-from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.engine.stream.server import Client, connect
 from tfmemtop.events import Command, Event, Relaunch, Stop, Unbuilt
 from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.exit_codes import INTERRUPTED

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tfmemtop.engine.process.environment import path_with_hook
+from tfmemtop.engine.process.launch import path_with_hook
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # Python's options that change which modules it finds at its start

@@ -27,7 +27,7 @@ from tfmemtop.cli.output import note, print_lines, say
 from tfmemtop.cli.parser import Trailing, argument, option, switch
 from tfmemtop.engine.process.launch import Kernel, start_apart
 from tfmemtop.engine.sources.processes import read_command, start_ticks
-from tfmemtop.engine.stream.kernel_starts import chosen
+from tfmemtop.engine.stream.kept_sessions import chosen_for_kernel
 from tfmemtop.failure import describe
 from tfmemtop.notebooks import kernelspec, origin, python
 
@@ -156,7 +156,7 @@ def _start(arguments: KernelArguments) -> int:
             raise Refusal(NO_ROOM)
         launch = make_launch(arguments, command, with_sizes(arguments))
         kernel = _kernel(command, launch.cwd, environment)
-        settings = chosen(kernel.shared) or launch.settings
+        settings = chosen_for_kernel(kernel.shared) or launch.settings
         launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
         if launched.error is not None:
             raise Refusal(launched.error.text)

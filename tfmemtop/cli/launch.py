@@ -13,7 +13,7 @@ from tfmemtop import boot
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.engine.process.launch import Export, Launch
-from tfmemtop.engine.sources.driver_answers import Trouble
+from tfmemtop.engine.sources.nvml import Trouble
 from tfmemtop.events import Level
 from tfmemtop.filenames import named, naming
 from tfmemtop.findings.start_errors import unusable

@@ -34,8 +34,7 @@ from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_
 from tfmemtop.cli.output import say, say_trouble
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
 from tfmemtop.engine.process.launch import Launch, Launched, start
-from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.engine.stream.kernel_starts import after
+from tfmemtop.engine.stream.kept_sessions import kept_recordings, starts_after
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.filenames import waits_for_script
 from tfmemtop.options import ScreenOutcome, UiOptions
@@ -224,7 +223,7 @@ def successor(session: str) -> str | None:
 
     Return ``None`` if no such session goes on.
     """
-    later = after(session)
+    later = starts_after(session)
     ours = reversed(_sessions()) if later else ()
     return next((one.id for one in ours if one.id in later), None)
 

@@ -16,8 +16,7 @@ from msgspec import json
 
 from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.engine.opening import describe
-from tfmemtop.engine.process.environment import INJECT
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import INJECT, Launch
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host
 from tfmemtop.engine.sources.nvml import Nvml

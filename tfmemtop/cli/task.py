@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from tfmemtop.engine.process.group_signal import StepListener
-from tfmemtop.engine.stream.client import Client, connect
+from tfmemtop.engine.stream.server import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
 from tfmemtop.exit_codes import SIGNALLED
 

@@ -20,10 +20,9 @@ from tfmemtop.engine.relauncher import Relauncher
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment
 from tfmemtop.engine.stream.complaints import keep_short
 from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.kept_sessions import open_recording
-from tfmemtop.engine.stream.kernel_starts import choose
+from tfmemtop.engine.stream.kept_sessions import choose_for_kernel, open_recording
+from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.engine.stream.server import Reader, Server
-from tfmemtop.engine.stream.thinner import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import (
     Attach,
@@ -202,7 +201,7 @@ class Engine:
         """Store *settings* for the kernel's next start, if they fit this machine."""
         try:
             await self.watch.prepare(self._launch.argv, settings)
-            choose(kernel.shared, settings)
+            choose_for_kernel(kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
             self.stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted=unstarted(error))
         else:

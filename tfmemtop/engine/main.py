@@ -19,9 +19,8 @@ from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.run import allow_many_files
 from tfmemtop.engine.process.terminal import PseudoTerminal, detach
-from tfmemtop.engine.stream import kernel_starts
 from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.kept_sessions import kept_elsewhere
+from tfmemtop.engine.stream.kept_sessions import begin_kernel, kept_elsewhere
 from tfmemtop.events import NoticeKind
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
@@ -114,7 +113,7 @@ def _numbered(launch: Launch, session: str) -> Launch:
     if launch.kernel is None:
         return launch
     try:
-        start, earlier = kernel_starts.begin(launch.kernel.shared, session)
+        start, earlier = begin_kernel(launch.kernel.shared, session)
     except OSError:
         return launch  # recordings cannot be written there either, which a notice reports
     return msgspec.structs.replace(launch, kernel=msgspec.structs.replace(launch.kernel, start=start, earlier=earlier))

@@ -14,7 +14,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
-from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer

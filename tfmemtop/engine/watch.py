@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.environment import INJECT, data_folder, mark, xla_folder
 from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import INJECT, Launch, data_folder, mark, xla_folder
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.process.terminal import PseudoTerminal
@@ -33,8 +32,7 @@ from tfmemtop.engine.sources.windows import FindingWindows, WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.recorder import Recorder
-from tfmemtop.engine.stream.thinner import Thinner
+from tfmemtop.engine.stream.recorder import Recorder, Thinner
 from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why

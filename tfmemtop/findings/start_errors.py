@@ -43,5 +43,3 @@ def _owner(whole: Whole) -> str:
         case HostOwner.CGROUP:
             return "this control group"
     return f"this {whole.owner.value}"
-
-

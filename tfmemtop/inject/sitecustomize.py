@@ -67,7 +67,7 @@ def _stands_for_an_empty_part():  # type: () -> bool
     """Return whether a script has lengthened a ``PYTHONPATH`` that had only the hook's folder.
 
     Without the hook, an empty part would be there, which means the working folder. See ``ALONE`` in
-    ``engine/process/environment.py``.
+    ``engine/process/launch.py``.
     """
     parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     hooks = os.path.basename(_FOLDER)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tfmemtop.engine.stream.client import connect
+from tfmemtop.engine.stream.server import connect
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import LiveSource, Source

@@ -11,7 +11,7 @@ from tests.starting import PROGRAM
 from tests.tools.bench.table import Row, in_turns, likely
 from tests.tools.bench.yardstick import against, textual_s
 from tests.tools.terminal import Terminal, private_sessions
-from tfmemtop.engine.process.environment import ALONE
+from tfmemtop.engine.process.launch import ALONE
 
 BOUND_ADDED = 0.3
 """As a multiple of ``python -c pass`` without the hook."""

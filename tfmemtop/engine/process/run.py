@@ -15,8 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import limits
-from tfmemtop.engine.process.environment import Refused, with_hook, with_report, xla_folder
-from tfmemtop.engine.process.launch import Launch, readable
+from tfmemtop.engine.process.launch import Launch, Refused, readable, with_hook, with_report, xla_folder
 from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code

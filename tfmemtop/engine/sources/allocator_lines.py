@@ -5,8 +5,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from tfmemtop.engine.sources.hook_files import read_from
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import Source, read_from
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import AllocatorLine, Event, HookEnd, Probe, ProbeState
 from tfmemtop.events.damage import Damaged

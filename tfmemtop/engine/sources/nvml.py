@@ -2,7 +2,8 @@
 
 Every call of the library can fail, return N/A or return an impossible value: in containers, under WSL, on slices of a
 divided card (MIG), and on cards that have lost their bus. A figure that cannot be known is ``None``, and the reading
-reports why. A divided card is reported as its slices, one device each: a process can use one of them, never the whole.
+reports why. An error is a notice to the user, or the reason why a figure is missing. A divided card is reported as its
+slices, one device each: a process can use one of them, never the whole.
 """
 
 import time
@@ -10,11 +11,110 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tfmemtop.engine.sources import driver_answers
-from tfmemtop.engine.sources.driver_answers import LARGEST_MEMORY, NO_DRIVER, NO_GPU, Sieve, Trouble
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
-from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, SharesMissing
+from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, Level, NoticeKind, SharesMissing, WhyLacking
 from tfmemtop.units import MIB
+
+LARGEST_MEMORY = 1 << 50  # bytes; a PiB on one card
+LARGEST_POWER_MW = 100_000_000
+TEMPERATURES_C = (-100, 300)
+LARGEST_PID = 1 << 22  # the kernel's own highest for pid_max
+MOST_CARDS = 1024
+MOST_PROCESSES = 65_536
+
+NOT_AVAILABLE = (1 << 64) - 1
+"""The value by which NVML reports that it does not know a process's memory (NVML_VALUE_NOT_AVAILABLE)."""
+
+_SHOWN = 24  # characters of an impossible figure
+_TOLD = 64  # impossible figures of one reading
+
+
+class Trouble(NamedTuple):
+    """A problem that the user should know, or, with no ``kind``, the end of it. The fields are those of a notice."""
+
+    key: str
+    kind: NoticeKind | None = None
+    level: Level = Level.INFO
+    detail: str = ""
+    about: int | None = None
+
+
+NO_DRIVER = Trouble("nvml", NoticeKind.NO_DRIVER)
+NO_GPU = Trouble("nvml", NoticeKind.NO_GPU)
+
+
+def _unopened(library: Any, error: Exception) -> Trouble:
+    """Return why the library could not be opened, from the *error* that it raised."""
+    code = getattr(error, "value", None)
+    if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
+        return NO_DRIVER
+    if code == library.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+        return Trouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
+    if code == library.NVML_ERROR_NO_PERMISSION:
+        return Trouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
+    return Trouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
+
+
+def _lost(index: int) -> Trouble:
+    """Return the trouble of a card that was there and is there no longer."""
+    return Trouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
+
+
+def _refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lacking]:
+    """Return which figures are missing and why.
+
+    *codes* has the error code of each figure. *part* is true for a slice of a divided card (MIG).
+    """
+    by_code = {
+        library.NVML_ERROR_NOT_SUPPORTED: WhyLacking.NOT_OF_A_PART if part else WhyLacking.NOT_REPORTED,
+        library.NVML_ERROR_NO_PERMISSION: WhyLacking.NOT_FOR_USER,
+        library.NVML_ERROR_FUNCTION_NOT_FOUND: WhyLacking.OLD_DRIVER,
+        library.NVML_ERROR_GPU_IS_LOST: WhyLacking.CARD_LOST,
+    }
+    names: dict[WhyLacking, list[str]] = {}
+    for name, code in codes.items():
+        names.setdefault(by_code.get(code, WhyLacking.FAILED), []).append(name)
+    return [Lacking(why, figures) for why, figures in names.items()]
+
+
+def _no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: bool) -> SharesMissing:
+    """Return why the memory of each process is not known.
+
+    *code* is the error code of the call that lists the processes, or ``None`` if that call did not fail.
+    """
+    if mig:
+        return SharesMissing.MIG
+    if wsl:
+        return SharesMissing.WSL
+    if vgpu:
+        return SharesMissing.VGPU
+    if code == library.NVML_ERROR_FUNCTION_NOT_FOUND:
+        return SharesMissing.DRIVER_TOO_OLD
+    if code == library.NVML_ERROR_NO_PERMISSION:
+        return SharesMissing.USER_FORBIDDEN
+    return SharesMissing.NOT_TOLD
+
+
+class Sieve:
+    """Separates the possible figures of one reading from the impossible ones, and keeps the latter by name."""
+
+    def __init__(self) -> None:
+        self.held_back: dict[str, str] = {}
+
+    def figure(self, name: str, value: Any, most: int, least: int = 0) -> int | None:
+        """Return *value* if it is a whole number from *least* to *most*, else ``None``."""
+        if value is None:
+            return None
+        if type(value) is int and least <= value <= most:
+            return value
+        self.held_back.setdefault(name, str(value)[:_SHOWN])
+        return None
+
+    def lacking(self) -> list[Lacking]:
+        """Return the names of the impossible figures, with their values."""
+        told = [f"{name} {value}" for name, value in self.held_back.items()]
+        return [Lacking(WhyLacking.IMPOSSIBLE, told[:_TOLD])] if told else []
+
 
 T = TypeVar("T")
 
@@ -144,10 +244,10 @@ class Nvml:
         library = self._library
         try:
             library.nvmlInit()
-            count = Sieve().figure("", library.nvmlDeviceGetCount(), driver_answers.MOST_CARDS) or 0
+            count = Sieve().figure("", library.nvmlDeviceGetCount(), MOST_CARDS) or 0
             wholes = [library.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
         except library.NVMLError as error:
-            return driver_answers.explain(library, error)
+            return _unopened(library, error)
         if not wholes:
             _Questions(library).ask("", "nvmlShutdown")  # when it is opened again, it lists the GPUs anew
             return NO_GPU
@@ -196,7 +296,7 @@ class Nvml:
         # Many cards have no fan, which is no failure: it is not listed among the figures that are missing.
         speed = _Questions(self._library).ask("", "nvmlDeviceGetFanSpeed", card.whole or card.handle)
         fan = figure("fan", speed, 200)  # a fan may be faster than its nominal highest speed
-        power_mw = figure("power (mW)", power, driver_answers.LARGEST_POWER_MW)
+        power_mw = figure("power (mW)", power, LARGEST_POWER_MW)
         reading = DeviceReading(
             t=t,
             index=device.index,
@@ -205,7 +305,7 @@ class Nvml:
             utilisation=figure("utilisation", rates.gpu, 100) if rates else None,
             bandwidth=figure("bandwidth", rates.memory, 100) if rates else None,
             power_w=None if power_mw is None else power_mw / 1000,
-            temperature_c=figure("temperature", temperature, *driver_answers.TEMPERATURES_C[::-1]),
+            temperature_c=figure("temperature", temperature, *TEMPERATURES_C[::-1]),
             processes=processes,
             processes_missing=missing,
             lacking=self._lacking(questions, memory, card.whole is not None),
@@ -214,12 +314,12 @@ class Nvml:
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
-            return reading, driver_answers.lost(device.index)
+            return reading, _lost(device.index)
         return reading, Trouble(f"gpu{device.index}")
 
     def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
         codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
-        return [*driver_answers.refused(self._library, codes, part), *questions.sieve.lacking()]
+        return [*_refused(self._library, codes, part), *questions.sieve.lacking()]
 
     def _memory(self, handle: Any, questions: _Questions) -> _Memory:
         library = self._library
@@ -259,9 +359,7 @@ class Nvml:
             mode = questions.ask("vgpu", "nvmlDeviceGetVirtualizationMode", card.handle)
             guest = getattr(library, "NVML_GPU_VIRTUALIZATION_MODE_VGPU", None)
             code = questions.codes.get("Compute")
-            return driver_answers.no_shares(
-                library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest
-            )
+            return _no_shares(library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest)
 
         if lists == [None, None]:
             return [], why_missing()
@@ -271,11 +369,11 @@ class Nvml:
         held: dict[int, int | None] = {}
         for listed in lists:
             share: dict[int, int | None] = {}
-            for row in (listed or ())[: driver_answers.MOST_PROCESSES]:
-                if sieve.figure("process number", row.pid, driver_answers.LARGEST_PID, 1) is None:
+            for row in (listed or ())[:MOST_PROCESSES]:
+                if sieve.figure("process number", row.pid, LARGEST_PID, 1) is None:
                     continue
                 known, told = share.get(row.pid), row.usedGpuMemory
-                size = None if told == driver_answers.NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
+                size = None if told == NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
                 share[row.pid] = known if size is None else size + (known or 0)
             for pid, amount in share.items():
                 before = held.get(pid)

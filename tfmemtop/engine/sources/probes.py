@@ -9,10 +9,9 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.helper_process import HelperProcess
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import has_memory
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import HelperProcess, Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Event,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.helper_process import HelperProcess
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import HelperProcess, Source
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,

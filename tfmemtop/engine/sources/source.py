@@ -1,11 +1,17 @@
-"""The base class of all sources: what reads something and publishes events while a session is watched."""
+"""What all sources share: their base class, processes beside the script, and the files that hooks write."""
 
 import asyncio
+import os
+import signal
+import stat
+import subprocess
 from collections.abc import Callable, Coroutine
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event
+from tfmemtop.events import Damage, Event
+from tfmemtop.events.damage import Damaged
 
 Send = Callable[[int, dict[str, Any]], object]
 """A function that sends a command to the hooks of a process."""
@@ -40,3 +46,105 @@ class Source:
     def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
         """Do *work* beside all else, until this source is closed."""
         self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+
+_LARGEST = 1 << 24  # bytes of output after which no more is read
+
+
+class HelperProcess:
+    """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
+
+    *done* is called when the process closes its output, with all that it wrote to stdout and stderr. It is called with
+    ``None`` if the process was killed because it took longer than *limit_s* seconds.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        command: list[str],
+        limit_s: float,
+        done: Callable[[bytes | None], None],
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
+    ) -> None:
+        self._loop = loop
+        self._done = done
+        self._output = b""
+        process = subprocess.Popen(
+            command,
+            cwd="/",
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so nothing that ends the script or leaves a terminal ends this process
+        )
+        process.returncode = 0
+        assert process.stdout is not None
+        self.pid = process.pid
+        self._pipe = process.stdout
+        os.set_blocking(self._pipe.fileno(), False)
+        loop.add_reader(self._pipe.fileno(), self._readable)
+        self._limit = loop.call_later(limit_s, self._give_up)
+
+    def let_go(self) -> None:
+        """Stop waiting for the process. It goes on by itself, and *done* is not called."""
+        self._limit.cancel()
+        if not self._pipe.closed:
+            self._loop.remove_reader(self._pipe.fileno())
+            self._pipe.close()
+
+    def end(self) -> None:
+        """Kill the process and its process group. *done* is not called."""
+        self.let_go()
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # the process has ended by itself
+
+    def _readable(self) -> None:
+        data = self._pipe.read()
+        if data and len(self._output) < _LARGEST:
+            self._output += data
+        elif data is not None:
+            self.let_go()
+            self._done(self._output)
+
+    def _give_up(self) -> None:
+        self.end()
+        self._done(None)
+
+
+_CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read_beginning(folder: Path, name: str, size: int) -> bytes:
+    """Return the first *size* bytes of the file *name* in *folder*.
+
+    Raises:
+        OSError: the file is not there, or cannot be read.
+        Damaged: *name* is not a regular file of this folder, or the file is shorter than *size*.
+    """
+    data = read_from(folder, name, 0, size)
+    if len(data) < size:
+        raise Damaged(Damage.CUT_SHORT)
+    return data
+
+
+def read_from(folder: Path, name: str, at: int, most: int) -> bytes:
+    """Return what the file *name* in *folder* has from byte *at* on, at *most* so many bytes.
+
+    Only a regular file is read: a pipe could make the engine wait for a writer.
+
+    Raises:
+        OSError: the file is not there, or cannot be read.
+        Damaged: *name* is not a regular file of this folder.
+    """
+    if "/" in name:
+        raise Damaged(Damage.NOT_A_FILE)
+    with os.fdopen(os.open(folder / name, os.O_RDONLY | _CAREFULLY), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Damaged(Damage.NOT_A_FILE)
+        file.seek(at)
+        return file.read(most)

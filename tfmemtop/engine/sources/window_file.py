@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from tfmemtop.engine.sources.hook_files import read_beginning
+from tfmemtop.engine.sources.source import read_beginning
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
 from tfmemtop.units import MIB

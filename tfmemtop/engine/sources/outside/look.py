@@ -9,9 +9,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
-from tfmemtop.engine.sources.outside.library import Library, mapped, python_of, version_of
 from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
-from tfmemtop.engine.sources.outside.remote import Gone, Mapping, Regions, RemoteMemory, in_the_way, mappings, rights
+from tfmemtop.engine.sources.outside.remote import (
+    Gone,
+    Library,
+    Mapping,
+    Regions,
+    RemoteMemory,
+    in_the_way,
+    mapped,
+    mappings,
+    python_of,
+    rights,
+    version_of,
+)
 from tfmemtop.engine.sources.processes import (
     HostProcess,
     children,

@@ -11,8 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
-from tfmemtop.engine.sources.outside.library import Library
-from tfmemtop.engine.sources.outside.remote import Regions, RemoteMemory
+from tfmemtop.engine.sources.outside.remote import Library, Regions, RemoteMemory
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
 from tfmemtop.units import MIB
