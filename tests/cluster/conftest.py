@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.cluster.exporters import GIB, Exporters, Host, Rank, exporting
-from tests.cluster.prometheus import BINARY, Prometheus, prometheus
+from tests.cluster.prometheus import BINARY, Prometheus, configuration, prometheus
 
 HASHED = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"
 """bcrypt of ``test``, from Prometheus's own documentation."""
@@ -49,7 +49,9 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     made = hosts()
     with (
         exporting(made) as exporters,
-        prometheus(folder, exporters.port, [host.name for host in made], hashed=HASHED, password="test") as server,
+        prometheus(
+            folder, configuration(exporters.port, [host.name for host in made]), hashed=HASHED, password="test"
+        ) as server,
     ):
         server.wait_until("tfmemtop_run_info", 5)
         server.wait_until("up == 1", 6)

@@ -4,7 +4,7 @@ The metrics have the names and labels of ``--metrics``.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -77,9 +77,7 @@ class Exporters:
 
     def __init__(self, hosts: list[Host]) -> None:
         self.hosts = {host.name: host for host in hosts}
-        self.scrapes = 0
         hosts_of = self.hosts
-        outer = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -92,7 +90,6 @@ class Exporters:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-                outer.scrapes += 1
 
             def log_message(self, *_: object) -> None:
                 """Write nothing: no test reads this log."""
@@ -121,6 +118,3 @@ def exporting(hosts: list[Host]) -> Iterator[Exporters]:
         yield exporters
     finally:
         exporters.close()
-
-
-Made = Callable[[], list[Host]]

@@ -5,10 +5,9 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +15,6 @@ from urllib.parse import urlencode
 from tests.patience import PATIENCE_S, until
 
 BINARY = shutil.which("prometheus")
-INTERVAL_S = 1
 
 
 def free_port() -> int:
@@ -59,15 +57,14 @@ class Prometheus:
             self.process = None
 
     def _wait_for(self, path: str) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            try:
+        def answers() -> bool:
+            with suppress(OSError):
                 self.get(path)
-                return
-            except OSError:
-                if time.monotonic() > until or (self.process and self.process.poll() is not None):
-                    raise
-            time.sleep(0.05)
+                return True
+            assert self.process is not None and self.process.poll() is None, (self.folder / "log").read_text()
+            return False
+
+        until(answers)
 
     def get(self, path: str) -> bytes:
         """Return the body of Prometheus's answer to a request for *path*."""
@@ -78,11 +75,13 @@ class Prometheus:
             body: bytes = answer.read()
             return body
 
+    def api(self, path: str, **parameters: str) -> Any:
+        """Return the data of the answer of the API at *path*."""
+        return json.loads(self.get(f"/api/v1/{path}?{urlencode(parameters)}"))["data"]
+
     def query(self, text: str) -> list[dict[str, Any]]:
         """Return the series that the query *text* gives now."""
-        found: list[dict[str, Any]] = json.loads(self.get("/api/v1/query?" + urlencode({"query": text})))["data"][
-            "result"
-        ]
+        found: list[dict[str, Any]] = self.api("query", query=text)["result"]
         return found
 
     def wait_until(self, text: str, count: int = 1) -> None:
@@ -90,66 +89,31 @@ class Prometheus:
         until(lambda: len(self.query(text)) >= count)
 
 
-def configuration(
-    exporters_port: int, hosts: Sequence[str], interval_s: float = INTERVAL_S, *, honor_labels: bool = True
-) -> str:
-    """Return a configuration file with which Prometheus scrapes those hosts."""
-    milliseconds = int(interval_s * 1000)
+def configuration(exporters_port: int, hosts: Sequence[str]) -> str:
+    """Return a configuration file with which Prometheus scrapes those hosts once a second."""
     lines = [
-        f"global: {{scrape_interval: {milliseconds}ms, scrape_timeout: {min(milliseconds, 10_000)}ms}}",
+        "global: {scrape_interval: 1s, scrape_timeout: 1s}",
         "scrape_configs:",
         "- job_name: tfmemtop",
-        f"  honor_labels: {'true' if honor_labels else 'false'}",
+        "  honor_labels: true",
         "  static_configs:",
     ]
     lines += [f"  - {{targets: ['{host}:9'], labels: {{__metrics_path__: '/{host}/metrics'}}}}" for host in hosts]
     lines += [
+        # The label instance is set before the address is replaced, so it names the host, as in a real cluster.
         "  relabel_configs:",
+        "  - {source_labels: [__address__], target_label: instance}",
         f"  - {{target_label: __address__, replacement: '127.0.0.1:{exporters_port}'}}",
     ]
-    # The label instance is set before the address is replaced, so it names the host, as in a real cluster.
-    lines.insert(-1, "  - {source_labels: [__address__], target_label: instance}")
     return "\n".join(lines) + "\n"
 
 
-_WEB = """\
-basic_auth_users:
-  ada: {hashed}
-"""
-
-
-def by_files(pattern: str) -> str:
-    """Return a configuration file with which Prometheus scrapes the targets that files matching *pattern* name."""
-    return f"""\
-global: {{scrape_interval: 1s}}
-scrape_configs:
-- job_name: tfmemtop
-  honor_labels: true
-  file_sd_configs:
-  - {{files: ['{pattern}'], refresh_interval: 1s}}
-"""
-
-
 @contextmanager
-def prometheus(
-    folder: Path,
-    exporters_port: int,
-    hosts: Sequence[str],
-    interval_s: float = INTERVAL_S,
-    *,
-    hashed: str = "",
-    password: str = "",
-    honor_labels: bool = True,
-    files: str = "",
-) -> Iterator[Prometheus]:
-    """Run Prometheus during the ``with`` block. *hashed* is the bcrypt of *password*.
-
-    With *files*, the targets are those that files matching this pattern name.
-    """
-    exporters = configuration(exporters_port, hosts, interval_s, honor_labels=honor_labels)
-    (folder / "prometheus.yml").write_text(by_files(files) if files else exporters)
+def prometheus(folder: Path, configuration: str, *, hashed: str = "", password: str = "") -> Iterator[Prometheus]:
+    """Run Prometheus with this *configuration* during the ``with`` block. *hashed* is the bcrypt of *password*."""
+    (folder / "prometheus.yml").write_text(configuration)
     if password:
-        (folder / "web.yml").write_text(_WEB.format(hashed=hashed))
+        (folder / "web.yml").write_text(f"basic_auth_users:\n  ada: {hashed}\n")
     program = Prometheus(folder, free_port(), password=password)
     program.start()
     try:

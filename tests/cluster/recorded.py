@@ -17,7 +17,7 @@ import msgspec
 from textual.pilot import Pilot
 
 from tests.cluster.exporters import GIB
-from tests.cluster.prometheus import prometheus
+from tests.cluster.prometheus import configuration, prometheus
 from tfmemtop.cluster.client import Address, Client, ServerAnswer
 from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.options import ScreenOutcome, UiOptions
@@ -200,7 +200,7 @@ def main() -> None:
         (place / "history").write_text(_history(int(time.time())))
         blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", f"{place}/history", f"{place}/data"]
         subprocess.run(blocks, check=True)
-        with prometheus(place, 9, []) as server:
+        with prometheus(place, configuration(9, [])) as server:
             client = _Recorder(Address.of(server.url))
             asking = Asking(client)
             while not asking.seen.complete:

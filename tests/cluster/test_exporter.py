@@ -29,6 +29,16 @@ sys.stdin.read()
 """
 
 
+BY_FILES = """\
+global: {scrape_interval: 1s}
+scrape_configs:
+- job_name: tfmemtop
+  honor_labels: true
+  file_sd_configs:
+  - {files: ['FOLDER/targets-*.json'], refresh_interval: 1s}
+"""
+
+
 @contextmanager
 def rank(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """Run rank 3 of job 77, recorded and exported, during the ``with`` block. It holds 200 MiB."""
@@ -60,7 +70,7 @@ def until(asking: Asking, seen: Callable[[list[ClusterRow]], bool]) -> list[Clus
 
 def test_a_rank_whose_exporter_is_silent_and_then_gone(tmp_path: Path) -> None:
     with (
-        prometheus(tmp_path, 0, [], files=str(tmp_path / "targets-*.json")) as server,
+        prometheus(tmp_path, BY_FILES.replace("FOLDER", str(tmp_path))) as server,
         rank(tmp_path) as recorded,
     ):
         # Figures come later than the page. Limits and users are queried once a minute.

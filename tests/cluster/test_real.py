@@ -11,7 +11,7 @@ from msgspec import json
 
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
-from tests.cluster.prometheus import prometheus
+from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.queries import Queries
@@ -179,7 +179,7 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("history", "data")]
     blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", *files]
     subprocess.run(blocks, check=True, capture_output=True)
-    with exporting([]) as exporters, prometheus(tmp_path, exporters.port, []) as server:
+    with exporting([]) as exporters, prometheus(tmp_path, configuration(exporters.port, [])) as server:
         asking = Asking(Client(Address.of(server.url)))
         wrong = {row.host: row.wrong for row in complete(asking).rows}
         assert wrong["leaks"].startswith("leak ")
@@ -195,7 +195,7 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
 def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path) -> None:
     """Limits and users are asked for once a minute, and also when there is a new rank."""
     host = Host("node", [Rank(rank="0")], gpus=2)
-    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["node"]) as server:
+    with exporting([host]) as exporters, prometheus(tmp_path, configuration(exporters.port, ["node"])) as server:
         server.wait_until("tfmemtop_run_info", 1)
         asking = Asking(Client(Address.of(server.url)))
         complete(asking)

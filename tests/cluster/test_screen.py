@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import Host, Rank, exporting
-from tests.cluster.prometheus import prometheus
+from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, Client
 from tfmemtop.cluster.watch import Asking, ClusterWatch
@@ -111,7 +111,7 @@ async def test_foreign_text_does_not_control_the_terminal(tmp_path: Path) -> Non
     """A label may contain any text in UTF-8."""
     host = Host("n", [Rank(job="\u202ejob\u2069", user="\x1b[31mred\x07", rank="0")])
     host.ranks[0].findings = {"\x1b]0;title\x07": "warning"}
-    with exporting([host]) as exporters, prometheus(tmp_path, exporters.port, ["n"]) as server:
+    with exporting([host]) as exporters, prometheus(tmp_path, configuration(exporters.port, ["n"])) as server:
         server.wait_until("tfmemtop_run_info")
         for ascii_only in (False, True):
             async with screen(server.url, (160, 48), ascii_only=ascii_only) as (app, _):

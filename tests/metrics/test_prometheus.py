@@ -4,18 +4,15 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import urllib.parse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.metrics.scraping import address_in, events_until, get, served, watched
+from tests.cluster.prometheus import Prometheus, prometheus
+from tests.metrics.scraping import address_in, events_until, served, watched
 from tests.metrics.test_record import TRAINING, ended, recorded
 from tests.patience import until
 from tfmemtop import help
@@ -42,55 +39,9 @@ def blocks(marked: str) -> list[str]:
     return [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.S) if marked in block.partition("\n")[0]]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
-
-
-class Server:
-    """A running Prometheus at *url*."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def api(self, path: str, **parameters: str) -> Any:
-        status, text = get(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
-        answer = json.loads(text)
-        assert status == 200 and answer["status"] == "success", (path, parameters, answer)
-        return answer["data"]
-
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        """Return the series that *query* gives now."""
-        found: list[dict[str, Any]] = self.api("query", query=query)["result"]
-        return found
-
-
-@contextmanager
-def prometheus(folder: Path, configuration: str) -> Iterator[Server]:
-    """Run a Prometheus with the *configuration* of the manual during the ``with`` block. It scrapes every second."""
-    file, port = folder / "prometheus.yml", free_port()
-    file.write_text(configuration.replace("interval: 15s", "interval: 1s"))
-    command = [
-        "prometheus",
-        f"--config.file={file}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
-        server = Server(f"http://127.0.0.1:{port}")
-
-        def is_up() -> bool | None:
-            try:
-                return get(f"{server.url}/-/ready")[0] == 200 or None
-            except OSError:
-                return None
-
-        try:
-            until(is_up)
-            yield server
-        finally:
-            running.kill()
+def every_second(configuration: str) -> str:
+    """Return the *configuration* of the manual, with which Prometheus scrapes every second."""
+    return configuration.replace("interval: 15s", "interval: 1s")
 
 
 @needs("prometheus")
@@ -108,28 +59,28 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
     with (
         served(gpu) as page,
         recorded(tmp_path, "--cpu-pool", "1G", "--metrics", "0", "--metrics-sd", str(sd), command=command) as running,
-        prometheus(tmp_path, configuration) as server,
+        prometheus(tmp_path, every_second(configuration)) as server,
     ):
         (tmp_path / "gpu.json").write_text(json.dumps([{"targets": [page.split("/")[2]]}]))
         url = address_in(sd)
-        until(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 2 else None)
+        until(lambda: True if len(server.query("tfmemtop_in_use_bytes")) == 2 else None)
         # A rate needs two scrapes.
-        until(lambda: server.ask("rate(tfmemtop_steps_total[1m])") or None)
+        until(lambda: server.query("rate(tfmemtop_steps_total[1m])") or None)
         for query in queries():
             filled = query.replace("$__rate_interval", "1m")
             filled = re.sub(r'"\$(host|job|rank)"', '".*"', filled)
             assert "$" not in filled
-            assert server.ask(filled) or "tfmemtop_finding" in query, query
-        (run,) = server.ask(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
+            assert server.query(filled) or "tfmemtop_finding" in query, query
+        (run,) = server.query(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
         assert run["metric"]["job"] == "tfmemtop"  # Prometheus' own name, as the run has no job
         assert not [one for one in run["metric"] if one.startswith("exported_")]
         until(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
         assert {rule["name"] for rule in rules_of(server)} == set(re.findall(r"alert: (\w+)", rules))
         assert ended(running)[0] == 0
-        until(lambda: True if len(server.ask("tfmemtop_in_use_bytes")) == 1 else None)
+        until(lambda: True if len(server.query("tfmemtop_in_use_bytes")) == 1 else None)
 
 
-def rules_of(server: Server) -> list[dict[str, Any]]:
+def rules_of(server: Prometheus) -> list[dict[str, Any]]:
     return [rule for group in server.api("rules")["groups"] for rule in group["rules"]]
 
 
@@ -144,14 +95,14 @@ def test_job_and_rank_stay_theirs_and_a_machine_that_is_down_keeps_its_name(
     configuration = by_file.replace("/var/lib/tfmemtop", str(tmp_path))
     with recorded(tmp_path, "--metrics", "0", "--metrics-sd", str(tmp_path / "%j-%r.json")) as running:
         address_in(tmp_path / "4711-3.json")
-        with prometheus(tmp_path, configuration) as server:
-            (found,) = until(lambda: server.ask('tfmemtop_running{job="4711",rank="3"}') or None)
+        with prometheus(tmp_path, every_second(configuration)) as server:
+            (found,) = until(lambda: server.query('tfmemtop_running{job="4711",rank="3"}') or None)
             assert not [one for one in found["metric"] if one.startswith("exported_")]
             running.send_signal(signal.SIGSTOP)
-            until(lambda: server.ask('up{job="4711",rank="3"} == 0') or None)
+            until(lambda: server.query('up{job="4711",rank="3"} == 0') or None)
             running.send_signal(signal.SIGCONT)
             assert ended(running)[0] == 3
-            until(lambda: True if not server.ask('up{job="4711"}') else None)
+            until(lambda: True if not server.query('up{job="4711"}') else None)
 
 
 @pytest.mark.programs
