@@ -107,6 +107,13 @@ def format_duration(seconds: float) -> str:
     return f"{days}d {hours:02}:{minutes:02}" if days else f"{hours:02}:{minutes:02}:{rest % 60:02}"
 
 
+def duration(microseconds: int) -> str:
+    """Return a duration as text: ``135 µs``, ``3.0 ms``, ``1.2 s``."""
+    if microseconds < 1000:
+        return f"{microseconds} µs"
+    return f"{microseconds / 1e3:.1f} ms" if microseconds < 1_000_000 else f"{microseconds / 1e6:.1f} s"
+
+
 def format_count(count: int) -> str:
     """Return ``10240`` as ``10,240``."""
     return f"{count:,}"

@@ -82,6 +82,24 @@ def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "neither peak, end, nor a number" in capsys.readouterr().err
 
 
+def test_each_buffer_from_its_allocation_to_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = w.step().done()
+    path = write_run(tmp_path, window)
+    lines = printed(capsys, path, "--lifetimes").splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("BUFFER"))
+    peak = lines[head].index("┊")
+    rows = {line.split()[0]: line for line in lines[head + 1 :]}
+    assert rows["up/Relu"][peak] == rows["IteratorGetNext"][peak] == rows["sequential/up/kernel"][peak] == "█"
+    assert rows["down/mul"][peak] == "┊" and "█" in rows["down/mul"] and len(rows) == 17
+    told = json.loads(printed(capsys, path, "--lifetimes", "--json"))
+    assert told["peak"] == window.peak and len(told["buffers"]) == 17
+    alive = [one for one in told["buffers"] if (one["from"] or 0) <= told["at"] and (one["to"] or 1e9) > told["at"]]
+    assert sum(one["bytes"] for one in alive) == window.peak
+    assert [one["kind"] for one in told["buffers"] if one["from"] is one["to"] is None] == 2 * ["variables"] + 4 * [
+        "optimizer"
+    ]
+
+
 def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_run(tmp_path, w.step(rows=4).done(), w.step(device="GPU:1").done(t=11.0))
     assert json.loads(printed(capsys, path, "--json"))["device"] == "GPU:1"

@@ -98,6 +98,27 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
         assert "at the peak" in await press(pilot, "left", "escape")
 
 
+async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None:
+    async with app().run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        told = await press(pilot, "B", "l")
+        assert "Buffers, from allocation to release" in told and "l table" in told and "Enter parts" not in told
+        rows = {line[4:].split("  ")[0]: line for line in told.splitlines()}
+        peak = rows["BUFFER"].index("▼")
+        assert told.splitlines()[4].index("▼") == peak  # of the graph, which has the same time
+        assert rows["…/embedding/embeddings"].endswith("12.0M " + "█" * 80)  # older than the window, and stays
+        assert rows["head/MatMul_1"][peak - 1 : peak + 1] == " █"  # made the peak
+        assert rows["head/Mul_1"][peak] == "┊" and "█" in rows["head/Mul_1"][peak:]
+        while "▸ A mlp0up/Gelu" not in told:
+            told = await press(pilot, "down")
+        assert re.search(r"\d+ µs to [56]\.\d ms +float32\[24,98304\] +\S+/Gelu +train\.py:24  x = layers", told)
+        assert panel_of(shown).choice.at is None
+        told = await press(pilot, "left")
+        at = panel_of(shown).choice.at
+        assert at is not None and "│" in next(line for line in told.splitlines() if "head/Mul_1" in line)
+        assert "by layer" in await press(pilot, "l")
+
+
 async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
     async with app().run_test(size=(160, 48)) as pilot:
         await drawn(pilot)

@@ -90,6 +90,7 @@ HELD = {
     "holders": ("B",),
     "holders-parts": ("B", "down", "enter"),
     "holders-moment": ("B", *["right"] * 6),
+    "holders-lifetimes": ("B", "l", "down"),
     "holders-two-windows": ("B", "c"),
     "holders-beside-the-map": (),
     "map-of-holders": ("M", "up", "right"),

@@ -1,10 +1,12 @@
 """Show who held the memory of a recorded run, at its peak or at another recorded moment.
 
-usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--device NAME] [--json]
+usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--lifetimes] [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
 may still go on.
+
+With --lifetimes, each buffer of the recorded step has a line, from its allocation to its release.
 
 The rows add up to what TensorFlow's allocator had in use. One row holds the memory whose holder is not known; the
 reason is below the table.
@@ -17,11 +19,12 @@ from msgspec.structs import replace
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
-from tfmemtop.cli.parser import option
+from tfmemtop.cli.parser import option, switch
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
+from tfmemtop.reports import lifetimes
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
 from tfmemtop.state.holders import By
@@ -42,6 +45,7 @@ class HoldersArguments(ReportArguments):
         metavar="MOMENT",
         default="peak",
     )
+    lifetimes: bool = switch(FOR_OUTPUT, "the buffers, from allocation to release, in place of who held them")
     device: str | None = option(
         FOR_OUTPUT,
         "the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
@@ -70,7 +74,9 @@ def run(arguments: HoldersArguments) -> int:
         known = ", ".join(sorted({one.device for one in windows}))
         raise Refusal(f"there is no window of {arguments.device}, only of {known}")
     by, (one, at) = By(arguments.by), _at(shown[0], arguments.at)
-    if arguments.json:
+    if arguments.lifetimes:
+        print_json(lifetimes.to_json(one)) if arguments.json else print_lines(lifetimes.table(one))
+    elif arguments.json:
         print_json(to_json(one, by, at))
     else:
         print_lines(table(one, by, sorted({each.device for each in windows} - {one.device}), at))

@@ -7,7 +7,7 @@ from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.names import named_spot
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By
+from tfmemtop.state.holders import By, Part
 from tfmemtop.units import counted, format_bytes, format_short, spoken
 
 _KINDS = {
@@ -57,6 +57,7 @@ _GROUPS = {
 
 UNKNOWN_TIME = "a moment"
 TITLE = "Who holds the memory"
+LIFETIMES = "Buffers, from allocation to release"
 SUM = "sum"
 NO_NAME = "no name"
 NO_SHAPE = "no shape known"
@@ -118,6 +119,14 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str
     if _ARGUMENT.fullmatch(name):
         return "an argument of a call"
     return named_spot(operation(name), whole=whole or by is not By.LINE) if name else nameless(of)
+
+
+def buffer(part: Part) -> str:
+    """Return the short name of a buffer: of its variable or tensor in Python, else its layer and operation."""
+    operation_name = operation(part.operation)
+    if part.layer:
+        operation_name = f"{part.layer}/{operation_name.rpartition('/')[2]}"
+    return holder(part.python_name or operation_name, part.kind)
 
 
 def nameless(of: Kind) -> str:

@@ -31,9 +31,9 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     rows.append((f"in use {when}", "", *_size(found.total, found.total), ""))
     head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
     told = [higher(one), not_known(found, one), before(found), rounding(found)]
-    notes = [line for text in told if text for line in _wrap(text)]
+    notes = [line for text in told if text for line in wrap(text)]
     return [
-        *_wrap(about(one, others, found, when)),
+        *wrap(about(one, others, found, when)),
         "",
         *aligned([head, *rows], {0, 1}),
         *([""] if notes else []),
@@ -50,7 +50,7 @@ def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
     name = safe(row_name(row, by))
-    name = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
+    name = end_of_name(name, _NAME)
     of = "" if by is By.KIND else kinds(row)
     return name, of, *_size(row.bytes, total), str(row.count) if row.count else ""
 
@@ -83,7 +83,13 @@ def _seconds(one: Chosen, found: Standing) -> float:
     return one.window.began + (times[found.at] / 1e6 if 0 <= found.at < len(times) else 0.0)
 
 
-def _wrap(text: str) -> list[str]:
+def end_of_name(name: str, most: int) -> str:
+    """Return the last *most* characters of *name*."""
+    return name if len(name) <= most else "…" + name[1 - most :]
+
+
+def wrap(text: str) -> list[str]:
+    """Return *text* in the lines of the report."""
     return textwrap.wrap(safe(" ".join(text.split())), _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

@@ -5,22 +5,25 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop import events
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_views import Change, HolderRow, Listed, change_of
+from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed, change_of
 from tfmemtop.state.holders import By, Part
-from tfmemtop.ui.draw.lines import Line, fit, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.chunk_map import clock
+from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PEAK, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import end_of, exactly
-from tfmemtop.units import format_count, format_short
+from tfmemtop.units import duration, format_bytes, format_count, format_short
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
 _BAR_MOST, _BAR_LEAST = 60, 6
 _NAME_LEAST = 22
 _NAME_MOST = {By.LAYER: 36, By.KIND: 36, By.SHAPE: 40, By.OPERATION: 70, By.LINE: 60}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_OPERATION_MOST = 60
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -231,3 +234,81 @@ def change_sum(first: Listed, second: Listed, by: By, width: int) -> Line:
     label = exactly(f"  {words.SUM}", 2 + name + 1 + (kind + 1 if kind else 0))
     figures = f"{format_short(first.total):>11}{format_short(second.total):>11}"
     return [Segment(label, DIM), Segment(figures, BOLD), Segment(f"{signed(change_of(first, second)):>10}", BOLD)]
+
+
+# The lines above and below the table.
+
+
+def facts(
+    window: events.Holders,
+    higher: int | None,
+    made: Happened | None,
+    began: float,
+    width: int,
+    rows: int,
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
+    items: list[Line] = [
+        _item("peak", format_bytes(window.peak), glyphs, bold=True),
+        *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
+        _item("recorded at", clock(began), glyphs),
+        _item("opened", window.opened.text, glyphs),
+    ]
+    if made is not None and made.operation:
+        items.append(
+            _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
+        )
+    waited = window.opened is events.Opened.WAITING
+    if not window.steps and not waited and (short := window.closed.text):
+        items.append([Segment(short, WARNING)])
+    if window.function and window.steps:
+        items.append(_item("step of", safe(window.function), glyphs))
+    items.append(_item(words.USED_BEFORE, format_bytes(window.before), glyphs))
+    if window.cost_us is not None:
+        items.append(_item(words.COST, duration(window.cost_us), glyphs))
+    if window.lost:
+        items.append([Segment(words.lost(window.lost), WARNING)])
+    return [cut(line, width, glyphs) for line in flow(items, width)[:rows]]
+
+
+def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
+    """Return the kinds in *shown*, the largest first and unknown last, with letter, name and bytes."""
+    line: Line = [Segment(" ")]
+    for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
+        look = HOLDER[row.kind.value]
+        item = [
+            Segment(LETTER[row.kind.value], look + BOLD),
+            Segment(f" {words.kind(row.kind)} ", look),
+            Segment(format_short(row.bytes)),
+            Segment("  "),
+        ]
+        if width_of(line) + width_of(item) > width + 2:
+            line.append(Segment(glyphs.ellipsis, DIM))
+            break
+        line += item
+    return Segment.adjust_line_length(line, width, pad=False)
+
+
+def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Line:
+    """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
+    if part is None:
+        said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]
+        if len(row.kinds) > 1:
+            said = []
+            for kind, size in row.kinds:
+                look = HOLDER[kind.value]
+                said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
+        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2), glyphs.ellipsis)
+        return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
+    code = ""
+    if part.line:
+        code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
+    name = part.operation or part.python_name or words.NO_NAME
+    room = max(16, width - 1 - min(len(code), width // 2))
+    name = end_of(name, room, glyphs.ellipsis)
+    return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]
+
+
+def _item(name: str, value: str, glyphs: Glyphs, *, bold: bool = False) -> Line:
+    return [Segment(f"{name} ", DIM), Segment(value, PEAK if bold else PLAIN)]

@@ -12,7 +12,7 @@ from tfmemtop.state.pool_views import GrowthView, PoolKey, PoolMap, RegionView, 
 from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
-from tfmemtop.units import format_bytes, format_count, format_short
+from tfmemtop.units import duration, format_bytes, format_count, format_short
 
 Section = tuple[str, list[Line]]
 """A title and its lines, the most important ones first."""
@@ -99,13 +99,6 @@ def place(state: State, key: PoolKey) -> str:
     if device is None or key[1] == f"GPU:{device.info.index}":
         return key[1]
     return f"{key[1]} on GPU {device.info.index}"
-
-
-def duration(microseconds: int) -> str:
-    """Return a duration as text: ``135 µs``, ``3.0 ms``, ``1.2 s``."""
-    if microseconds < 1000:
-        return f"{microseconds} µs"
-    return f"{microseconds / 1e3:.1f} ms" if microseconds < 1_000_000 else f"{microseconds / 1e6:.1f} s"
 
 
 def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:

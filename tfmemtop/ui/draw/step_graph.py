@@ -19,10 +19,9 @@ from tfmemtop.state.holders import ORDER, StepSlice
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.map_figures import duration
 from tfmemtop.ui.draw.palette import BOLD, HOLDER, LETTER, PEAK, PLAIN, Glyphs
 from tfmemtop.ui.draw.text import end_of
-from tfmemtop.units import format_short
+from tfmemtop.units import duration, format_short
 
 _CODES = "abcdefghijklmnop"
 _CURSOR, _BLANK = "|", " "

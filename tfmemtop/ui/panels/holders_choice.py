@@ -21,6 +21,7 @@ from tfmemtop.state.holder_views import (
     windows,
 )
 from tfmemtop.state.holders import By, Part, StepSlice
+from tfmemtop.state.lifetimes import Lifetimes, lifetimes
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
 
@@ -51,6 +52,7 @@ class HoldersChoice:
         self._held = False  # whether `began` is set only because `at` is an event of that window
         self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
+        self._by_buffer = False  # whether each buffer has a line, in place of a table
         self._kept: dict[str, tuple[tuple[object, ...], object]] = {}
 
     def follow(self, state: State) -> None:
@@ -135,10 +137,21 @@ class HoldersChoice:
                 found += [Entry((key, number), row, part) for number, part in enumerate(row.parts)]
         return found
 
+    @property
+    def buffers(self) -> bool:
+        """Whether the buffers of one window are shown, each with its lifetime."""
+        return self._by_buffer and self.pair is None
+
+    def lifetimes(self, window: events.Holders) -> Lifetimes:
+        """Return the buffers of *window*."""
+        return lifetimes(window, self._hooked())
+
     def lines(self) -> list[Hashable]:
         """Return the keys of the lines that the cursor can stand on."""
         if self.pair is not None:
             return [(row.name, row.kind) for row in self.changes()]
+        if self.buffers and self.window is not None:
+            return [*range(len(self.lifetimes(self.window).buffers))]
         return [entry.key for entry in self.entries()]
 
     def index(self, lines: list[Hashable]) -> int:
@@ -168,7 +181,7 @@ class HoldersChoice:
 
     def enter(self) -> None:
         """Open the row under the cursor, or close it."""
-        if self.pair is None and (entries := self.entries()):
+        if self.pair is None and not self.buffers and (entries := self.entries()):
             row = entries[self.index([entry.key for entry in entries])].row
             self.line = row.name, row.kind
             self.open ^= {self.line}
@@ -195,6 +208,11 @@ class HoldersChoice:
         """Group the rows by the next of: layer, operation, kind, shape, line; after the last comes the first."""
         self.by = self.next_group
         self.open, self.line = set(), None
+
+    def switch(self) -> None:
+        """Show the buffers with their lifetimes in place of the table, or the table again."""
+        self._by_buffer = not self._by_buffer
+        self.line = None
 
     def go_to(self, event: int) -> None:
         """Show the moment after *event*."""

@@ -12,111 +12,30 @@ from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.missing import no_window
-from tfmemtop.findings.names import spot
-from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
     Happened,
-    HolderRow,
     Listed,
     age_s,
+    at_us,
     happened,
     pools_with_holders,
     since_run_s,
     windows,
 )
-from tfmemtop.state.holders import By, Part, StepSlice
+from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui import refusals
-from tfmemtop.ui.draw import holder_table, step_graph
+from tfmemtop.ui.draw import holder_table, lifetime_bars, step_graph
 from tfmemtop.ui.draw.axis import GUTTER
-from tfmemtop.ui.draw.chunk_map import clock
-from tfmemtop.ui.draw.lines import Line, cut, fit, flow, paragraph, width_of
-from tfmemtop.ui.draw.map_figures import duration, place
-from tfmemtop.ui.draw.palette import BOLD, DIM, HOLDER, KEY, LETTER, PEAK, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.lines import Line, paragraph
+from tfmemtop.ui.draw.map_figures import place
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, Glyphs
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.drawn import PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, next_pool
-from tfmemtop.units import format_bytes, format_short
-
-_OPERATION_MOST = 60
-
-
-def facts(
-    window: events.Holders,
-    higher: int | None,
-    made: Happened | None,
-    began: float,
-    width: int,
-    rows: int,
-    glyphs: Glyphs,
-) -> list[Line]:
-    """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
-    items: list[Line] = [
-        _item("peak", format_bytes(window.peak), glyphs, bold=True),
-        *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
-        _item("recorded at", clock(began), glyphs),
-        _item("opened", window.opened.text, glyphs),
-    ]
-    if made is not None and made.operation:
-        items.append(
-            _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
-        )
-    waited = window.opened is events.Opened.WAITING
-    if not window.steps and not waited and (short := window.closed.text):
-        items.append([Segment(short, WARNING)])
-    if window.function and window.steps:
-        items.append(_item("step of", safe(window.function), glyphs))
-    items.append(_item(words.USED_BEFORE, format_bytes(window.before), glyphs))
-    if window.cost_us is not None:
-        items.append(_item(words.COST, duration(window.cost_us), glyphs))
-    if window.lost:
-        items.append([Segment(words.lost(window.lost), WARNING)])
-    return [cut(line, width, glyphs) for line in flow(items, width)[:rows]]
-
-
-def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
-    """Return the kinds in *shown*, the largest first and unknown last, with letter, name and bytes."""
-    line: Line = [Segment(" ")]
-    for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
-        look = HOLDER[row.kind.value]
-        item = [
-            Segment(LETTER[row.kind.value], look + BOLD),
-            Segment(f" {words.kind(row.kind)} ", look),
-            Segment(format_short(row.bytes)),
-            Segment("  "),
-        ]
-        if width_of(line) + width_of(item) > width + 2:
-            line.append(Segment(glyphs.ellipsis, DIM))
-            break
-        line += item
-    return Segment.adjust_line_length(line, width, pad=False)
-
-
-def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Line:
-    """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
-    if part is None:
-        said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]
-        if len(row.kinds) > 1:
-            said = []
-            for kind, size in row.kinds:
-                look = HOLDER[kind.value]
-                said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
-        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2), glyphs.ellipsis)
-        return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
-    code = ""
-    if part.line:
-        code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
-    name = part.operation or part.python_name or words.NO_NAME
-    room = max(16, width - 1 - min(len(code), width // 2))
-    name = end_of(name, room, glyphs.ellipsis)
-    return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]
-
-
-def _item(name: str, value: str, glyphs: Glyphs, *, bold: bool = False) -> Line:
-    return [Segment(f"{name} ", DIM), Segment(value, PEAK if bold else PLAIN)]
-
+from tfmemtop.units import duration
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _BESIDE = 2  # cells between two graphs
@@ -132,6 +51,7 @@ class HoldersPanel(CoveringPanel):
         Binding("M", "map", show=False),
         Binding("enter", "choose('enter')", show=False),
         Binding("g", "choose('regroup')", show=False),
+        Binding("l", "choose('switch')", show=False),
         Binding("left,left_square_bracket", "moment(-1)", show=False),
         Binding("right,right_square_bracket", "moment(1)", show=False),
         Binding("p", "choose('to_peak')", show=False),
@@ -153,6 +73,7 @@ class HoldersPanel(CoveringPanel):
         self._letters = glyphs.ascii or not color
         self._spots: dict[int, Hashable] = {}  # keys of the table's lines, by line of the panel
         self._graph_lines = range(0)
+        self._graph_from = GUTTER  # the first column of the graph
         self._slices: tuple[StepSlice, ...] = ()  # the step as it is drawn
 
     def show(self, state: State) -> None:
@@ -171,14 +92,20 @@ class HoldersPanel(CoveringPanel):
         # The graph of one window already names the operation that made the peak.
         made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
         began = since_run_s(self.state, key[0], window.began)
-        lines += facts(window, choice.higher, made, began, width, 2 if height >= 30 else 1, self.glyphs)
+        rows = 2 if height >= 30 else 1
+        lines += holder_table.facts(window, choice.higher, made, began, width, rows, self.glyphs)
         if height >= _GRAPH_FROM:
             rows = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
             self._graph_lines = range(len(lines), len(lines) + rows)
-            lines += self._graphs(window, width, rows)
-        lines.append(legend(choice.listed(window, at, By.KIND), width, self.glyphs))
+            # The graph and the bars have the same time.
+            self._graph_from = lifetime_bars.bars_from(width) if choice.buffers else GUTTER
+            left = self._graph_from - GUTTER
+            lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, rows)]
+        lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width, self.glyphs))
         if choice.pair:
             return lines + self._changes(*choice.pair, width, height - len(lines))
+        if choice.buffers:
+            return lines + self._lifetimes(window, width, height - len(lines), len(lines))
         return lines + self._table(window, width, height - len(lines), len(lines))
 
     def _title(self) -> str:
@@ -270,8 +197,35 @@ class HoldersPanel(CoveringPanel):
             )
         lines += [[]] * (height - len(lines) - 2)
         lines.append(holder_table.sum_line(shown, choice.by, width))
-        told = detail(entries[at].row, entries[at].part, width, self.glyphs) if entries else []
+        told = holder_table.detail(entries[at].row, entries[at].part, width, self.glyphs) if entries else []
         return [*lines, told]
+
+    def _lifetimes(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
+        shown = self.choice.lifetimes(window)
+        lines = self.choice.lines()
+        at = self.choice.index(lines)
+        seen = self.in_view(len(lines), height - 3, at)
+        cursor_us = None if self.choice.at is None else at_us(window, self.choice.at)
+        title = self.title_line(width, words.LIFETIMES, words.seen(seen.start + 1, seen.stop, len(lines)))
+        drawn = [title, lifetime_bars.heading(shown, width, self.glyphs)]
+        for index in seen:
+            self._spots[above + len(drawn)] = lines[index]
+            drawn.append(
+                lifetime_bars.row_line(
+                    shown,
+                    shown.buffers[index],
+                    cursor_us,
+                    width,
+                    self.glyphs,
+                    letters=self._letters,
+                    chosen=index == at,
+                )
+            )
+        drawn += [[]] * (height - len(drawn) - 1)
+        return [
+            *drawn,
+            *(lifetime_bars.detail(shown.buffers[index], width, self.glyphs) for index in seen if index == at),
+        ]
 
     def _moment(self, shown: Listed) -> str:
         when = None
@@ -317,10 +271,14 @@ class HoldersPanel(CoveringPanel):
     def hints(self) -> list[tuple[str, str]]:
         choice, known, hints = self.choice, windows(self.state, self.choice.key), []
         if known:
-            hints += [(self.arrows, "row"), ("g", f"by {words.group(choice.next_group)}")]
+            hints += [
+                (self.arrows, "row"),
+                *([] if choice.buffers else [("g", f"by {words.group(choice.next_group)}")]),
+            ]
             if choice.pair is None:
                 hints += [("p", "peak")] if choice.at is not None else []
-                hints += [("Enter", "parts"), (self.sideways, "moment"), ("e", "end")]
+                hints += [] if choice.buffers else [("Enter", "parts")]
+                hints += [("l", "table" if choice.buffers else "lifetimes"), (self.sideways, "moment"), ("e", "end")]
             if len(known) > 1:
                 hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
         if self.session.may_change and choice.key is not None and can_be_read(self.session.state, choice.key):
@@ -379,7 +337,7 @@ class HoldersPanel(CoveringPanel):
     def on_click(self, click: textual_events.Click) -> None:
         columns = self._columns()
         if click.y in self._graph_lines and columns:
-            column = columns[clamp(click.x - GUTTER, 0, len(columns) - 1)]
+            column = columns[clamp(click.x - self._graph_from, 0, len(columns) - 1)]
             self.choice.go_to(max(column, key=lambda one: one.total).event)
         elif click.y in self._spots:
             again = self.choice.line == self._spots[click.y]
