@@ -9,7 +9,7 @@ import pytest
 from tests.notebook import Notebook, jupyter
 from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import until
-from tests.ui.test_app import press
+from tests.ui.shown import press
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import place_for

@@ -12,7 +12,7 @@ from tests.notebook import Notebook
 from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
-from tests.ui.test_app import press
+from tests.ui.shown import press
 from tfmemtop import events as ev
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.sources.processes import read_environment

@@ -13,7 +13,7 @@ import pexpect
 from tests.notebook import Notebook
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
-from tests.ui.test_app import press, text_of
+from tests.ui.shown import press, text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.server import connect

@@ -5,63 +5,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from textual.pilot import Pilot
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
-from tests.ui.recorded import Recorded, source_of
+from tests.ui.recorded import source_of
+from tests.ui.shown import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.help import topics
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
-from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens
-
-GIB = 2**30
-
-
-def training() -> list[events.Event]:
-    return [
-        s.session(),
-        s.run(),
-        s.device(),
-        s.process(0.3, 100),
-        s.alive(1.0, 100),
-        s.hook(1.1, 100),
-        s.effective(1.2, 100),
-        s.device_reading(2.0, {100: 2 * GIB}),
-        s.allocator(2.1, 100, in_use=GIB // 8, peak=GIB),
-        events.Output(t=2.2, run=1, text="hello from the script\r\n"),
-    ]
-
-
-ENDED = events.RunEnd(t=3.0, run=1, exit_code=3, signal=None)
-
-
-def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
-    return TfmemtopApp(Recorded(training() if stream is None else stream), options or UiOptions())
-
-
-async def drawn(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:
-    """Return the app after it has folded and drawn every event that it has received."""
-    await pilot.pause()
-    shown = pilot.app
-    assert isinstance(shown, TfmemtopApp)
-    shown.redraw()
-    await pilot.pause()
-    return shown
-
-
-def text_of(shown: TfmemtopApp) -> str:
-    """Return the screen as text."""
-    strips = shown.screen._compositor.render_strips()
-    return "\n".join(strip.text for strip in strips)
-
-
-async def press(pilot: Pilot[ScreenOutcome], *keys: str) -> str:
-    await pilot.press(*keys)
-    return text_of(await drawn(pilot))
 
 
 async def test_two_keys_try_another_setting() -> None:

@@ -1,18 +1,20 @@
 """The devices' panel: at any size and with any figure it is aligned and does not raise. It uses little room well."""
 
-from collections.abc import Sequence
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ui.synthetic_devices import GIB, begun, read, start_run, trained
+from tests.streams import GIB, fold
+from tests.ui.recorded import events_until
+from tests.ui.shown import rows
+from tests.ui.synthetic_devices import begun, read, start_run, trained
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.state.history import History
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind
-from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.panels import device_panel
@@ -23,10 +25,6 @@ def shown(state: State, **options: bool) -> DevicesPanel:
     panel = DevicesPanel(glyphs=ASCII if options.get("ascii") else UNICODE, color=options.get("color", True))
     panel.show(state)
     return panel
-
-
-def rows(lines: Sequence[Line]) -> list[str]:
-    return ["".join(segment.text for segment in line) for line in lines]
 
 
 def test_with_less_height_graphs_go_first_then_legends_become_one_then_each_device_is_a_line() -> None:
@@ -146,6 +144,38 @@ def test_what_is_not_known_is_said_not_guessed() -> None:
     assert "2.6 GiB of —" in lines[1]
     assert "cached —" in lines[2] and "limit —" in lines[2]
 
+
+# Real sessions: memory stays visible after the run has ended, and no fact depends on colour.
+
+NEVER = 1e9
+BLANK = " ⠀┊│┤└"
+
+
+@pytest.mark.parametrize("away_s", [0.0, 3600.0, 86_400.0])
+def test_who_comes_back_finds_the_run_from_its_start_to_its_end(away_s: float) -> None:
+    state = fold(events_until("cpu-oom", NEVER))
+    run = state.run
+    assert run is not None and run.ended is not None
+    apply(state, events.ProcessReadings(t=state.now + away_s, processes=[]))
+    panel = shown(state)
+    *_, foot, axis = rows(panel.build(100, 20))
+    assert " ended after 00:00:1" in axis or "out of memory×" in axis
+    area = foot[9:-1]
+    assert area[-1] not in BLANK, "the last sample is at the right end"
+    panel.toggle_whole()
+    if away_s:
+        assert rows(panel.build(100, 20))[-2][-3] in BLANK, "what has ended holds nothing now"
+    assert area[0] in BLANK and area.strip(BLANK)[0] not in BLANK and area[len(area) // 2] not in BLANK
+
+
+def test_it_is_marked_too_where_the_crash_left_only_tensorflows_words_in_the_output() -> None:
+    stream = events_until("cpu-oom", NEVER)
+    without = [event for event in stream if not isinstance(event, events.OutOfMemory)]
+    left, known = (rows(shown(fold(told)).build(120, 20))[-1].index("×") for told in (stream, without))
+    assert left == known
+
+
+# Figures that no session would produce.
 
 TITLES = st.text(st.sampled_from("GPU 0NVIDIA火🔥é"), max_size=40)
 NUMBERS = st.none() | st.sampled_from([0, 1, GIB, 1 << 40]) | st.integers(0, 1 << 62)

@@ -7,6 +7,7 @@ import pytest
 from tests import streams as s
 from tests.anything import Filling
 from tests.ui.recorded import Recorded
+from tests.ui.shown import line_text
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
 from tfmemtop.cli.record import report
@@ -76,10 +77,10 @@ async def test_a_panel_that_fails_is_one_line_and_the_rest_lives_on() -> None:
             await pilot.pause()
         app.redraw()
         await pilot.pause()
-        lines = ["".join(segment.text for segment in app.main.why.render_line(y)).strip() for y in range(2)]
+        lines = [line_text(app.main.why.render_line(y)).strip() for y in range(2)]
         assert lines[0].startswith("this panel cannot be drawn: ZeroDivisionError: division by zero")
         assert lines[1] == ""
-        assert "train.py" in "".join(segment.text for segment in app.main.table.render_line(2))
+        assert "train.py" in line_text(app.main.table.render_line(2))
 
 
 def test_devices_without_end_are_counted_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

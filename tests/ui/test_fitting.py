@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from tests import streams as s
 from tests.engines import engines
 from tests.ui.recorded import RECORDINGS, source_of
-from tests.ui.test_app import ENDED, app, drawn, press, text_of, training
+from tests.ui.shown import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.ui.shown import rows
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, RunLimit, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
@@ -40,10 +41,6 @@ def draw(
     window: Window | None = None,
 ) -> list[Line]:
     return graph.build(shown, window or newest(span, now), marks, scale, width, height)
-
-
-def rows(lines: list[Line]) -> list[str]:
-    return ["".join(segment.text for segment in line) for line in lines]
 
 
 def steady(sample: tuple[int, ...], seconds: int = 300) -> History:

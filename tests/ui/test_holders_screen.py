@@ -12,8 +12,8 @@ import pytest
 from tests import pools
 from tests import streams as s
 from tests.ui import held
-from tests.ui.recorded import Recorded, source_of
-from tests.ui.test_app import drawn, press, text_of
+from tests.ui.recorded import source_of
+from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.events import ProbeState
 from tfmemtop.experiments.session.replay import ReplaySource
@@ -24,17 +24,13 @@ from tfmemtop.ui.panels.holders_panel import HoldersPanel
 pytestmark = pytest.mark.screens
 
 
-def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
-    return TfmemtopApp(Recorded(held.training() if stream is None else stream), options or UiOptions())
-
-
 def panel_of(shown: TfmemtopApp) -> HoldersPanel:
     assert isinstance(shown.focused, HoldersPanel)
     return shown.focused
 
 
 async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         told = await press(pilot, "B")
         for part in (
@@ -57,7 +53,7 @@ async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
 
 
 async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
         assert re.search(r"▸ head +O A V G +63\.0M", await press(pilot, "B"))
         assert re.search(r"▸ functional_1/head_1/Tensordot +A activations +15\.0M", await press(pilot, "g"))
@@ -68,7 +64,7 @@ async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
 
 
 async def test_enter_opens_a_rows_parts_with_the_scripts_line_and_esc_closes_them() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
         await press(pilot, "B", "down", "down")
         told = await press(pilot, "enter")
@@ -80,7 +76,7 @@ async def test_enter_opens_a_rows_parts_with_the_scripts_line_and_esc_closes_the
 
 
 async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         await press(pilot, "B")
         told = await press(pilot, *["right"] * 6)
@@ -120,7 +116,7 @@ async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None
 
 
 async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
+    async with app(held.training()).run_test(size=(160, 48)) as pilot:
         await drawn(pilot)
         told = await press(pilot, "B", "c")
         assert "first: peak 268.5 MiB" in told and "newest: peak 300.8 MiB" in told
@@ -134,14 +130,14 @@ async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
 
 
 async def test_a_window_is_asked_for_now() -> None:
-    async with app().run_test(size=(160, 48), notifications=True) as pilot:
+    async with app(held.training()).run_test(size=(160, 48), notifications=True) as pilot:
         shown = await drawn(pilot)
         assert "The next step will be recorded" in await press(pilot, "B", "n")
         assert source_of(shown).sent[-1] == events.HoldersNow(pid=100)
 
 
 async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
-    async with app(options=UiOptions(readonly=True)).run_test(size=(160, 48), notifications=True) as pilot:
+    async with app(held.training(), UiOptions(readonly=True)).run_test(size=(160, 48), notifications=True) as pilot:
         shown = await drawn(pilot)
         assert "read-only" in await press(pilot, "B", "n")
         assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
@@ -235,7 +231,7 @@ async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
 
 
 async def test_a_click_chooses_a_row_opens_it_and_sets_the_cursor() -> None:
-    async with app().run_test(size=(120, 36)) as pilot:
+    async with app(held.training()).run_test(size=(120, 36)) as pilot:
         shown = await drawn(pilot)
         lines = (await press(pilot, "B")).splitlines()
         row = next(at for at, line in enumerate(lines) if line.startswith("  embedding"))

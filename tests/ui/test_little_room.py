@@ -4,7 +4,7 @@ import pytest
 
 from tests.streams import fold
 from tests.ui.recorded import RECORDINGS, events_until, screen
-from tests.ui.test_app import drawn, text_of
+from tests.ui.shown import drawn, rows, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
 from tfmemtop.state.views import allocators
@@ -78,7 +78,7 @@ async def test_allocators_without_a_pool_take_no_more_lines_than_they_have_text_
 
 @pytest.mark.parametrize("height, seen", [(8, 5), (6, 5), (5, 3), (4, 2), (3, 1)])
 def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> None:
-    rows = allocators(fold(events_until("h200-four-cards", 20.0)))
-    drawn = ["".join(part.text for part in line) for line in allocator_table(rows, 80, height, UNICODE)]
+    pools = allocators(fold(events_until("h200-four-cards", 20.0)))
+    drawn = rows(allocator_table(pools, 80, height, UNICODE))
     assert len(drawn) <= height and sum("_bfc" in line for line in drawn) == seen
     assert (drawn[-1].strip() == f"… {5 - seen} more") == (seen < 5)

@@ -12,8 +12,8 @@ from tests import pools
 from tests import streams as s
 from tests.pools import MIB
 from tests.ui import held
-from tests.ui.recorded import Recorded, source_of
-from tests.ui.test_app import drawn, press, text_of
+from tests.ui.recorded import source_of
+from tests.ui.shown import app, drawn, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
@@ -30,10 +30,6 @@ CUTS: list[pools.Cut] = [
     [(MIB, True), (3 * MIB, False)],
     [(6 * MIB, True), (MIB, False), (MIB, True)],
 ]
-
-
-def app(stream: list[events.Event], options: UiOptions | None = None) -> TfmemtopApp:
-    return TfmemtopApp(Recorded(stream), options or UiOptions())
 
 
 def wishes(pilot: Pilot[ScreenOutcome]) -> list[tuple[str, float | None, int | None]]:

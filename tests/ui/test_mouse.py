@@ -4,7 +4,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.recorded import screen, source_of
-from tests.ui.test_app import drawn, text_of
+from tests.ui.shown import drawn, text_of
 from tfmemtop import events
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp

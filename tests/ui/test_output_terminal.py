@@ -17,16 +17,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tfmemtop.ui.draw.lines import Line
+from tests.ui.shown import line_text, rows
 from tfmemtop.ui.terminal.screen import TerminalScreen
 
 
 def shown(screen: TerminalScreen, offset: int = 0, height: int | None = None) -> list[str]:
-    return [text_of(line) for line in screen.view(offset, height or screen.lines)]
-
-
-def text_of(line: Line) -> str:
-    return "".join(segment.text for segment in line)
+    return rows(screen.view(offset, height or screen.lines))
 
 
 def after(text: str, columns: int = 20, rows: int = 5) -> TerminalScreen:
@@ -263,7 +259,7 @@ def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, i
                 lines = screen.view(offset, height)
                 assert len(lines) <= height
                 assert all(sum(cell_len(segment.text) for segment in line) <= screen.columns for line in lines)
-                assert not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for line in lines for c in text_of(line))
+                assert not any(ord(c) < 32 or "\ud800" <= c <= "\udfff" for line in lines for c in line_text(line))
             cursor = screen.cursor_in(0, height)
             assert cursor is None or (0 <= cursor[0] < screen.columns and 0 <= cursor[1] < height)
 
@@ -293,8 +289,8 @@ def test_no_line_is_lost_or_doubled_however_the_size_changes(
 ) -> None:
     screen = TerminalScreen(8, 3, history=100)
     for n, line in enumerate(lines):
-        for at, columns, rows in resizes:
+        for at, columns, height in resizes:
             if at == n:
-                screen.resize(rows, columns)
+                screen.resize(height, columns)
         screen.feed(f"{line}\r\n")
     assert [text for text in shown(screen, 0, 200) if text] == [line for line in lines if line]

@@ -5,7 +5,7 @@ import pytest
 
 from tests import streams as s
 from tests.ui.recorded import source_of
-from tests.ui.test_app import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.options import UiOptions

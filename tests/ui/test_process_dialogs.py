@@ -9,6 +9,7 @@ from tests import streams as s
 from tests.streams import GIB, MIB
 from tests.ui.process_data import small
 from tests.ui.recorded import Recorded
+from tests.ui.shown import rows
 from tests.ui.test_dialog import Host, opened
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
@@ -25,7 +26,7 @@ def screen_text(screen: Screen[Any]) -> list[str]:
 
 
 def page(state: State, pid: int, width: int = 100) -> str:
-    lines = ["".join(segment.text for segment in line) for line in describe(state, pid, width)]
+    lines = rows(describe(state, pid, width))
     assert all(len(line) <= width for line in lines)
     return "\n".join(lines)
 

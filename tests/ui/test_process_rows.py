@@ -9,11 +9,12 @@ from rich.cells import cell_len
 
 from tests.streams import allocator, device, effective, fold, hook, session
 from tests.ui.process_data import crowd, reading, small
+from tests.ui.shown import line_text as text
 from tfmemtop import events
 from tfmemtop.safe import safe as harmless
 from tfmemtop.state.model import ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
-from tfmemtop.ui.draw.lines import Line, width_of
+from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.process_rows import (
@@ -29,10 +30,6 @@ from tfmemtop.ui.panels.process_rows import (
 
 CROWD = processes(crowd())
 SMALL = processes(small())
-
-
-def text(line: Line) -> str:
-    return "".join(segment.text for segment in line)
 
 
 def names(width: int, gpus: bool = True) -> list[str]:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests import streams as s
-from tests.ui.test_app import app, drawn, text_of
+from tests.ui.shown import app, drawn, text_of
 from tfmemtop import events
 from tfmemtop.placement import Placement
 

@@ -4,7 +4,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.recorded import RECORDINGS, screen
-from tests.ui.test_app import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.state.overlay import Measure, span

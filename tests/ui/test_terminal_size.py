@@ -7,7 +7,7 @@ import pytest
 
 from tests import streams as s
 from tests.ui.recorded import source_of
-from tests.ui.test_app import ENDED, GIB, app, drawn, press
+from tests.ui.shown import ENDED, GIB, app, drawn, press
 from tfmemtop import events
 from tfmemtop.state import apply
 from tfmemtop.ui.app import TfmemtopApp

@@ -7,7 +7,7 @@ import pytest
 from tests import pools
 from tests import streams as s
 from tests.ui.recorded import Recorded, source_of
-from tests.ui.test_app import drawn, press, text_of
+from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
@@ -59,12 +59,8 @@ def replayed() -> list[events.Event]:
     return [*pools.watched(cuts), REPLAYED]
 
 
-def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
-    return TfmemtopApp(Recorded(replayed() if stream is None else stream), options or UiOptions())
-
-
 async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
-    async with app().run_test(size=(160, 48), notifications=True) as pilot:
+    async with app(replayed()).run_test(size=(160, 48), notifications=True) as pilot:
         await drawn(pilot)
         told = await press(pilot, "X")
         assert (

@@ -9,8 +9,8 @@ from tests import streams as s
 from tests.findings.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
 from tests.findings.test_exhausted import waiting
 from tests.streams import GIB, MIB
-from tests.ui.recorded import Recorded, source_of
-from tests.ui.test_app import drawn, text_of
+from tests.ui.recorded import source_of
+from tests.ui.shown import app, drawn, rows, text_of
 from tfmemtop import events
 from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy
@@ -33,10 +33,6 @@ STREAM: list[events.Event] = [
     reading(3.0, 33 * MIB, 908 * MIB, POOL_AT_ONCE),
     asked_growth(error="RuntimeError: Physical devices cannot be modified after being initialized"),
 ]
-
-
-def app(stream: list[events.Event], options: UiOptions | None = None) -> TfmemtopApp:
-    return TfmemtopApp(Recorded(stream), options or UiOptions())
 
 
 def chosen(shown: TfmemtopApp) -> type[Finding]:
@@ -137,7 +133,7 @@ def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> N
     assert all(width_of(line) <= width for line in lines) and width_of(cut(remedy_line(remedies), width)) <= width
     keys = [segment.text for line in lines for segment in line if segment.style == KEY]
     assert keys == ["[L]", "[F]", "[G]"]
-    text = "; ".join("".join(segment.text for segment in line) for line in lines)
+    text = "; ".join(rows(lines))
     if width == 40:
         assert text == "[L] set a limit; [F] find the smallest limit that works; [G] turn growth on"
         assert len(lines) == 3
@@ -145,7 +141,7 @@ def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> N
 
 def test_a_remedy_longer_than_a_line_is_told_to_its_end() -> None:
     lines = remedy_lines((Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.KEEP_ARRAYS)), 30, whole=True)
-    told = ["".join(segment.text for segment in line) for line in lines]
+    told = rows(lines)
     assert told[:2] == ["[A] use cuda_malloc_async,", "    which joins free chunks"]
     assert " ".join(told[2:]) == "keep only the tensors that are needed, or store tensor.numpy() instead"
 
@@ -173,7 +169,7 @@ async def test_the_cause_of_a_crash_comes_first(size: tuple[int, int]) -> None:
 async def test_what_does_not_fit_gives_up_its_figures_first(height: int) -> None:
     async with app(STREAM).run_test(size=(80, 40)) as pilot:
         panel = (await drawn(pilot)).screen.query_one(WhyPanel)
-        lines = ["".join(segment.text for segment in line) for line in panel.build(78, height)]
+        lines = rows(panel.build(78, height))
         text = " ".join(" ".join(lines).split())
         assert "train.py:12: set_memory_growth(GPU:0, True) came too late and had no effect." in text
         shown = sum(name in text for name in ("came too late", "so TensorFlow took"))
