@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from tests.patience import PATIENCE_S, until
@@ -73,6 +74,20 @@ def test_a_signal_to_the_group_reaches_the_script_once(tmp_path: Path) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
             os.killpg(recorder.pid, number)
         assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
+        assert recorder.wait(PATIENCE_S) == 0
+
+
+def test_a_signal_to_the_group_reaches_the_script_once_however_late_the_others_run(tmp_path: Path) -> None:
+    """The second process, which tells of signals to the group, does not run at all, as under heavy load."""
+    program = COUNTS.replace(", signal.SIGCONT", "").replace("< 4", "< 3")
+    command = recording(tmp_path / "r", sys.executable, "-c", program)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        (second,) = (child for child in psutil.Process(recorder.pid).children() if child.cmdline() == command)
+        second.suspend()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            os.killpg(recorder.pid, number)
+        assert recorder.stdout.read() == b"[1, 10, 15]\n"
         assert recorder.wait(PATIENCE_S) == 0
 
 

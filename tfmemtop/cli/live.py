@@ -41,7 +41,7 @@ from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.process.group_signal import StepListener
+    from tfmemtop.engine.process.group_signal import GroupListener
     from tfmemtop.engine.stream.folders import SessionInfo
 
 
@@ -196,7 +196,7 @@ def _import_screen() -> None:
         import tfmemtop.ui.main  # noqa: F401
 
 
-def _screen(launched: Launched, options: UiOptions, step: "StepListener | None") -> ScreenOutcome:
+def _screen(launched: Launched, options: UiOptions, step: "GroupListener | None") -> ScreenOutcome:
     """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
     from tfmemtop.cli import task
     from tfmemtop.ui.main import run_live
@@ -205,7 +205,7 @@ def _screen(launched: Launched, options: UiOptions, step: "StepListener | None")
         return run_live(Path(launched.socket), options)
 
 
-def _stay(launched: Launched, screens: int, step: "StepListener") -> int:
+def _stay(launched: Launched, screens: int, step: "GroupListener") -> int:
     """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
     from tfmemtop.cli.task import wait_for_script
 

@@ -7,12 +7,11 @@ sends to the task, or Kubernetes to the container, are passed on to the script.
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from tfmemtop.engine.process.group_signal import StepListener
+from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.stream.server import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
 from tfmemtop.exit_codes import SIGNALLED
@@ -22,26 +21,26 @@ _MEANT = (signal.SIGUSR1, signal.SIGUSR2)
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-def listen_to_step() -> StepListener:
+def listen_to_step() -> GroupListener:
     """Start the listener that notices whether Slurm sent a signal to the whole step. Then the script has it already.
 
     Raises:
         OSError: the listener cannot be started.
     """
-    return StepListener((*_MEANT, *_ENDING))
+    return GroupListener((*_MEANT, *_ENDING), apart=True)
 
 
 @contextmanager
-def signals_passed_on(socket: str, step: StepListener) -> Iterator[None]:
+def signals_passed_on(socket: str, step: GroupListener) -> Iterator[None]:
     """In this context, pass the signals :data:`_MEANT` on to the script of the engine that listens at *socket*.
 
     A signal that the whole *step* has received is not passed on.
     """
 
-    def pass_on(number: int, _: FrameType | None) -> None:
-        threading.Thread(target=asyncio.run, args=(_tell(socket, number, step),), daemon=True).start()
+    def received(number: int, _: FrameType | None) -> None:
+        step.received(number, lambda number: asyncio.run(_tell(socket, number)))
 
-    before = {number: signal.signal(number, pass_on) for number in _MEANT}
+    before = {number: signal.signal(number, received) for number in _MEANT}
     try:
         yield
     finally:
@@ -49,7 +48,7 @@ def signals_passed_on(socket: str, step: StepListener) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def wait_for_script(socket: str, first: int | None, step: StepListener) -> int:
+def wait_for_script(socket: str, first: int | None, step: GroupListener) -> int:
     """Wait until the script has ended; return its exit code, or 128 plus the number of the signal that ended it.
 
     *first* is a signal that has already arrived. Each signal is passed on, unless the whole *step* has received it.
@@ -60,12 +59,12 @@ def wait_for_script(socket: str, first: int | None, step: StepListener) -> int:
     return asyncio.run(_wait(socket, first, step))
 
 
-async def _wait(socket: str, first: int | None, step: StepListener) -> int:
+async def _wait(socket: str, first: int | None, step: GroupListener) -> int:
     client, loop = await connect(socket), asyncio.get_running_loop()
     pid, code, caught_up = 0, 1, False
 
     def pass_on(number: int) -> None:
-        if pid and not step.heard(number):
+        if pid:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -79,12 +78,11 @@ async def _wait(socket: str, first: int | None, step: StepListener) -> int:
         if caught_up and not pid:
             break
         if caught_up and first is not None:
-            if not step.ever_heard(first):
-                pass_on(first)
+            step.received(first, pass_on)
             first = None
         if pid:
             for number in (*_MEANT, *_ENDING):
-                loop.add_signal_handler(number, loop.call_later, step.WAIT_S, pass_on, number)
+                loop.add_signal_handler(number, step.received, number, pass_on)
     if not pid:
         await _end_engine(client)
     return code
@@ -102,10 +100,7 @@ def _code(end: RunEnd) -> int:
     return SIGNALLED + end.signal if end.signal is not None else end.exit_code or 0
 
 
-async def _tell(socket: str, number: int, step: StepListener) -> None:
-    await asyncio.sleep(step.WAIT_S)
-    if step.heard(number):
-        return
+async def _tell(socket: str, number: int) -> None:
     with suppress(OSError):  # the engine has ended, and the script with it
         client = await connect(socket)
         pid = await _script(client)

@@ -1,6 +1,5 @@
 """Records a run without a screen. The script keeps the caller's stdio and terminal."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Collection, Iterator
@@ -107,22 +106,16 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
 @contextmanager
 def _passed_on(numbers: Collection[int], group: GroupListener, runs: Runs) -> Iterator[None]:
     """Pass on to the script the signals that were sent to this process alone. Once it has ended, ignore them all."""
-    loop = asyncio.get_running_loop()
 
     def pass_on(number: int) -> None:
-        if not group.heard(number) and runs.pid is not None:
+        if runs.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(runs.pid, number)
 
-    for number in numbers:
-        loop.add_signal_handler(number, loop.call_later, group.WAIT_S, pass_on, number)
+    before = {n: signal.signal(n, lambda number, _: group.received(number, pass_on)) for n in numbers}
     try:
         yield
     finally:
         # A second HUP soon after the first must not end this process before the summary and the exit code.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-        for number in numbers:
-            loop.remove_signal_handler(number)
-            if runs.end is not None:
-                signal.signal(number, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler if runs.end is None else signal.SIG_IGN)

@@ -102,7 +102,8 @@ class Runs:
     @property
     def pid(self) -> int | None:
         """The script's process, while it runs."""
-        return self._process.pid if self._process else None
+        process = self._process  # another thread may ask
+        return process.pid if process else None
 
     def prepare(self, argv: list[str], settings: Settings, machine: Machine) -> Prepared:
         """Check everything that can be checked before a run is started.
