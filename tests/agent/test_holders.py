@@ -108,12 +108,14 @@ def test_what_a_cache_of_functools_keeps(monitor: Monitor, script: Script, forks
     """Python shows what such a cache holds only with an audit event. A script with an audit hook hears none."""
     process = started(monitor, forks, script(CACHED))
     census = ask(monitor, process)
+    assert census["hidden"] is None
     assert groups(census)["variables", "adapter.<lru_cache>[*]"] == [18, 18 * 40_000, 6]
     (cached,) = [row for row in census["alike"] if row[0] == "Server.loaded.<lru_cache>"]
     assert cached[1] == cached[7] == 4 and cached[6] == "tensors"
     typed(process)
     assert line(process) == "up"
-    assert not groups(ask(monitor, process))
+    census = ask(monitor, process)
+    assert not groups(census) and (census["hidden"], census["tensors"]) == ("audited", 4)
     typed(process)
     assert line(process) == "[]"
     assert outcome(process).code == 0 and not monitor.of("hook_error")

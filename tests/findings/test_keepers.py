@@ -116,6 +116,17 @@ def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
     assert cause(63) is None and cause(64, tapes=1) is None
 
 
+def test_an_audit_hook_that_limited_the_search_is_named_only_where_no_holder_was_found() -> None:
+    def evidence(holder: str) -> str:
+        census = look(group(holder, 900, 600 * MIB), hidden=events.Unseen.AUDITED)
+        cause = kept(census)
+        assert cause is not None
+        return " ".join(cause.evidence)
+
+    sentence = "The script has an audit hook, so what generators, iterators and caches hold was not looked at."
+    assert sentence in evidence("") and sentence not in evidence("losses")
+
+
 def test_models_in_a_list_are_counted_by_their_items() -> None:
     variables = group("models[*]", 56, 300 * MIB, "variables", items=14)
     copies = named(*(f"sequential_{model}/dense/kernel" for model in range(14)))

@@ -14,6 +14,7 @@ That is why a step is put together from ``map``, ``chain`` and their like: they 
 
 import gc
 import sys
+from ctypes import PyDLL
 from itertools import chain, compress, islice, repeat, starmap
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
@@ -32,11 +33,14 @@ identity = object.__hash__
 
 GONE = (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError)
 """What a step raises where an object on its way has gone or has changed."""
+HEARD = SystemError
+"""What a step raises, before an object of the script's is held, where the script would hear an audit event amid it."""
 
 _DICT: Any = dict
 _TYPE: Any = type
 _MAPPING: Any = type(_TYPE.__dict__)
 _FRAME: Any = type(sys._getframe())
+_AUDIT: Any = PyDLL(None).PySys_Audit
 _PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 """The classes whose instances are plain values: only keys of these classes are read."""
 
@@ -121,11 +125,12 @@ def _reversed(box: "list[Any]") -> "Iterator[Any]":
 
 
 def _unheard() -> "Iterator[Any]":
-    """Yield nothing. If the script has an audit hook, raise ``TypeError``, before an object of the script's is held.
+    """Yield nothing. If the script has an audit hook, raise :data:`HEARD`.
 
-    It is from ``sys.audit``, which does nothing without a hook, and otherwise refuses a number in the place of one.
+    Without a hook, Python's C function returns 0 at once. Otherwise it first makes the event's arguments by their
+    format. The format is not valid, so the function fails, and no hook is called.
     """
-    return without_result(starmap(sys.audit, ((0,),)))
+    return filter(None, starmap(_AUDIT, ((b"", b"!"),)))
 
 
 def _at(position: int, values: "Iterator[Any]") -> "Iterator[Any]":

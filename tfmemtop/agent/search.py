@@ -21,6 +21,7 @@ from .collector import MUCH, ROOM, Collector, NoRoom
 from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
 from .objects import (
     GONE,
+    HEARD,
     LOCALS,
     RAISED,
     TUPLE,
@@ -120,6 +121,8 @@ class Search:
         self._until = time.thread_time() + seconds
         self._ends = until or time.monotonic() + seconds * _PATIENCE
         self._over = False
+        self.heard = False
+        """Whether something was not looked at, since the script would have heard that by its audit hook."""
         self._classes = Classes()
         self._seen: set[int] = set()
         self._paths: dict[int, int] = {}  # by identity of a tensor or variable: its node
@@ -175,6 +178,9 @@ class Search:
                 return look(*arguments)
             except NoRoom:
                 continue
+            except HEARD:
+                self.heard = True
+                break
             except GONE:
                 break
         return None

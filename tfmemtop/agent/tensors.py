@@ -122,8 +122,10 @@ class Tensors:
         found = search.run()
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
-        hidden = "frozen" if frozen else BUSY if left_out else None
-        look = Look([], [], [], [], [], [], found, hidden, left_out or None, sum(one is True for one in recording))
+        hidden = "frozen" if frozen else BUSY if left_out else "audited" if search.heard else None
+        look = Look(
+            [], [], [], [], [], [], found, hidden, left_out if hidden else None, sum(one is True for one in recording)
+        )
         for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
             extents = found.shapes.get(items[at])

@@ -104,6 +104,10 @@ class Unseen(DescribedEnum):
     NOT_SHOWN = "not_shown", "Python's garbage collector does not show the tensors of this TensorFlow."
     BUSY = "busy", "Some tensors were not looked at: that would have held up the script."
     FROZEN = "frozen", "{frozen} objects that the script put aside with gc.freeze were not looked at."
+    AUDITED = (
+        "audited",
+        "The script has an audit hook, so what generators, iterators and caches hold was not looked at.",
+    )
 
 
 class Census(Event, tag="census", frozen=True):

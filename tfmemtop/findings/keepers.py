@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePath
 
+from tfmemtop.events.census import Unseen
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import quoted, tensor_text
@@ -136,8 +137,15 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         (Remedy(Action.KEEP_ARRAYS),),
         evidence=(
             "A local variable of a function that runs, before Python 3.13, or a thread's own data may hold them.",
+            *_unseen(scene),
         ),
     )
+
+
+def _unseen(scene: Scene) -> tuple[str, ...]:
+    """Return the sentence that an audit hook of the script's has limited the search for paths, if that is so."""
+    look = scene.stock.look
+    return (Unseen.AUDITED.text,) if look is not None and look.hidden is Unseen.AUDITED else ()
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -178,7 +186,7 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
         size,
         number,
         (Remedy(Action.SEPARATE_PROCESS), Remedy(Action.DROP_MODELS)) if models else (Remedy(Action.BOUND_CACHE),),
-        evidence=tuple(filter(None, (scene.each,))),
+        evidence=tuple(filter(None, (scene.each, *(() if holder else _unseen(scene))))),
     )
 
 
