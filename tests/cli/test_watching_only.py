@@ -107,30 +107,6 @@ def test_a_driver_that_hangs_holds_up_neither_the_keys_nor_the_end(home: Path) -
     assert not folder_of(session).exists()
 
 
-KEPT_BY_THE_KERNEL = """
-from tfmemtop.engine.sources.nvml import Nvml
-def keep(*_):
-    # posix_spawn waits, where no signal comes through, until its child has opened the pipe and become the program.
-    library, actions = ctypes.CDLL(None), ctypes.create_string_buffer(512)
-    library.posix_spawn_file_actions_init(actions)
-    library.posix_spawn_file_actions_addopen(actions, 0, b"pipe", 0, 0)
-    words = (ctypes.c_char_p * 2)(b"true", None)
-    library.posix_spawn(ctypes.byref(ctypes.c_int()), b"/bin/true", actions, None, words, words)
-Nvml.read = keep
-"""
-
-
-def test_a_process_that_the_kernel_keeps_in_the_driver_says_so(home: Path) -> None:
-    os.mkfifo(home / "pipe")
-    child = spoiled(home, KEPT_BY_THE_KERNEL)
-    child.expect(DRAWN)
-    child.send("q")
-    child.expect("the kernel cannot end this process before it answers")
-    with (home / "pipe").open("w"):
-        assert ended(child)[0] == 0
-    assert own_sessions() == []
-
-
 FAILS = """
 from tfmemtop.engine.sources.host import Host
 def fail(*_):

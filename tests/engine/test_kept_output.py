@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.engine.process import keeper
-from tfmemtop.engine.process.keeper import KeptOutput
+from tfmemtop.engine.process import kept_output
+from tfmemtop.engine.process.kept_output import KeptOutput
 
 HEAD, TAIL = 8192, 16384
 LINE = 13
@@ -125,7 +125,7 @@ def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        keeper, "_PIECE", 256
+        kept_output, "_PIECE", 256
     )  # as slow as with ends of many megabytes, so that kills happen while the end is moved
     chance = random.Random(26)
     halves = longest = 0
@@ -163,7 +163,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "_RETRY_S", 0.0)
+    monkeypatch.setattr(kept_output, "_RETRY_S", 0.0)
     path = tmp_path / "output"
     output = small(path)
     output.write(b"before\n")

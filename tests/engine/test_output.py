@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.engines import Engines
-from tfmemtop.engine.process import keeper, output
+from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.stream.server import Client, Reader
 from tfmemtop.engine.stream.stream import OUTPUT_QUEUE, Stream
@@ -37,7 +37,7 @@ async def test_a_flood_costs_neither_disk_nor_screen(engines: Engines) -> None:
     assert [notice for notice in screen.all(Notice) if notice.key != "nvml"] == []
     printed = 64_800_000 + len(b"the beginning\r\nthe end\r\n")
     content = _content(launched)
-    assert len(content) <= keeper.HEAD + 2 * keeper.TAIL + (1 << 20)
+    assert len(content) <= kept_output.HEAD + 2 * kept_output.TAIL + (1 << 20)
     assert content.startswith(b"the beginning\r\n") and content.endswith(b"the end\r\n")
     marker = re.search(rb"\n\[tfmemtop: (\d+) bytes left out here; the output goes on after byte \d+\]\n", content)
     assert marker and len(content) - len(marker[0]) + int(marker[1]) == printed

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tfmemtop.engine.opening import unstarted as why_unstarted
+from tfmemtop.engine.process.run import unstarted as why_unstarted
 from tfmemtop.events import (
     Census,
     Damage,

@@ -115,7 +115,7 @@ def _watch(launch: Launch, arguments: ScreenArguments) -> int:
     # The engine is imported before the screen, because two imports at once would only take turns. The engine's first
     # figures come while the screen is imported.
     with uncollected():
-        from tfmemtop.engine.inside import EngineInside
+        from tfmemtop.engine.main import EngineInside
 
     engine = EngineInside(launch)
     return show(engine.start, arguments, end=engine.end)

@@ -15,10 +15,9 @@ import msgspec
 from msgspec import json
 
 from tfmemtop.cli.output import print_encoded, print_lines, say
-from tfmemtop.engine.opening import describe
-from tfmemtop.engine.process.launch import INJECT, Launch
+from tfmemtop.engine.process.launch import INJECT
 from tfmemtop.engine.sources.foreign import Foreign
-from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host
+from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host, describe_session
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
 from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
@@ -146,7 +145,7 @@ def _line(event: Event) -> bytes:
 
 def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = None) -> tuple[list[Event], list[str]]:
     """Return one reading as events of a session that only watches, and lines about what could not be read."""
-    session = describe(Launch(argv=[], cwd="", environment={}), "once", None)
+    session = describe_session("once", [], {})
     reading = nvml.read()
     foreign = foreign or Foreign(all_pids)
     readings = [foreign.translate(one) for one in reading.readings]

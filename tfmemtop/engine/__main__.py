@@ -7,8 +7,7 @@ written.
 
 import os
 
-from tfmemtop.engine.process.keeper import leave_behind
-from tfmemtop.engine.process.terminal import PseudoTerminal, inherited
+from tfmemtop.engine.process.keeper import PseudoTerminal, inherited, leave_behind
 from tfmemtop.uncollected import uncollected
 
 _USAGE = 2

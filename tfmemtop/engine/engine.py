@@ -1,24 +1,23 @@
 """The live engine: a watch, and a server through which screens follow it and steer it.
 
 It runs a script in a terminal, watches a Jupyter kernel, reads a process from outside, or only watches the machine.
-What differs between these is in the :class:`Launch`. :mod:`tfmemtop.engine.watch` has the sources of all readings,
-:mod:`tfmemtop.engine.relauncher` ends a run and starts the next, and :mod:`tfmemtop.engine.lifetime` decides when the
-engine ends.
+What differs between these is in the :class:`Launch`. :mod:`tfmemtop.engine.watch` has the sources of all readings. The
+:class:`Relauncher` ends a run and starts the next. The :class:`Lifetime` decides when an engine ends that has a process
+of its own: some time after nobody needs it any more.
 """
 
 import asyncio
+import os
 import signal
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from tfmemtop.engine.lifetime import Lifetime
-from tfmemtop.engine.opening import unstarted
-from tfmemtop.engine.process.keeper import Keeper
+from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal
 from tfmemtop.engine.process.launch import Kernel, Launch
-from tfmemtop.engine.process.terminal import PseudoTerminal
-from tfmemtop.engine.relauncher import Relauncher
-from tfmemtop.engine.sources.processes import has_tensorflow, read_environment
-from tfmemtop.engine.stream.complaints import keep_short
+from tfmemtop.engine.process.run import Prepared, unstarted
+from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
+from tfmemtop.engine.stream.complaints import complain, keep_short
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.kept_sessions import choose_for_kernel, open_recording
 from tfmemtop.engine.stream.recorder import Thinner
@@ -49,6 +48,150 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.settings import Settings
+
+LINGER_S = 2.0
+"""How long an engine waits for another reader once it is no longer needed."""
+UNSEEN_S = 3600.0
+"""How long an engine waits for a reader if the run ended while no screen was connected."""
+UNREAD_S = 10.0
+"""How long an engine that only watches waits for its first reader."""
+
+
+class Lifetime:
+    """Waits until the engine is no longer needed. *of_kernel*: the engine watches a Jupyter kernel.
+
+    Create it in the running loop.
+    """
+
+    def __init__(self, watch: Watch, server: Server, *, of_kernel: bool) -> None:
+        self._watch = watch
+        self._server = server
+        self._of_kernel = of_kernel
+        self._over = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._seen_end = False  # whether a screen was connected when the newest run ended, or since then
+
+    def end(self) -> None:
+        """End the engine now."""
+        self._over.set()
+
+    async def over(self) -> None:
+        """Wait until the engine is no longer needed."""
+        await self._over.wait()
+
+    def run_begins(self) -> None:
+        """Note that a run has begun."""
+        self._seen_end = False
+
+    def consider(self, *, busy: bool) -> None:
+        """End the engine after a while if no run goes on, no reader is connected, and the engine is not *busy*."""
+        running = self._watch.runs.running
+        if self._server.readers and not running:
+            self._seen_end = True
+        if self._server.readers or busy or running or self._left_behind():
+            if self._linger is not None:
+                self._linger.cancel()
+                self._linger = None
+        elif self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(self._wait_s(), self.end)
+
+    def _wait_s(self) -> float:
+        if self._of_kernel:
+            # The session remains in its recording. When Jupyter ends the kernel, no process of tfmemtop may be left.
+            return LINGER_S
+        if self._watch.runs.number and not self._seen_end:
+            return UNSEEN_S
+        return LINGER_S if self._server.ever else UNREAD_S
+
+    def _left_behind(self) -> bool:
+        """Return whether a process that the script left behind is in our process session.
+
+        At the end of the engine, it would receive SIGHUP.
+        """
+        ours = os.getsid(0)
+        return any(session_of(pid) == ours for pid in self._watch.readings.of_runs())
+
+
+class Relauncher:
+    """Carries out the commands to end a run and to start the next. A newer command replaces one that is under way.
+
+    *changed* is called whenever one has been carried out. Create it in the running loop.
+    """
+
+    def __init__(self, watch: Watch, changed: Callable[[], None]) -> None:
+        self._watch = watch
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._preparing: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._next: Prepared | None = None
+        self._for_good = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is being prepared or ended."""
+        return self._preparing is not None or self._ending is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether the end of the last run was commanded, and has come."""
+        return self._for_good and self._ending is None
+
+    def relaunch(self, command: Relaunch) -> None:
+        """Prepare the run of *command*, end the present one, start it. If it cannot start, the present one stays."""
+        self._forget_next()
+        self._preparing = self._loop.create_task(self._prepare(command))
+
+    def stop(self, grace_s: float, *, for_good: bool) -> None:
+        """End the present run, whose processes get *grace_s* seconds for that. *for_good*: no other run follows."""
+        self._for_good = self._for_good or for_good
+        self._forget_next()
+        self._end(grace_s)
+
+    def _forget_next(self) -> None:
+        self._next = None
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
+
+    async def _prepare(self, command: Relaunch) -> None:
+        try:
+            self._next = await self._watch.prepare(command.argv, command.settings)
+        except Exception as error:
+            if not isinstance(error, StartError | ValueError):
+                complain()
+            self._refuse(error)
+        else:
+            self._watch.stream.withdraw("relaunch")
+            self._end(command.grace_s)
+        self._preparing = None
+        self._changed()
+
+    def _end(self, grace_s: float) -> None:
+        if self._ending is not None:
+            self._watch.ending.hasten(grace_s)
+        else:
+            self._ending = self._loop.create_task(self._end_and_go_on(grace_s))
+
+    async def _end_and_go_on(self, grace_s: float) -> None:
+        try:
+            if self._watch.runs.number:
+                await self._watch.ending.end(grace_s)
+            run, self._next = self._next, None
+            if run is not None and not self._for_good:
+                self._watch.start(run)
+        except StartError as error:
+            self._refuse(error)
+        except Exception as error:
+            complain()
+            detail = f"{type(error).__name__}: {error}"
+            self._watch.stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, detail)
+        finally:
+            self._ending = None
+            self._changed()
+
+    def _refuse(self, error: Exception) -> None:
+        self._watch.stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted=unstarted(error))
 
 
 class Engine:

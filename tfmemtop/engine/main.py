@@ -1,29 +1,43 @@
-"""Runs the engine from its start to its end.
+"""Runs the engine from its start to its end, in a process of its own or in that of a screen.
 
-It reads one :class:`Launch` from stdin, writes its answers to a separate file descriptor, and then goes on by itself.
-The script is started last, after everything that can fail.
+In a process of its own it reads one :class:`Launch` from stdin, writes its answers to a separate file descriptor, and
+then goes on by itself. The script is started last, after everything that can fail.
+
+A session that only watches starts nothing, and no part of it outlives its screen. So it needs no separate engine
+process, no pseudo-terminal and no keeper. One Python process takes less memory than three. Everything else is the same:
+this engine serves the same socket, other screens find it, and it can read a process from outside.
 """
 
+import asyncio
 import ctypes
 import os
 import pickle
+import shutil
 import signal
 import sys
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 
 from tfmemtop.engine.engine import Engine
-from tfmemtop.engine.opening import begin_to_forget, has_terminal, output_for, serve, unstarted
-from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import Launch, Launched
-from tfmemtop.engine.process.run import allow_many_files
-from tfmemtop.engine.process.terminal import PseudoTerminal, detach
-from tfmemtop.engine.stream.folders import SessionFolder
-from tfmemtop.engine.stream.kept_sessions import begin_kernel, kept_elsewhere
+from tfmemtop.engine.own_thread import OwnThread
+from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal, detach
+from tfmemtop.engine.process.launch import Launch, Launched, readable
+from tfmemtop.engine.process.run import REFUSALS, allow_many_files, unstarted
+from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
+from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, open_session
+from tfmemtop.engine.stream.kept_sessions import begin_kernel, forget_old, kept_elsewhere
+from tfmemtop.engine.watch import watched_command
 from tfmemtop.events import NoticeKind
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
+from tfmemtop.home import output_folder
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -126,3 +140,158 @@ def collect_orphans() -> None:
     stay a zombie.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Answers(Protocol):
+    """Takes the answers for the process, or the thread, that starts an engine."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the start is complete, so that the engine serves screens and the script runs."""
+
+    def give(self, launched: Launched) -> None:
+        """Take *launched*, which reports how far the start has come."""
+
+
+def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, None, None]], answers: Answers) -> int:
+    """Run a whole *session* of *launch* in a folder of its own. Return the engine's exit code.
+
+    If the session cannot be started, the answer contains the reason, and for a foreseen reason the exit code is 0.
+    """
+    try:
+        with closing(open_session(lambda made: _info(launch, made))) as folder:
+            try:
+                asyncio.run(session(folder))
+            except Exception as error:
+                if answers.closed or not isinstance(error, REFUSALS):
+                    complain()
+                raise
+            finally:
+                _keep_log(launch, folder)
+    except Exception as error:
+        if answers.closed:
+            return 1
+        answers.give(Launched(error=unstarted(error)))
+        return 0 if isinstance(error, REFUSALS) else 1
+    return 0
+
+
+def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
+    """Return the description by which other processes find the session in *folder*. This process has its engine."""
+    return SessionInfo(
+        id=folder.id,
+        pid=os.getpid(),
+        started=time.time(),
+        command=watched_command(launch),
+        reads=launch.attach,
+        kernel=launch.kernel.pid if launch.kernel else None,
+        connection=readable(launch.kernel.connection) if launch.kernel else None,
+        notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,
+        socket=str(folder.engine_socket),
+        output_path=output_for(launch, folder),
+    )
+
+
+def output_for(launch: Launch, folder: SessionFolder) -> str | None:
+    """Return the path of the file for the script's output.
+
+    ``None`` if no script runs in the engine's terminal, or the folder for outputs cannot be made.
+    """
+    try:
+        return str(output_folder() / f"{folder.id}.log") if has_terminal(launch) else None
+    except OSError:
+        return None
+
+
+def has_terminal(launch: Launch) -> bool:
+    """Return whether a script runs in the engine's terminal. A kernel has its standard streams from Jupyter."""
+    return bool(launch.argv) and launch.kernel is None
+
+
+def _keep_log(launch: Launch, folder: SessionFolder) -> None:
+    """Copy the log of this engine, if it is not empty, beside the kept output. The session's folder is removed."""
+    output_path = output_for(launch, folder)
+    try:
+        if output_path and folder.log.stat().st_size:
+            shutil.copyfile(folder.log, Path(output_path).with_suffix(".engine.log"))
+    except OSError:
+        return  # there is no log, or the folder of kept outputs has no room for it
+
+
+def begin_to_forget() -> None:
+    """Remove outputs, recordings and lists of kernel starts that are old. Log what cannot be removed.
+
+    This is done in a thread, since the file system may not answer.
+    """
+    OwnThread("old files").submit(_forget)
+
+
+def _forget() -> None:
+    try:
+        forget_old()
+    except OSError:
+        complain()
+
+
+_ENDS_S = 5.0
+"""How long the screen's process waits for the engine to end."""
+
+
+class EngineInside:
+    """An engine in a thread of this process, with an event loop of its own."""
+
+    def __init__(self, launch: Launch) -> None:
+        """The session of *launch* must end with its screen."""
+        assert launch.ends_with_screen
+        self._launch = launch
+        self._answer: Future[Launched] = Future()
+        # A daemon thread: the process does not wait for it when it ends.
+        self._thread = threading.Thread(target=serve, args=(launch, self._session, self), name="engine", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._engine: Engine | None = None
+        self._left = threading.Event()
+        self.stderr = Stderr()
+
+    def start(self) -> Launched:
+        """Start the engine. When this returns, the engine serves screens, or the answer contains why it cannot."""
+        self._thread.start()
+        return self._answer.result()
+
+    def end(self) -> None:
+        """End the engine. When this returns, its folder is removed and its recording is complete, if nothing hangs."""
+        self._left.set()
+        if self._loop is not None and self._engine is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._engine.leave)
+            except RuntimeError:
+                pass  # it has ended
+        if self._thread.ident is not None:
+            self._thread.join(_ENDS_S)
+        self.stderr.give_back()
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is an answer already."""
+        return self._answer.done()
+
+    def give(self, launched: Launched) -> None:
+        """Return *launched* from :meth:`start`."""
+        self._answer.set_result(launched)
+
+    async def _session(self, folder: SessionFolder) -> None:
+        write_to(folder.log)
+        self.stderr.lead_to(folder.log)
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_unforeseen)
+        async with Engine(self._launch, folder) as engine:
+            engine.begin()
+            self._engine = engine
+            self.give(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))
+            if not self._left.is_set():
+                begin_to_forget()
+                await engine.done()
+
+
+def _unforeseen(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an exception that no part of the engine has caught. asyncio would write it to stderr, over the screen."""
+    complain(f"{context.get('message')}\n", context.get("exception"))

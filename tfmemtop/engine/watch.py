@@ -10,21 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tfmemtop.engine.opening import open_stream
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import INJECT, Launch, data_folder, mark, xla_folder
+from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal
+from tfmemtop.engine.process.launch import INJECT, Launch, data_folder, mark, readable, xla_folder
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.run import Prepared, Runs
-from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
 from tfmemtop.engine.sources.hooks import KEPT_PACE_S, RECORDED_PACE_S, Hooks, MapRequests
-from tfmemtop.engine.sources.host import Host
+from tfmemtop.engine.sources.host import Host, describe_session
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.probes import Probes
+from tfmemtop.engine.sources.processes import read_command, read_environment
 from tfmemtop.engine.sources.readings import Readings
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.source import Source
@@ -33,6 +32,7 @@ from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder, Thinner
+from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
@@ -40,6 +40,7 @@ from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:
+    from tfmemtop.engine.exporter import Exporter
     from tfmemtop.engine.sources.outside.following import FromOutside
 
 _NO_PROCESS = -1
@@ -73,7 +74,7 @@ class Watch:
         Raises:
             StartError: the metrics cannot be exported as requested.
         """
-        self.stream, self.exporter = open_stream(launch, folder, output_path)
+        self.stream, self.exporter = _open_stream(launch, folder, output_path)
         stream = self.stream
         data, marked = data_folder(folder.hook_socket), mark(folder.hook_socket)
         self._launch = launch
@@ -246,3 +247,42 @@ def _begun(source: Source) -> Iterator[None]:
             source.close()
         except Exception:
             complain()
+
+
+def _open_stream(launch: Launch, folder: SessionFolder, output_path: str | None) -> "tuple[Stream, Exporter | None]":
+    """Return the stream of a session, which begins with its description, and the exporter of its metrics, if any.
+
+    Raises:
+        StartError: the metrics cannot be exported as requested.
+    """
+    stream = Stream()
+    session = describe_session(
+        folder.id,
+        watched_command(launch),
+        _environment(launch),
+        output_path=output_path,
+        interval_s=launch.interval_s,
+        holders_interval_s=launch.holders_interval_s,
+    )
+    stream.publish(session)
+    if launch.export is None:
+        return stream, None
+    from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
+
+    return stream, open_exporter(stream, launch.export, session)
+
+
+def watched_command(launch: Launch) -> list[str]:
+    """Return the command line that is watched: the script's, or that of the process that is read from outside."""
+    if launch.attach is not None:
+        return read_command(launch.attach)
+    return [readable(argument) for argument in launch.argv]
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    if launch.attach is None:
+        return launch.environment
+    try:
+        return read_environment(launch.attach)
+    except OSError:
+        return {}  # the process has ended, or belongs to another user: its placement is not known

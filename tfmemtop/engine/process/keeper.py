@@ -9,19 +9,20 @@ told. If the engine is killed, the keeper goes on until the script and the proce
 A user who kills all processes called tfmemtop (``pkill -9 -f tfmemtop``) wants to end the engine and the screen, not
 the script. So the keeper has another name.
 
-The output file has a bounded size, and keeps the beginning and the end of the output. The first ``HEAD`` bytes of the
-file stay. Once ``2 * TAIL`` more bytes have been written, the last ``TAIL`` bytes, from the start of a line, are moved
-to directly behind the head, in the same file and without further space on the disk. A line between the two parts
-contains the number of bytes that are left out there, and the byte after which the output goes on. The old and the new
-place of the end do not overlap, so that a file whose writer was killed contains the whole end.
+The pseudo-terminal is the controlling terminal of the engine's process session, as an interactive shell has one. The
+script is its foreground process group. If the script itself were the leader of the process session, the Linux kernel
+would hang up on the children that the script leaves behind when it ends.
 """
 
 import errno
+import fcntl
 import marshal
 import os
 import select
 import signal
 import socket
+import struct
+import termios
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -32,102 +33,73 @@ from setproctitle import setproctitle
 
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.process.terminal import PseudoTerminal, detach
+from tfmemtop.engine.process.kept_output import KeptOutput
 from tfmemtop.exit_codes import signal_name
 from tfmemtop.units import MIB
 
-HEAD = 16 * MIB
-"""Bytes kept of the beginning."""
-TAIL = 16 * MIB
-"""Bytes kept of the end, at least; there may be twice as many."""
 
-_PIECE = MIB
-_LONGEST_LINE = 64 * 1024
-_RETRY_S = 1.0
+class PseudoTerminal:
+    """A pty. The engine keeps both ends open, so that a read never finds an end of file while the engine runs."""
 
+    def __init__(self, columns: int, rows: int) -> None:
+        self.master, self.slave = os.openpty()
+        os.set_blocking(self.master, False)
+        self.resize(columns, rows)
+        self._fresh = termios.tcgetattr(self.slave)
+        # There is no shell here that could continue a job stopped by Ctrl-Z, so the script receives the key instead.
+        self._fresh[6][termios.VSUSP] = b"\0"
+        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
 
-class KeptOutput:
-    """Appends to the file *path*, which is created with the first write.
+    def resize(self, columns: int, rows: int) -> None:
+        """Set the size in cells. The script receives SIGWINCH if the size has changed."""
+        self.columns, self.rows = columns, rows
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    It raises nothing. ``trouble`` is why the newest bytes could not be written, or "" if they were written. A full disk
-    may have room again later, so a write is tried once a second. A line in the file then contains the number of bytes
-    that were lost.
-    """
+    def take_over(self) -> None:
+        """Become the foreground process group, and reset the terminal. Called in the child process, before its exec.
 
-    def __init__(self, path: bytes | str | os.PathLike[str], head: int = HEAD, tail: int = TAIL) -> None:
-        self._path = path
-        self._head = head
-        self._behind = head + len(_line(0, 0))  # where the end begins, once something is left out
-        self._tail = tail
-        self._file: int | None = None
-        self._left_out = 0  # bytes between head and end
-        self._goes_on = head  # the number of bytes in the file before the end
-        self._lost = 0
-        self._retry_at = 0.0  # by the machine's monotonic clock
-        self.trouble = ""
-
-    def write(self, data: bytes | bytearray | memoryview, skipped: int = 0) -> None:
-        """Append *data*, or count it as lost and store the reason in ``trouble``. *skipped* bytes were left out before.
-
-        A line in the file tells of them.
+        SIGTTOU is blocked afterwards.
         """
-        if not data:
-            return
-        self._lost += skipped
-        if self.trouble and time.monotonic() < self._retry_at:
-            self._lost += len(data)
-            return
-        written = 0
-        try:
-            if self._file is None:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if self._lost:
-                self._append(self._file, f"\n[tfmemtop: {self._lost:015d} bytes left out here]\n".encode())
-                self._lost = 0
-            while written < len(data):
-                written += self._append(self._file, memoryview(data)[written : written + self._tail // 2])
-            self.trouble = ""
-        except OSError as error:
-            self._lost += len(data) - written
-            self.trouble = error.strerror or str(error)
-            self._retry_at = time.monotonic() + _RETRY_S
+        os.setpgid(0, 0)
+        # A background group that sets the terminal would be stopped by SIGTTOU.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+        os.tcsetpgrp(0, os.getpid())
+        termios.tcsetattr(0, termios.TCSANOW, self._fresh)
+        termios.tcflush(0, termios.TCIFLUSH)
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def _append(self, file: int, data: bytes | memoryview) -> int:
-        """Write *data* to the end of *file*, which may be shortened first. Return how many bytes were written."""
-        size = os.fstat(file).st_size  # another program may have emptied the file
-        if size > self._behind + 2 * self._tail:
-            size = self._shortened(file, size)
-        return os.pwrite(file, data, size)
-
-    def _shortened(self, file: int, size: int) -> int:
-        """Move the end of *file*, which has *size* bytes, to behind the head. Return the new size."""
-        line = _line(self._left_out, self._goes_on)
-        if os.pread(file, len(line), self._head) != line:  # nothing was left out yet, or the file was emptied since
-            self._left_out, self._goes_on = 0, self._head
-        start = size - self._tail
-        start += os.pread(file, min(_LONGEST_LINE, self._tail // 2), start).find(b"\n") + 1
-        left_out = self._left_out + start - self._goes_on
-        os.pwrite(file, _line(left_out, start), self._head)
-        self._left_out, self._goes_on = left_out, start
-        size = self._behind
-        while piece := os.pread(file, _PIECE, start):
-            moved = os.pwrite(file, piece, size)
-            start += moved
-            size += moved
-        os.ftruncate(file, size)
-        os.pwrite(file, _line(left_out, self._behind), self._head)
-        self._goes_on = self._behind
-        return size
+        """Close both ends. The Linux kernel hangs up on processes that are still in the foreground."""
+        os.close(self.slave)
+        os.close(self.master)
 
 
-def _line(left_out: int, goes_on: int) -> bytes:
-    return f"\n[tfmemtop: {left_out:015d} bytes left out here; the output goes on after byte {goes_on:015d}]\n".encode()
+def detach(log: str) -> None:
+    """Replace the caller's stdio: stdin and stdout by ``/dev/null``, stderr by the file *log*.
+
+    If *log* cannot be opened, stderr is ``/dev/null`` too.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        written = os.dup(nowhere)
+    for descriptor, target in ((0, nowhere), (1, nowhere), (2, written)):
+        os.dup2(target, descriptor)
+    os.close(nowhere)
+    os.close(written)
+
+
+def inherited() -> list[int]:
+    """Return the file descriptors that the user's shell opened for the script. Call this before any other open."""
+    names = map(int, os.listdir("/proc/self/fd"))
+    return [number for number in names if number > 2 and _is_inheritable(number)]
+
+
+def _is_inheritable(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # the descriptor of the listing itself, which is closed by now
 
 
 CHUNK = 16 * 1024

@@ -15,15 +15,18 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import limits
+from tfmemtop.engine.process.keeper import PseudoTerminal
 from tfmemtop.engine.process.launch import Launch, Refused, readable, with_hook, with_report, xla_folder
-from tfmemtop.engine.process.terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
+from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.failure import facts_of
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment, names_a_secret
 
@@ -329,3 +332,16 @@ def start_error(name: str, error: OSError) -> StartError:
         # The file exists, so its interpreter is missing.
         return StartError(Unstarted(Why.NO_INTERPRETER, name))
     return StartError(Unstarted(Why.SYSTEM, name, error.strerror or str(error)))
+
+
+REFUSALS = (StartError, ValueError, RecordingError, OSError)
+"""The exceptions of a start that fails for a foreseen reason."""
+
+
+def unstarted(error: Exception) -> Unstarted:
+    """Return why the start failed with *error*."""
+    if isinstance(error, StartError):
+        return error.unstarted
+    if isinstance(error, REFUSALS):
+        return Unstarted(Why.REFUSED, detail=unusable(error))
+    return Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))

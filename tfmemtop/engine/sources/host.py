@@ -1,13 +1,17 @@
 """Finds the run's processes and looks at them, and at those on the GPUs. It says why a hook is not in one of them."""
 
 import os
+import pwd
+import socket
 import time
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
+import tfmemtop
 from tfmemtop.boot import KEEPER
 from tfmemtop.engine.sources import cgroup
+from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.processes import (
     HostProcess,
     all_pids,
@@ -22,7 +26,9 @@ from tfmemtop.engine.sources.processes import (
     read_environment,
     session_of,
 )
-from tfmemtop.events import Absence, HookAbsence, Process, ProcessReading, ProcessReadings
+from tfmemtop.events import FORMAT, Absence, HookAbsence, Process, ProcessReading, ProcessReadings, Session
+from tfmemtop.placement import placement
+from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import MIB
 
 _WITH_ARGUMENT = "WX"
@@ -305,3 +311,44 @@ class Host:
             run=known.run,
             hook_absence=known.hook_absence,
         )
+
+
+def describe_session(
+    id: str,
+    command: list[str],
+    environment: Mapping[str, str],
+    *,
+    output_path: str | None = None,
+    interval_s: float = INTERVAL_S,
+    holders_interval_s: float = 0.0,
+) -> Session:
+    """Return the event that begins a session: its *command*, its user, its machine. Its time is 0 by definition.
+
+    *environment* is that of the command.
+    """
+    memory = host_memory()
+    host = socket.gethostname()
+    return Session(
+        t=0.0,
+        format=FORMAT,
+        version=tfmemtop.__version__,
+        id=id,
+        started=time.time(),
+        host=host,
+        user=_user(),
+        host_memory=memory.total,
+        host_memory_of=memory.owner,
+        cores=os.cpu_count() or 1,
+        interval_s=interval_s,
+        holders_interval_s=holders_interval_s,
+        command=command,
+        output_path=output_path,
+        placement=placement(environment, host),
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
