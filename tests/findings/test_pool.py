@@ -131,14 +131,17 @@ def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
 
 @pytest.mark.parametrize(("epoch_s", "epochs"), [(45, 20), (100, 18), (600, 24)])
 def test_a_leak_that_grows_once_an_epoch(epoch_s: int, epochs: int) -> None:
-    def seconds(*per_epoch: int) -> list[events.Event]:
-        sizes = [60 * GIB + per_epoch[0] * (i // epoch_s) + 2 * GIB * (i % 2) for i in range(epoch_s * epochs)]
+    def course(each: int) -> list[events.Event]:
+        """Return readings of *epochs* epochs, after each of which *each* bytes more are in use."""
+        pace_s = epoch_s // 45
+        times = range(0, epoch_s * epochs, pace_s)
+        sizes = [60 * GIB + each * (t // epoch_s) + 2 * GIB * (i % 2) for i, t in enumerate(times)]
         peak = 62 * GIB + max(sizes)
-        return [reading(3.0 + i, size, peak, 64 * GIB, 64 * GIB) for i, size in enumerate(sizes)]
+        return [reading(3.0 + t, size, peak, 64 * GIB, 64 * GIB) for t, size in zip(times, sizes, strict=True)]
 
-    finding = found(begin(), effective(True), seconds(20 * MIB))[Leak]
+    finding = found(begin(), effective(True), course(20 * MIB))[Leak]
     assert abs(finding.rise - 20 * MIB / epoch_s) < 0.2 * 20 * MIB / epoch_s
-    assert Leak not in found(begin(), effective(True), seconds(0))
+    assert Leak not in found(begin(), effective(True), course(0))
 
 
 def test_warming_up_stages_and_short_runs_are_no_leaks() -> None:

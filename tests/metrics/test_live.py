@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines import READS, Engines, ended
+from tests.frozen import CAN_FREEZE, frozen, mounted
 from tests.metrics.scraping import address_in, get, scrape, value
-from tests.metrics.silent import CAN_MOUNT, silent
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
 from tests.streams import run, session
@@ -97,21 +97,21 @@ async def test_an_event_or_an_answer_that_fails_ends_it_with_a_notice_and_nothin
     assert [failed.kind for failed in exporting.exporter.failed] == [NoticeKind.EXPORTER_ENDED]
 
 
-@CAN_MOUNT
+@CAN_FREEZE
 async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
-    folder.mkdir()
-    exporting = Exporting(Export(discovery=str(folder / "sd.json")))
-    exporting.stream.publish(run())
-    loop = asyncio.get_running_loop()
-    with silent(folder):
-        begin, turns = loop.time(), 0
-        closing = asyncio.ensure_future(exporting.exporter.close())
-        while not closing.done():
-            await asyncio.sleep(0.01)
-            turns += 1
-            assert loop.time() - begin < PATIENCE_S
-        assert turns > 10
-    assert {failed.kind: failed.detail for failed in exporting.exporter.failed} == {
-        NoticeKind.METRICS_SD_LEFT: f"{folder / 'sd.json'}: Connection timed out",
-    }
+    with mounted(folder):
+        exporting = Exporting(Export(discovery=str(folder / "sd.json")))
+        loop = asyncio.get_running_loop()
+        with frozen(folder):
+            exporting.stream.publish(run())
+            begin, turns = loop.time(), 0
+            closing = asyncio.ensure_future(exporting.exporter.close())
+            while not closing.done():
+                await asyncio.sleep(0.01)
+                turns += 1
+                assert loop.time() - begin < PATIENCE_S
+            assert turns > 10
+        assert {failed.kind: failed.detail for failed in exporting.exporter.failed} == {
+            NoticeKind.METRICS_SD_LEFT: f"{folder / 'sd.json'}: Connection timed out",
+        }

@@ -94,7 +94,7 @@ def test_memory_is_the_same_after_days() -> None:
     for second in range(300):
         history.add(float(second), (second, second, second, second))
     assert size(history) < 300_000, "a session of five minutes"
-    for tick in range(0, 130 * 86_400, 200):
+    for tick in range(0, 130 * 86_400, 800):
         history.add(float(tick), (tick, tick + 1, tick + 2, 1 << 40))
         if tick == 100 * 86_400:
             after_100_days = size(history)
@@ -120,13 +120,13 @@ def test_absurd_figures_of_a_damaged_recording_are_held_within_bounds() -> None:
 
 def test_a_trend_of_days_keeps_its_lows_and_highs_in_a_few_windows() -> None:
     trend = Trend()
-    for second in range(200_000):
-        trend.add(float(second), 100 + second % 7, 200 + (1000 if second == 77_777 else 0))
+    for second in range(0, 200_000, 5):
+        trend.add(float(second), 100 + second % 7, 200 + (1000 if second == 77_775 else 0))
     windows = trend.whole.windows
     assert len(windows) <= 128 and windows[0].start == 0.0 and windows[-1].start > 190_000
     assert {window.low for window in windows} == {100}
     (spike,) = [window for window in windows if window.high == 1200]
-    assert spike.start <= 77_777 < spike.start + trend.whole.width_s
+    assert spike.start <= 77_775 < spike.start + trend.whole.width_s
     kept = trend.copy()
     trend.add(200_000.0, 1, 1)
     assert kept.whole.windows[-1].low == 100 and trend.whole.windows[-1].low == 1, "a copy stays as it is"

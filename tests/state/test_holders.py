@@ -1,6 +1,5 @@
 """The rows of a window add up to the byte, and have the names that a reader of the model would give them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,16 +40,6 @@ def test_a_step_by_layer() -> None:
         "adam/sequential_up_kernel_velocity",
     ]
     assert rows["optimizer"].bytes == 2 * w.SIZE  # its temporaries
-
-
-@pytest.mark.parametrize("by", By)
-def test_every_grouping_adds_up(by: By) -> None:
-    window = w.step().done(unknown=512)
-    for at in (-1, 0, 5, None):
-        found = standing(window, hooked(), by, at)
-        assert adds_up(found)
-    assert standing(window, hooked(), by).total == window.peak
-    assert standing(window, hooked(), by).unknown == 512
 
 
 def test_what_is_freed_before_the_backward_pass_is_not_kept() -> None:

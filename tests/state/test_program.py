@@ -18,11 +18,8 @@ from tfmemtop.state.program import program
         ("/usr/local/cuda/bin/nccl-test -g 2", "nccl-test -g 2"),
         ("pythonista /x/y.py", "pythonista /x/y.py"),
         ("/home/ada/run.sh train.py", "run.sh train.py"),
+        ("", ""),  # a kernel's thread
     ],
 )
 def test_what_tells_a_program_from_others(command: str, shown: str) -> None:
     assert " ".join(program(command.split())) == shown
-
-
-def test_a_kernel_thread_has_no_command() -> None:
-    assert program([]) == []
