@@ -223,7 +223,7 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     stream = sorted([*rising, *leaking_windows(4), lines, look], key=lambda event: event.t)
     leak = found(begin(), effective(True), stream)[Leak]
     assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
-    named = ("sequential_1/up_1/Relu", "layer up (train.py:31)", "45 tensors of 2.0 MiB", "as kept")
+    named = ("sequential_1/up_1/Relu", "layer up (train.py:31)", "45 tensors of 2.0 MiB", "as `kept`")
     assert all(part in leak.said.text for part in (*named, tensor_text([1024, 512], "float32")))
     # Windows that are as far apart and hold the same show no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)

@@ -202,7 +202,7 @@ def test_what_was_taken_at_once_is_told_beside_the_limit() -> None:
         return told(review(recording.read(RECORDINGS / "seeds" / f"{name}.jsonl").events()))[Question.GROWTH]
 
     assert not lacking(growth("beyond-card"), "878.9 GiB", "131.9 GiB at the first allocation")
-    assert "of its limit of 3.0 GiB" in growth("two-logical"), "both logical devices together"
+    assert "with a limit of 3.0 GiB" in growth("two-logical"), "both logical devices together"
 
 
 def test_logical_devices_of_one_gpu_are_told_one_by_one() -> None:

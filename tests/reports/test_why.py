@@ -60,6 +60,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/weight-snapshots", None, Key.TENSORS_KEPT, "`callbacks[*].snapshots[*].weights` keeps 150 tensors"),
         ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38 asked for 48.0 MiB"),
         ("leaks/h200-tape", None, Key.TAPE_OPEN, "A GradientTape keeps 507.2 MiB"),
+        ("leaks/longer-loop", None, Key.STEP_LARGER, "keeps the results of 84 rounds of a loop, 292.5 MiB; an earlier"),
         ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "the script crashed"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
         ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),
@@ -89,7 +90,7 @@ def test_copies_of_weights_are_no_gradients() -> None:
 
 def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
     report = " ".join(parts("leaks/thumbnails-between"))
-    assert "Between them lies what `main.<locals>.album.thumbnails` keeps: 60 tensors, 45.0 MiB." in report
+    assert "Between them lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
 
 
 def judged(*events: Event, code: int = 0) -> Verdict:
@@ -114,7 +115,7 @@ def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     printed = Output(t=5.4, run=1, text="loading\nKeyError: 'x'\n")
     with_error = judged(*read, printed, error, code=1)
     assert with_error.cause.key is Key.NOT_MEMORY
-    assert all(part in with_error.text for part in ("ValueError: no such file", "train.py:7"))
+    assert "ValueError at train.py:7: no such file." in with_error.text
     assert "KeyError: 'x'" in judged(*read, printed, code=1).text
     alone = judged(*read, code=1)
     assert alone.cause.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, keeper
-from tfmemtop.findings.names import operation_name, quoted
+from tfmemtop.findings.names import holder_name, operation_name, tensor_text
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
@@ -88,7 +88,7 @@ def _between(cause: Cause, stock: Inventory) -> Cause:
     most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
     if cause.key is not Key.FRAGMENTATION or most is None:
         return cause
-    text = f"Between them lies what {quoted(most.holder)} keeps: {counted(most.count, 'tensor')}"
+    text = f"Between them lies what {holder_name(most.holder)} keeps: {counted(most.count, 'tensor')}"
     return replace(cause, evidence=(f"{text}, {format_bytes(most.bytes)}.", *cause.evidence))
 
 
@@ -116,10 +116,12 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     if cause.key is not Key.LIMIT_TOO_SMALL:
         return cause
+    loose = stock.loose[0] if stock.loose else None
+    if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
+        what = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
+        return replace(cause, mostly=f"Mostly {what}.", evidence=(f"Python holds {what}.", *cause.evidence))
     if not known:
-        alike = sum(one.count for one in stock.loose if one.shape == shape)
-        there = f"The script, or a library, holds {alike} of that shape already." if alike > 1 else ""
-        return replace(cause, evidence=(there, *cause.evidence))
+        return cause
     kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]

@@ -102,14 +102,14 @@ def _not_memory(state: State, run: RunState) -> Cause:
     how = ended(run.ending, running=False, left=False)
     if hooked is not None and hooked.error is not None:
         error = hooked.error
-        at = f" ({spot(error.file, error.line)})" if error.file else ""
+        at = f" at {spot(error.file, error.line)}" if error.file else ""
         message = _FUNCTION_NODE.sub("", error.message).strip().removesuffix(" name:")
-        what = f"{error.kind}: {message}" if message else error.kind
+        what = f"{error.kind}{at}" + (f": {message}" if message else "")
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
-            text = f"The host had too little memory for a request: the script ended with {what}{at}."
+            text = f"The host had too little memory for a request: the script ended with {what}."
             return Cause(Key.HOST_GROWTH, text, evidence=(pools,))
-        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}{at}.")
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}.")
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):
         return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")

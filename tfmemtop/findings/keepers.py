@@ -6,13 +6,13 @@ there would have been room.
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
-from tfmemtop.events.census import Unseen
+from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import quoted, tensor_text
+from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MOST, Scene
 from tfmemtop.state.attribution import Kind
@@ -134,8 +134,9 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         "",
         most.bytes,
         most.count,
-        (Remedy(Action.KEEP_ARRAYS),),
+        (Remedy(Action.BOUND_HOLDER),),
         evidence=(
+            *_made_by(most, scene),
             "A local variable of a function that runs, before Python 3.13, or a thread's own data may hold them.",
             *_unseen(scene),
         ),
@@ -146,6 +147,14 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return the sentence that an audit hook of the script's has limited the search for paths, if that is so."""
     look = scene.stock.look
     return (Unseen.AUDITED.text,) if look is not None and look.hidden is Unseen.AUDITED else ()
+
+
+def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
+    """Yield which operation made most of a *group* of tensors, and at which line, as far as it was recorded."""
+    parts = [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
+    if parts and parts[0].count * 2 >= group.count:
+        line = f" at {spot(parts[0].line.file, parts[0].line.line)}" if parts[0].line else ""
+        yield f"Most of them were made by {operation_name(parts[0].operation)}{line}."
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -162,7 +171,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
             return _variables_kept(
-                scene, f"{quoted(one.holder)} keeps {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
+                scene, f"{_keeps(one.holder)} {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
             )
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
@@ -342,7 +351,8 @@ def _sized(size: int, scene: Scene) -> str:
 def _keeps(holder: str) -> str:
     """Return the *holder* and its verb. Functions hold what they capture under a name that nobody knows."""
     captured = _CAPTURED.fullmatch(holder)
-    return f"The functions in {quoted(captured[1])} capture" if captured else f"{quoted(holder)} keeps"
+    name = holder_name(holder)
+    return f"The functions in {holder_name(captured[1])} capture" if captured else f"{name[0].upper()}{name[1:]} keeps"
 
 
 def _root(holder: str) -> str:
@@ -350,7 +360,8 @@ def _root(holder: str) -> str:
 
 
 def _plain(holder: str) -> str:
-    return holder if all(part.isidentifier() for part in holder.split(".")) else "losses"
+    name = holder.rpartition(".<locals>.")[2]
+    return name if all(part.isidentifier() for part in name.split(".")) else "losses"
 
 
 def _tensors(one: Kept) -> str:

@@ -8,7 +8,7 @@ from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
-from tfmemtop.findings.names import Callsite, line_of, place_name, tensor_text
+from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, merged_if_higher, rises, slope
@@ -216,7 +216,7 @@ def kept_by_windows(grown: Grown | None) -> str:
     tensors = f"{counted(grown.count, 'tensor')} of {format_bytes(grown.each)}{shape}"
     freed = "it was not freed" if grown.count == 1 else "none was freed"
     text = f"In {spoken(grown.span_s)}, {_made_by(grown)} made {tensors}, and {freed}."
-    return f"{text} Python holds them as {grown.python_name}." if grown.python_name else text
+    return f"{text} Python holds them as {holder_name(grown.python_name)}." if grown.python_name else text
 
 
 def _made_by(grown: Grown) -> str:

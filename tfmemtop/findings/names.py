@@ -46,6 +46,10 @@ _CELL = re.compile(r"<ipython-input-(?P<number>\d+)-[^>]*>:(?P<line>\d+)")
 _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
 """The name that ipykernel gives to a cell's code for its debugger, as if the cell were a file."""
 
+_CACHED = re.compile(r"(?P<function>.+)\.<lru_cache>.*")
+_PRIVATE = re.compile(r"(?<=\])(\._\w+)+$")
+"""Private attributes of the items of a collection, such as ``histories[*]._model``: the script does not write them."""
+
 _A_RANGE = 3  # from so many GPUs on, they are shown as a range
 
 BEFORE = "before the hook was there"
@@ -90,6 +94,14 @@ def _device(place: Place) -> str:
 def quoted(name: str) -> str:
     """Return a *name* of the script's so that it cannot be read as a word: in backticks."""
     return f"`{name}`"
+
+
+def holder_name(path: str) -> str:
+    """Return the name of the holder with that *path* in Python: ```losses```, ```cache` in wrapper()``."""
+    if cached := _CACHED.fullmatch(path):
+        return f"the lru_cache of {holder_name(cached['function'])}"
+    function, name = path.rpartition(".<locals>.")[::2]
+    return quoted(_PRIVATE.sub("", name)) + (f" in {function}()" if function else "")
 
 
 def gpus(numbers: Iterable[int]) -> str:

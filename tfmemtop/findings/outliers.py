@@ -1,5 +1,6 @@
 """Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
 
+import re
 from collections.abc import Callable, Set
 from math import prod
 
@@ -7,10 +8,11 @@ import msgspec
 
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import named_spot, operation_name, quoted, tensor_text
+from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.holders import By, standing
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
@@ -31,6 +33,8 @@ _ELEMENTWISE = {
 """Operations whose result is no larger than their largest operand, unless they broadcast them."""
 
 _LARGER = 1.5  # times the largest before
+_IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
+_ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
 _LEAST = 8 * MIB
 
 
@@ -123,13 +127,13 @@ def grown_by_copying(request: Request) -> Cause | None:
         if len(differ) == 1 and size * 2 >= a.asked > size:
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{quoted(name) if name else 'A tensor'} is recreated by {request.who}, larger each time: "
+                f"{holder_name(name) if name else 'A tensor'} is recreated by {request.who}, larger each time: "
                 f"{format_bytes(a.asked)} beside the old {format_bytes(size)}.",
                 name,
                 size + a.asked,
                 2,
                 (Remedy(Action.CONCAT_ON_HOST),),
-                (f"parts.append(part.numpy())  # in place of {name or 'it'} = tf.concat(...)", "np.concatenate(parts)"),
+                ("parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"),
                 ("No limit is enough for long: each step needs a little more than the one before.",),
             )
     return None
@@ -200,6 +204,32 @@ def step_larger(request: Request) -> Cause | None:
     )
 
 
+def longer_loop(request: Request) -> Cause | None:
+    """A loop of a graph runs for more rounds than before, and what each round has computed is still there."""
+    parts = [part for part in request.stock.parts if _IN_LOOP.search(part.operation)]
+    size = sum(part.bytes for part in parts)
+    if not parts or size * 2 < request.stock.in_use:
+        return None
+    rounds = parts[0].count
+    windows = recorded(request.hooked.windows.get(request.stock.device))
+    newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
+    peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
+    past = [part for peak in peaks for row in peak.holders for part in row.parts]
+    most = max((part.count for part in past if part.operation == parts[0].operation), default=0)
+    if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
+        return None
+    return Cause(
+        Key.STEP_LARGER,
+        f"{request.who} keeps the results of {rounds} rounds of a loop, {format_bytes(size)}; an earlier step kept "
+        f"those of {most}.",
+        request.who,
+        size,
+        rounds,
+        (Remedy(Action.BOUND_REQUEST),),
+        evidence=("The loop's results are kept for the gradient: each round needs as much again.",),
+    )
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
@@ -214,7 +244,15 @@ def _changed(request: Request) -> str:
     return ""
 
 
-RULES: tuple[Rule, ...] = (input_on_device, grown_by_copying, dense_gradient, broadcast, step_larger, copied_whole)
+RULES: tuple[Rule, ...] = (
+    input_on_device,
+    grown_by_copying,
+    dense_gradient,
+    broadcast,
+    step_larger,
+    longer_loop,
+    copied_whole,
+)
 
 
 # Requests like one that failed, in the windows that were recorded before: how large they were.

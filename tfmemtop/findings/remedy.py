@@ -36,6 +36,7 @@ class Action(Enum):
     FEED_FASTER = auto()
     KEEP_NUMBERS = auto()  # the tensors that were kept are scalars
     KEEP_ARRAYS = auto()
+    BOUND_HOLDER = auto()  # what holds the tensors is not known
     KEEP_MESSAGES = auto()  # of exceptions
     BOUND_QUEUE = auto()
     SUM_UP = auto()  # gradients
@@ -148,6 +149,7 @@ _SAID = {
     Action.FEED_FASTER: SaidRemedy("use larger batches, or prefetch"),
     Action.KEEP_NUMBERS: SaidRemedy("store float(loss), not the tensor"),
     Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
+    Action.BOUND_HOLDER: SaidRemedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead"),
     Action.KEEP_MESSAGES: SaidRemedy("keep str(error), or error.with_traceback(None), in place of the exception"),
     Action.BOUND_QUEUE: SaidRemedy("bound the queue, with maxsize, so that what fills it waits"),
     Action.SUM_UP: SaidRemedy("add the gradients up as they come, in place of a list of them"),

@@ -346,7 +346,7 @@ def _taken_at_once(run: RunState, limit: int, taken: int | None) -> str:
         return f"{_the_pool(run)} took nearly all that was free at the first allocation{pool}"
     if taken is None:
         return f"TensorFlow reserves the whole limit, {format_bytes(limit)}, at the first allocation"
-    return f"of its limit of {format_bytes(limit)} TensorFlow took {format_bytes(taken)} at the first allocation"
+    return f"TensorFlow took {format_bytes(taken)} at the first allocation, with a limit of {format_bytes(limit)}"
 
 
 def _growths(seen: RunReview) -> list[events.PoolGrowth]:
