@@ -201,18 +201,16 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
 
 def runtime_keeps(scene: Scene) -> Cause | None:
     """TensorFlow itself holds memory of variables that no Python object holds any more."""
-    count, gone = scene.stock.gone
-    old = sum(part.bytes for part in scene.stock.parts if part.kind is Kind.BEFORE)
-    size = min(gone, scene.stock.rest, old)
+    size = min(scene.stock.dropped, scene.stock.rest)
     if not scene.matters(size):
         return None
     return Cause(
         Key.RUNTIME_KEEPS,
-        f"TensorFlow still keeps {counted(count, 'variable')} that Python no longer references: "
+        f"TensorFlow still keeps {counted(scene.stock.gone[0], 'variable')} that Python no longer references: "
         f"~{_sized(size, scene)}.",
         "TensorFlow",
         size,
-        count,
+        scene.stock.gone[0],
         (Remedy(Action.SEPARATE_PROCESS),),
         evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", scene.each))),
     )

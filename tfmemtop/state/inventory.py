@@ -140,13 +140,8 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return {group: found[group] for group in Group if found[group]}
 
     def _counted(self) -> Iterator[tuple[Group, int]]:
-        kinds: Counter[str] = Counter()
-        for device, of_device in (self.census.kinds if self.census else {}).items():
-            if self._lies_here(device):
-                kinds.update({kind: size for kind, size in of_device.items() if kind != TENSORS})
-        slots = kinds.pop(OPTIMIZER, 0)
-        yield Group.VARIABLES, kinds.total()
-        yield Group.OPTIMIZER, slots
+        yield Group.VARIABLES, self._variables.total() - self._variables[OPTIMIZER]
+        yield Group.OPTIMIZER, self._variables[OPTIMIZER]
         yield Group.HELD, sum(one.bytes for one in self.kept if not one.variables)
         sizes: Counter[Group] = Counter()
         for part in self.parts:
@@ -155,7 +150,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             group = Group.CONSTANTS if is_constant(part, self.device) else _RECORDED.get(part.kind, Group.RECORDED)
             sizes[group] += part.bytes
         yield from ((group, sizes[group]) for group in Group)
-        yield Group.DROPPED, min(self.gone[1], sum(part.bytes for part in self.parts if part.kind is Kind.BEFORE))
+        yield Group.DROPPED, self.dropped
 
     @property
     def rest(self) -> int:
@@ -168,6 +163,22 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         """Number and bytes of the variables that the script made and that Python no longer holds."""
         found = [one for one in (self.census.gone if self.census else ()) if self._lies_here(one.device)]
         return sum(one.count for one in found), sum(one.bytes for one in found)
+
+    @cached_property
+    def dropped(self) -> int:
+        """Bytes in use of variables that Python no longer holds: of those that were recorded, or of what is older."""
+        before = sum(part.bytes for part in self.parts if part.kind is Kind.BEFORE)
+        values = sum(part.bytes for part in self.parts if _is_value(part))
+        return min(self.gone[1], before + max(0, values - self._variables.total()))
+
+    @cached_property
+    def _variables(self) -> Counter[str]:
+        """The bytes of the variables that Python holds, by their kind."""
+        kinds: Counter[str] = Counter()
+        for device, of_device in (self.census.kinds if self.census else {}).items():
+            if self._lies_here(device):
+                kinds.update({kind: size for kind, size in of_device.items() if kind != TENSORS})
+        return kinds
 
     @cached_property
     def copies(self) -> tuple[str, int, int]:
@@ -248,6 +259,13 @@ def is_constant(part: Part, device: str) -> bool:
     base = part.operation.rpartition("/")[2].partition("_")[0]
     unlike = part.operation and not part.python_name and part.shape is None and not part.region
     return base == "Const" or (is_cpu(device) and bool(unlike))
+
+
+def _is_value(part: Part) -> bool:
+    """Return whether *part* is the value of a variable: its first one, or one that was assigned later."""
+    if part.kind not in (Kind.VARIABLES, Kind.OPTIMIZER):
+        return False
+    return bool(part.python_name) or part.operation.rpartition("/")[2].startswith("Assign")
 
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
