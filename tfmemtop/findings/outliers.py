@@ -165,15 +165,15 @@ def dense_gradient(request: Request) -> Cause | None:
 def broadcast(request: Request) -> Cause | None:
     """An operation makes a large tensor of small ones: each element of one is combined with each of another."""
     a, look = request.anatomy, request.stock.look
-    if look is None or not look.largest or a.asked is None or a.in_use is None or not a.shape:
+    if look is None or not look.largest or a.asked is None or a.in_use is None:
         return None
     largest = max(one.bytes for one in look.largest)
     if operation_name(a.operation) not in _ELEMENTWISE or a.asked < max(a.in_use, 4 * largest, _LEAST):
         return None
+    made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"It broadcasts its operands to {tensor_text(a.shape, None)}: no tensor of the script's is larger "
-        f"than {format_bytes(largest)}.",
+        f"It broadcasts its operands{made}: no tensor of the script's is larger than {format_bytes(largest)}.",
         bytes=a.asked,
         remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
         code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
