@@ -3,15 +3,15 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.engine.reporting import Reporting
 from tests.forked import Forking
-from tests.patience import until
+from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM, Start, ended
 from tfmemtop.cli.main import main
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
@@ -19,9 +19,9 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings
 
 @pytest.fixture(scope="module")
 def training(tensorflow_bare: Forking) -> Iterator[Reporting]:
-    found = Reporting(128, imported=tensorflow_bare)
+    found = Reporting(512, imported=tensorflow_bare)
     found.do("import")
-    found.do("take 5000000")
+    found.do("take 300000000")  # the largest are read first
     yield found
     found.close()
 
@@ -47,20 +47,24 @@ def test_attach_shows_records_explains_and_leaves_it_as_it_was(start: Start, hom
 
 @pytest.mark.tensorflow
 def test_once_tells_its_pools_and_that_they_are_read_from_outside(training: Reporting) -> None:
+    """A sweep has a time limit: on a busy machine it may miss a process, which the next one then reads."""
     figures = training.do("figures")
-
-    def read() -> list[dict[str, Any]]:
-        command = [PROGRAM, "--once", "--json"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        # A sweep has a time limit: on a busy machine it may miss a process.
-        known = any(one["type"] == "allocator" and one["pid"] == training.pid for one in lines)
-        return lines if known else []
-
-    lines = until(read)
-    found = [one for one in lines if one["type"] == "allocator" and one["pid"] == training.pid]
-    assert found[0]["outside"] is True and {name: found[0][name] for name in figures} == figures
-    assert any(one["type"] == "process" and one["pid"] == training.pid for one in lines)
+    command = [PROGRAM, "--once", "--json", "--loop", "0.1"]
+    seen: set[str] = set()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        assert running.stdout is not None
+        ends = time.monotonic() + PATIENCE_S
+        for line in running.stdout:
+            assert time.monotonic() < ends, seen
+            told = json.loads(line)
+            if told["type"] == "session" and seen >= {"process", "allocator"}:
+                break
+            if told.get("pid") == training.pid:
+                seen.add(told["type"])
+                if told["type"] == "allocator":
+                    assert told["outside"] is True and {name: told[name] for name in figures} == figures
+        running.terminate()
+    assert seen >= {"process", "allocator"}
 
 
 def test_what_cannot_be_attached_to_is_said_in_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
