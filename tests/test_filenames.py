@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.filenames import Named, check, named
+from tfmemtop.placement import Named, check, named
 
 STEP = {
     "SLURM_JOB_ID": "812",

@@ -13,8 +13,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client
-from tfmemtop.cluster.queries import Queries
+from tfmemtop.cluster.client import Address, Client, Queries
 from tfmemtop.cluster.rows import Silence
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.help import topic

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from tests.cluster.exporters import GIB
-from tfmemtop.cluster.answers import GONE_S, Rows
+from tfmemtop.cluster.answers import GONE_S, Rows, remark
 from tfmemtop.cluster.client import Series
-from tfmemtop.cluster.judgement import remark
 from tfmemtop.cluster.rows import ClusterRow, Kind, Silence
 from tfmemtop.ui.panels.cluster_table import matching
 

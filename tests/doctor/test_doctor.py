@@ -11,8 +11,8 @@ import pytest
 
 from tests.nvml_tables import TABLES, play
 from tests.starting import tfmemtop
-from tfmemtop.cli import checks
-from tfmemtop.cli.checks import Check, State, missing, ok, run_all
+from tfmemtop.cli import doctor as command
+from tfmemtop.cli.doctor import Check, State, missing, ok, run_all
 from tfmemtop.cli.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.nvml import NO_DRIVER, Nvml
 
@@ -88,32 +88,32 @@ def test_json_holds_the_same() -> None:
 def test_the_driver(tmp_path: Path, table: str, driver: tuple[str, str], processes: tuple[str, str]) -> None:
     (tmp_path / "proc/self/ns").mkdir(parents=True)
     (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
-    reading, version = checks.read_driver(Nvml(play(TABLES[table]), wsl=TABLES[table].wsl))
+    reading, version = command.read_driver(Nvml(play(TABLES[table]), wsl=TABLES[table].wsl))
     for check, (state, said) in (
-        (checks.driver(reading, version, tmp_path), driver),
-        (checks.shares(reading, tmp_path), processes),
+        (command.driver(reading, version, tmp_path), driver),
+        (command.shares(reading, tmp_path), processes),
     ):
         assert check.state == state
         assert said in f"{check.text}; {check.remedy}"
 
 
 def test_a_card_without_a_driver_is_something_missing(tmp_path: Path) -> None:
-    reading, version = checks.read_driver(Nvml(play(TABLES["H100"])))
+    reading, version = command.read_driver(Nvml(play(TABLES["H100"])))
     nothing = reading._replace(devices=[], readings=[], troubles=[NO_DRIVER])
-    assert checks.driver(nothing, version, tmp_path).state == "ok"
+    assert command.driver(nothing, version, tmp_path).state == "ok"
     slot = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
     slot.mkdir(parents=True)
     (slot / "vendor").write_text("0x10de\n")
     (slot / "class").write_text("0x030200\n")
-    found = checks.driver(nothing, version, tmp_path)
+    found = command.driver(nothing, version, tmp_path)
     assert found.state == "missing" and "install its driver" in found.remedy
 
 
 def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
     (tmp_path / "proc/self/ns").mkdir(parents=True)
     (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532266]")
-    reading, _ = checks.read_driver(Nvml(play(TABLES["from inside, 580"])))
-    check = checks.shares(reading, tmp_path)
+    reading, _ = command.read_driver(Nvml(play(TABLES["from inside, 580"])))
+    check = command.shares(reading, tmp_path)
     assert check.state is State.UNKNOWN and check.remedy == "start the container with --pid=host"
 
 
@@ -125,18 +125,18 @@ def test_what_leads_to_the_pools(tmp_path: Path) -> None:
     def asked(folder: Path | None, version: str = "0.1") -> Interpreter:
         return Interpreter("3.11.4", "/usr/bin/python3", True, version, str(folder) if folder else None)
 
-    assert checks.pools(None, compiler).state == "unknown"
-    assert checks.pools(Unclear("x is not a Python"), compiler).state == "unknown"
-    assert checks.pools(asked(None), compiler).state == "unknown"
-    assert checks.pools(asked(tmp_path), compiler).state == "missing"
+    assert command.pools(None, compiler).state == "unknown"
+    assert command.pools(Unclear("x is not a Python"), compiler).state == "unknown"
+    assert command.pools(asked(None), compiler).state == "unknown"
+    assert command.pools(asked(tmp_path), compiler).state == "missing"
     (tmp_path / "libtensorflow_framework.so.2").touch()
-    assert "headers" in checks.pools(asked(tmp_path), compiler).text
+    assert "headers" in command.pools(asked(tmp_path), compiler).text
     header = tmp_path / "include/tensorflow/core/common_runtime/bfc_allocator.h"
     header.parent.mkdir(parents=True)
     header.touch()
-    built = checks.pools(asked(tmp_path), compiler)
+    built = command.pools(asked(tmp_path), compiler)
     assert built.state is State.OK and "the first run builds" in built.text
-    without = checks.pools(asked(tmp_path), none)
+    without = command.pools(asked(tmp_path), none)
     assert without.state is State.MISSING
     assert "there is no C++ compiler" in without.text and without.remedy == "apt-get install g++"
 

@@ -17,9 +17,9 @@ from tfmemtop import events
 from tfmemtop.agent.apply_settings import shares
 from tfmemtop.events import recording
 from tfmemtop.findings.proposed_limit import basis, code, command_line, sentences, suggested_limit, suggested_limits
+from tfmemtop.limits import Basis, SuggestedLimit, with_margin
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
-from tfmemtop.suggested import Basis, SuggestedLimit, with_margin
 
 GOOD = events.RunEnd(t=30.0, run=1, exit_code=0, signal=None)
 GROWING = [*begin(), effective(True), *steady(12.0, 908 * MIB, 908 * MIB, 1026 * MIB)]

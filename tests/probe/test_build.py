@@ -16,7 +16,7 @@ import pytest
 
 from tests.probe.cached import Compiler
 from tests.probe.said import said
-from tfmemtop.cli import checks
+from tfmemtop.cli import doctor
 from tfmemtop.cli.interpreter import Interpreter
 from tfmemtop.probe.build import ADDRESSES, build, find_compiler
 from tfmemtop.probe.built import Built
@@ -157,8 +157,8 @@ def test_doctor_says_what_is_lost_without_addresses(
         monkeypatch.setenv(name, value)
     assert build(folder, ADDRESSES).state == "failed"
     python = Interpreter("3.12.1", sys.executable, hook=True, tensorflow=version, folder=str(folder))
-    check = checks.pools(python, checks.compiler())
-    assert check.state is checks.State.OK and "is in the cache" in check.text and "found by its size" in check.text
+    check = doctor.pools(python, doctor.compiler())
+    assert check.state is doctor.State.OK and "is in the cache" in check.text and "found by its size" in check.text
 
 
 def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

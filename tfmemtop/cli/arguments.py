@@ -10,8 +10,8 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, argument, option, switch
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.filenames import check, unknown_field
 from tfmemtop.options import UiOptions
+from tfmemtop.placement import check, unknown_field
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
 
 
@@ -76,7 +76,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def file_of_a_rank(text: str) -> Path:
-    """Return *text* as the name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.filenames`."""
+    """Return *text* as the name of a file to write, with fields such as ``%r``; see :mod:`tfmemtop.placement`."""
     if unknown := check(text):
         raise ArgumentTypeError(unknown_field(unknown))
     return file_name(text)

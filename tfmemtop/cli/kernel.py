@@ -20,16 +20,15 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import RunArguments, file_name
-from tfmemtop.cli.launch import make_launch, with_sizes
+from tfmemtop.cli.launch import NO_ROOM, has_room, make_launch, run_alone, with_sizes
 from tfmemtop.cli.output import note, print_lines, say
 from tfmemtop.cli.parser import Trailing, argument, option, switch
 from tfmemtop.engine.process.launch import Kernel, start_apart
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.stream.kept_sessions import chosen_for_kernel
 from tfmemtop.failure import describe
-from tfmemtop.notebooks import kernelspec, origin, python
+from tfmemtop.notebooks import kernelspec
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 
@@ -86,8 +85,8 @@ def run(arguments: KernelArguments) -> int:
 def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
     try:
-        interpreter = python.look_at(arguments.python)
-    except python.UnfitPython as unfit:
+        interpreter = kernelspec.examine_python(arguments.python)
+    except kernelspec.UnfitPython as unfit:
         raise Refusal(str(unfit)) from None
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name, arguments.display_name
@@ -141,7 +140,7 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
         connection=connection,
         # Another Jupyter may use the same name for a connection file later. Only the parent restarts this kernel.
         shared="\0".join([connection, str(parent), str(start_ticks(parent))]),
-        notebook=origin.notebook(environment, read_command(parent)),
+        notebook=kernelspec.notebook(environment, read_command(parent)),
     )
 
 

@@ -28,16 +28,24 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import NO_RECORD, RECORD, ScreenArguments, WatchedRunArguments, seconds
-from tfmemtop.cli.launch import file_for, is_task, make_launch, script_terminal_size, with_sizes
+from tfmemtop.cli.launch import (
+    NO_ROOM,
+    file_for,
+    has_room,
+    is_task,
+    make_launch,
+    run_alone,
+    script_terminal_size,
+    with_sizes,
+)
 from tfmemtop.cli.output import say, say_trouble
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
 from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, starts_after
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.filenames import waits_for_script
 from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.placement import waits_for_script
 from tfmemtop.uncollected import uncollected
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
-from tfmemtop.cli.alone import NO_ROOM, has_room, run_alone
 from tfmemtop.cli.arguments import FOR_RECORDING, WatchedRunArguments, file_of_a_rank
-from tfmemtop.cli.launch import file_for, make_launch, with_sizes
+from tfmemtop.cli.launch import NO_ROOM, file_for, has_room, make_launch, run_alone, with_sizes
 from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Trailing, option
 from tfmemtop.cli.sessions import report_events
@@ -31,12 +30,11 @@ from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import no_summary
-from tfmemtop.filenames import of_rank
 from tfmemtop.findings.ending import ending
 from tfmemtop.findings.notices import say_kind
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
-from tfmemtop.placement import placement
+from tfmemtop.placement import of_rank, placement
 from tfmemtop.reports.summary import summarise
 
 

@@ -1,12 +1,193 @@
-"""Makes the rows of the cluster's table from the answers of Prometheus. Pure."""
+"""Makes the rows of the cluster's table from the answers of Prometheus, and says what is wrong with each. Pure.
+
+Some problems come as findings from the exporters: the rules made them on the machine of the run. The others are found
+here, from the figures only.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 
 import msgspec
 
-from tfmemtop.cluster.client import Series
-from tfmemtop.cluster.judgement import judge
-from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, natural, pool_of
+from tfmemtop.cluster.client import PACE_S, RISE_S, Series
+from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, Wrong, natural, pool_of
+from tfmemtop.findings.ranks import unusual, unusual_pace
+from tfmemtop.safe import safe
+from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
+
+NEARLY_SHARE = 0.95
+"""If this share of the limit is in use, memory runs out soon."""
+SOON_S = 600.0
+"""If a rise fills the limit within this many seconds, memory runs out soon."""
+OUTLIER_RANKS = 3
+"""The smallest number of ranks to compare. With fewer, it is not clear which of them is the outlier."""
+_NOTICE = "notice_"
+
+_KINDS = {
+    "allocation_failed": Kind.RAN_OUT,
+    "crashed_when_full": Kind.RAN_OUT,
+    "no_room": Kind.RUNS_OUT_SOON,
+    "leak": Kind.LEAKING,
+    "full_but_idle": Kind.FULL_BUT_IDLE,
+    "reserved_unused": Kind.FULL_BUT_IDLE,
+}
+"""The kind of each finding that has one of its own. The other findings are ``OTHER``."""
+
+
+def judge(rows: Sequence[ClusterRow]) -> tuple[ClusterRow, ...]:
+    """Set what is wrong with each of *rows*, and return them, the worst first."""
+    sizes = _usual(rows, lambda row: row.in_use)
+    paces = _usual(rows, lambda row: row.pace)
+    going_on = {row.group for row in rows if row.silence not in (Silence.GONE, Silence.ENDED)}
+    for row in rows:
+        if row.silence is None:
+            # What the figures say is said instead of the finding of the same kind, which has no figures.
+            reported = list(_reported(row))
+            found = [*_of_figures(row, {one.kind for one in reported}), *_beside_others(row, sizes, paces)]
+            wrongs = [*(one for one in reported if one.kind not in {one.kind for one in found}), *found]
+        elif row.silence is Silence.ENDED:
+            wrongs = list(_reported(row))
+        else:  # the earlier problems may be gone by now; that is not known
+            wrongs = [_silence(row, row.silence, over=row.silence is Silence.GONE and row.group not in going_on)]
+        row.wrongs = tuple(sorted(wrongs, key=lambda wrong: wrong.kind))
+        row.remarks = tuple(dict.fromkeys(key for key, severity in row.findings if _is_remark(key, severity)))
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: ClusterRow) -> tuple[object, ...]:
+    amount = row.wrongs[0].amount if row.wrongs else 0.0
+    return row.worst, -amount, -(row.share or 0.0), row.job, natural(row.rank), row.host, natural(row.gpu)
+
+
+def _is_remark(key: str, severity: str) -> bool:
+    """Return whether a finding is only information. One of ``_KINDS`` never is: the figures would show it, too."""
+    return severity == "info" and key not in _KINDS
+
+
+def _reported(row: ClusterRow) -> Iterator[Wrong]:
+    """Yield what the tfmemtop of the rank has found, that the run has ended, and that nothing is known of it."""
+    texts = {
+        Kind.RAN_OUT: ("out of memory", "An allocation failed: TensorFlow ran out of memory."),
+        Kind.RUNS_OUT_SOON: ("full soon", "TensorFlow finds no room for an allocation, and waits for some."),
+        Kind.LEAKING: ("leak", "Memory in use keeps rising: its tfmemtop reports a leak."),
+        Kind.FULL_BUT_IDLE: ("full, idle", _idle(row)),
+    }
+    for key, severity in row.findings:
+        if not _is_remark(key, severity):
+            kind = _KINDS.get(key, Kind.OTHER)
+            yield Wrong(kind, *texts.get(kind, (plain(key), remark(key))), {"key": key})
+    if row.silence is Silence.ENDED:
+        yield Wrong(Kind.ENDED, "ended", "The run has ended. The figures are the last ones.", {"silence": "ended"})
+    if row.unread is not None:
+        yield Wrong(row.unread, *_UNREAD[row.unread])
+
+
+_UNREAD = {
+    Kind.UNREAD: (
+        "memory not read",
+        "This rank has loaded TensorFlow, but none of its memory was read: it uses none, or cannot be read.",
+    ),
+    Kind.NO_TENSORFLOW: (
+        "no TensorFlow",
+        "No TensorFlow has been seen in this rank: it has not loaded TensorFlow yet, or never does.",
+    ),
+}
+
+
+def plain(key: str) -> str:
+    """Return the key of a finding or notice as words."""
+    return safe(key.removeprefix(_NOTICE).replace("_", " "))
+
+
+def remark(key: str) -> str:
+    """Return the sentence about *key*, a finding or a notice that has no sentence of its own on this screen."""
+    if key.startswith(_NOTICE):
+        return f"Its tfmemtop reports: {plain(key)}. Its own screen says more."
+    return f"Its tfmemtop reports the finding {safe(key)}: see tfmemtop help findings, or its own screen."
+
+
+def _idle(row: ClusterRow) -> str:
+    used = f"{format_bytes(row.used)} of {format_bytes(row.total)} are taken" if row.used else "The memory is taken"
+    return f"{used}, and the GPU computes little."
+
+
+def _silence(row: ClusterRow, silence: Silence, *, over: bool) -> Wrong:
+    """Return why there are no new figures. *over*: nor are there any of the rows that end together with this one."""
+    lasted = f" {format_duration(row.silent_s)}" if row.silent_s >= 1 else ""
+    since = f" for{lasted}" if lasted else ""
+    other = f"rank of job {safe(row.job)}" if row.rank else "GPU of this host"
+    gone = f"It has none of any other {other}: probably all have ended." if over else f"Another {other} has not ended."
+    told = {
+        Silence.DOWN: f"The exporter has not answered Prometheus{since}. The figures are the last ones.",
+        Silence.OLD: f"The figures are {format_duration(row.silent_s)} old: no newer ones are written.",
+        Silence.GONE: f"Prometheus has had no figures{since}. {gone}",
+    }[silence]
+    figures: dict[str, float | str] = {"silence": silence.value, "silent_s": row.silent_s}
+    return Wrong(Kind.GONE if over else Kind.SILENT, silence.value + lasted, told, figures, row.silent_s)
+
+
+def _of_figures(row: ClusterRow, reported: set[Kind]) -> Iterator[Wrong]:
+    """Yield what the figures of this row alone show."""
+    share = left_s = None
+    rate, limit = f"{format_bytes(int((row.rising or 0) * 60))}/min", format_bytes(row.limit)
+    if row.limit and row.in_use is not None:
+        share = row.in_use / row.limit
+        left_s = max(0, row.limit - row.in_use) / row.rising if row.rising else None
+    figures: dict[str, float | str] = {"share": share or 0.0, "rate": row.rising or 0.0, "left_s": left_s or 0.0}
+    if left_s is not None and (left_s <= SOON_S or (share or 0) >= NEARLY_SHARE):
+        told = f"Memory in use rises by {rate}. At this pace the limit of {limit} "
+        told += f"is reached in about {format_duration(left_s)}."
+        yield Wrong(Kind.RUNS_OUT_SOON, f"full in {format_duration(left_s)}", told, figures, -left_s)
+    elif share is not None and share >= NEARLY_SHARE:
+        told = f"{format_bytes(row.in_use)} are in use: {share * 100:.0f}% of the limit of {limit}."
+        yield Wrong(Kind.RUNS_OUT_SOON, f"full soon {share * 100:.0f}%", told, {"share": share}, share - 1e9)
+    elif row.rising is not None:
+        last = format_duration(RISE_S)
+        told = f"Memory in use keeps rising, also at its lowest points, by {rate} in the last {last}."
+        del figures["share"]
+        if left_s is None:
+            del figures["left_s"]
+        yield Wrong(Kind.LEAKING, f"leak {rate}", told, figures, -1e9 if left_s is None else -left_s)
+    if row.idle and Kind.FULL_BUT_IDLE not in reported:
+        figures = {"share": row.share} if row.share else {}
+        yield Wrong(Kind.FULL_BUT_IDLE, "full, idle", _idle(row), figures, row.share or 0.0)
+
+
+_Usual = dict[tuple[str, ...], tuple[float, float]]
+"""For each group of ranks: the median of a figure, and the median distance from it."""
+
+
+def _usual(rows: Iterable[ClusterRow], figure: Callable[[ClusterRow], float | None]) -> _Usual:
+    """Return what is usual of a *figure* in each group with enough ranks."""
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        value = figure(row)
+        if row.rank and row.job and row.silence is None and value is not None:
+            groups.setdefault((*row.group, row.device), []).append(value)
+    middles = {group: median(values) for group, values in groups.items() if len(values) >= OUTLIER_RANKS}
+    return {group: (middle, median(abs(one - middle) for one in groups[group])) for group, middle in middles.items()}
+
+
+def _beside_others(row: ClusterRow, sizes: _Usual, paces: _Usual) -> Iterator[Wrong]:
+    """Yield how a rank differs from the others of its job: in memory, and in pace if it is slower."""
+    group, rank, others = (*row.group, row.device), f"Rank {safe(row.rank)}", f"the ranks of job {safe(row.job)}"
+    if row.in_use is not None and group in sizes:
+        usual, spread = sizes[group]
+        apart = int(row.in_use - usual)
+        if unusual(row.in_use - usual, usual, spread):
+            size, side, sign = format_bytes(abs(apart)), *(("more", "+") if apart > 0 else ("less", "-"))
+            told = f"{rank} has {size} {side} in use than the median of {others}, {format_bytes(int(usual))}."
+            short = f"outlier {sign}{format_short(abs(apart))}"
+            yield Wrong(Kind.OUTLIER, short, told, {"size": apart, "median": int(usual)}, abs(apart))
+    if row.pace is not None and group in paces:
+        usual, spread = paces[group]
+        if row.pace < usual and unusual_pace(row.pace - usual, usual, spread):
+            share = 1 - row.pace / usual
+            slower, last = f"{share * 100:.0f}% slower", format_duration(PACE_S)
+            told = f"{rank} is {slower}: {format_rate(row.pace)} steps a second in the last {last}, "
+            told += f"where the median of {others} is {format_rate(usual)}."
+            yield Wrong(Kind.SLOW, slower, told, {"share": share, "pace": row.pace, "usual": usual}, share)
+
 
 GONE_S = 600.0
 """A row is kept for this many seconds after Prometheus has no more figures for it."""

@@ -8,8 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.cluster.answers import Rows
-from tfmemtop.cluster.client import Client, NoAnswer, in_thread
-from tfmemtop.cluster.queries import SLOW_S, Queries
+from tfmemtop.cluster.client import SLOW_S, Client, NoAnswer, Queries, in_thread
 from tfmemtop.cluster.rows import ClusterRow, Kind
 from tfmemtop.safe import safe
 from tfmemtop.units import counted, format_duration

@@ -8,13 +8,13 @@ import msgspec
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.out_of_memory import failures
+from tfmemtop.limits import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import RunState
 from tfmemtop.state.predicted import predicted
-from tfmemtop.suggested import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.units import MIB, counted, format_bytes
 
 _FROM_THE_SUREST = (

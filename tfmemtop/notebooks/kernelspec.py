@@ -1,22 +1,79 @@
 """tfmemtop's kernelspecs: folders with a ``kernel.json``, with which Jupyter and VS Code start a kernel.
 
 Their places follow Jupyter's convention (``jupyter --paths``). Jupyter itself is not called: it may be installed in
-another environment than tfmemtop.
+another environment than tfmemtop. Also here: whether the user's Python can run kernels, and from which notebook a
+kernel comes.
 """
 
 import errno
 import json
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 from tfmemtop import __version__, boot
 from tfmemtop.home import jupyter_folder
-from tfmemtop.notebooks.python import Python
+
+_OLDEST = (3, 9)
+"""The oldest Python that the hook supports."""
+_PATIENCE_S = 60.0
+_ASK_PYTHON = """
+import json, os, sys
+try:
+    import ipykernel.kernelspec as kernelspec
+    found = [kernelspec.get_kernel_dict(), kernelspec.RESOURCES]
+except ImportError:
+    found = None
+print(json.dumps([list(sys.version_info[:2]), found]))
+"""
+
+
+class UnfitPython(Exception):
+    """No kernel can run in a Python. The message has the reason, and what helps."""
+
+
+class Python(NamedTuple):
+    """A Python with ipykernel: the ``kernel.json`` that its ipykernel would write, and the folder of the logos."""
+
+    kernel: dict[str, Any]
+    pictures: Path
+
+
+def examine_python(given: Path | None) -> Python:
+    """Run the Python *given*, or else ``python`` or ``python3`` on ``PATH``, and return what its ipykernel reports.
+
+    Raises:
+        UnfitPython: there is no such Python, or no kernel can run in it.
+    """
+    named = str(given) if given is not None else shutil.which("python") or shutil.which("python3")
+    if named is None:
+        raise UnfitPython("there is no python in PATH; name one: tfmemtop kernel install --python FILE")
+    # The link is not resolved: a Python belongs to a virtual environment only if it is started by the link in it.
+    path = named if "/" not in named else os.path.abspath(named)  # noqa: PTH100 (which keeps links too, but not "..")
+    try:
+        asked = subprocess.run(
+            [path, "-c", _ASK_PYTHON], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnfitPython(f"{named} does not run: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        version, ipykernel = json.loads(asked.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        last = asked.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise UnfitPython(f"{named} does not run: {last[0]}") from None
+    if tuple(version) < _OLDEST:
+        raise UnfitPython(f"{named} is Python {'.'.join(map(str, version))}; tfmemtop watches 3.9 and newer")
+    if ipykernel is None:
+        raise UnfitPython(f"{named} has no ipykernel; install it: {shlex.quote(named)} -m pip install ipykernel")
+    kernel, pictures = ipykernel
+    return Python(kernel, Path(pictures))
+
 
 _MARK = "tfmemtop"  # the key in the metadata that marks a kernelspec of ours
 _ENV = "/usr/bin/env"  # replaces itself by the program in its arguments
@@ -137,3 +194,30 @@ def _read(place: Path) -> Kernelspec | None:
         return Kernelspec(place.name, str(spec["display_name"]), str(ours["python"]), place)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+_VISUAL_STUDIO_CODE = re.compile(r"kernel-v\d\S*\.json")
+_ENDING = ".ipynb"
+
+
+def is_recognised_again(connection: str) -> bool:
+    """Return whether the next start of the kernel with this *connection* file will be recognised as such.
+
+    Jupyter restarts a kernel with the same file. VS Code makes a new file for each start, and gives no hint of the
+    notebook.
+    """
+    return not _VISUAL_STUDIO_CODE.fullmatch(PurePath(connection).name)
+
+
+def notebook(environment: Mapping[str, str], parent: Sequence[str]) -> str | None:
+    """Return the name of the notebook's file; ``None`` if it is not known.
+
+    Jupyter's server sets a variable in the *environment*. ``jupyter execute`` and papermill have the name in their
+    command line, which is that of the kernel's *parent*. papermill names first the notebook that it reads, then the one
+    that it writes.
+    """
+    if said := environment.get("JPY_SESSION_NAME"):
+        return PurePath(said).name or None
+    named = [PurePath(word).name for word in parent if word.endswith(_ENDING)]
+    runs_one = len(named) == 1 or any(PurePath(word).name == "papermill" for word in parent[:3])
+    return named[0] if named and runs_one else None

@@ -7,10 +7,10 @@ from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplaye
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.holders import operation, windowless_text
 from tfmemtop.findings.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
+from tfmemtop.limits import typed, with_margin
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted
-from tfmemtop.suggested import typed, with_margin
 from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
 
 Card = tuple[str, int, bool]

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tfmemtop.filenames import where
 from tfmemtop.findings.attached import NOT_KNOWN
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Group, alike, group_text
@@ -15,6 +14,8 @@ from tfmemtop.findings.names import alike_gpus, gpus
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
 from tfmemtop.findings.review import WIDTH, RunReview, Verdict, verdict, weighed
+from tfmemtop.limits import SuggestedLimit
+from tfmemtop.placement import where
 from tfmemtop.reports.answers import answers, arising
 from tfmemtop.reports.holders import WHO_HOLDS, in_short, not_recorded, top_rows
 from tfmemtop.reports.holders import to_json as to_json_holders
@@ -24,7 +25,6 @@ from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
-from tfmemtop.suggested import SuggestedLimit
 from tfmemtop.units import format_bytes, spoken
 
 ROWS = 3

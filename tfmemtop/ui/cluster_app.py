@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
-from tfmemtop.cluster.judgement import remark
+from tfmemtop.cluster.answers import remark
 from tfmemtop.cluster.watch import ClusterWatch, Seen, no_answer
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe

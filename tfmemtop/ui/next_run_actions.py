@@ -11,7 +11,7 @@ from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.fit.plan import ImpossibleSearch
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.notebooks.origin import is_recognised_again
+from tfmemtop.notebooks.kernelspec import is_recognised_again
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply

@@ -8,8 +8,8 @@ import msgspec
 from tfmemtop.experiments.fit.largest import LargestSearch, Wanted, parse_wanted
 from tfmemtop.experiments.fit.search import LimitSearch, Search
 from tfmemtop.experiments.fit.watch import Goal, TryWatch
+from tfmemtop.limits import Basis, SuggestedLimit
 from tfmemtop.settings import Settings
-from tfmemtop.suggested import Basis, SuggestedLimit
 
 SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
 SECONDS, TRIES = 30.0, 8

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from tfmemtop.experiments.fit.tries import Trial, Tried
-from tfmemtop.suggested import whole_mib, with_margin
+from tfmemtop.limits import whole_mib, with_margin
 from tfmemtop.units import MIB
 
 CLOSE_SHARE, CLOSE_BYTES = 0.05, 64 * MIB

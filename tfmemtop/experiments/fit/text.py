@@ -10,7 +10,7 @@ from tfmemtop.experiments.fit.tries import Trial, Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.notices import reason_text
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
-from tfmemtop.suggested import SuggestedLimit
+from tfmemtop.limits import SuggestedLimit
 from tfmemtop.units import MIB, UNKNOWN, aligned, counted, format_bytes, sentence
 
 _NOTEWORTHY = 0.02

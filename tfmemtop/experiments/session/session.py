@@ -14,9 +14,9 @@ from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.experiments.session.whatif import still_traced
+from tfmemtop.limits import SuggestedLimit
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
-from tfmemtop.suggested import SuggestedLimit
 
 
 class Fitting:

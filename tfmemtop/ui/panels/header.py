@@ -9,8 +9,7 @@ from rich.style import Style
 
 from tfmemtop.events import StoppingPhase
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.filenames import rank_in_short, where
-from tfmemtop.placement import Placement
+from tfmemtop.placement import Placement, rank_in_short, where
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.effective_settings import effective_settings

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.findings.proposed_limit import basis, suggested_limits
 from tfmemtop.findings.start_errors import unusable
+from tfmemtop.limits import SuggestedLimit, typed
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
-from tfmemtop.suggested import SuggestedLimit, typed
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.units import format_bytes
