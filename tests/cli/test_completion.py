@@ -16,7 +16,6 @@ from tests.starting import PROGRAM, Start
 from tfmemtop.cli import NAMES
 from tfmemtop.cli.parser import parsers
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.help import topics
 
 pytestmark = pytest.mark.programs
 
@@ -73,10 +72,6 @@ def test_bash_offers_what_the_command_line_takes(line: str, offered: set[str], t
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_bash_offers_every_option_of_a_command_and_no_other(name: str, tmp_path: Path) -> None:
     assert in_bash(f"tfmemtop {name} -", tmp_path) == set(parsers()[name].load().flags())
-
-
-def test_the_pages_of_the_manual_are_offered(tmp_path: Path) -> None:
-    assert set(topics()) <= in_bash("tfmemtop help ", tmp_path)
 
 
 def test_a_program_is_offered_after_the_dashes(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.contained import CHECKPOINT, USER, contained, first_process, on_read_only, running
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
-from tfmemtop.events import Run, RunEnd
+from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import read
 
 pytestmark = pytest.mark.programs
@@ -73,20 +73,6 @@ def test_a_script_that_does_not_handle_sigterm_ends_by_it(tmp_path: Path) -> Non
         _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGTERM
     assert "ended by SIGTERM" in said
-
-
-def test_what_is_killed_leaves_a_recording_that_reads(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl.gz"
-    with running(PROGRAM, "record", "-o", str(path), "--", "sh", "-c", "echo up; read line") as (process, first):
-        assert process.stdout and process.stdout.readline() == "up\n"
-        until(lambda: path.exists() and path.stat().st_size > 0)
-        until(lambda: any(isinstance(event, Run) for event in read(path).events()))
-        children = first.children()
-        first.kill()
-        process.wait(PATIENCE_S)
-    assert read(path).damaged == 0
-    psutil.wait_procs(children, PATIENCE_S)
-    assert not any(child.is_running() for child in children)
 
 
 def test_sigterm_at_the_very_start_ends_it(tmp_path: Path) -> None:

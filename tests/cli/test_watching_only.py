@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -10,15 +9,13 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.engine.reporting import Reporting
 from tests.engines import Screen
-from tests.forked import Forking
 from tests.own_sessions import own_sessions
 from tests.starting import Start, ended, on_pty
-from tfmemtop.engine.sources.processes import all_pids, carries, is_alive
+from tfmemtop.engine.sources.processes import all_pids, carries
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.server import connect
-from tfmemtop.events import Attach, Notice, NoticeKind, Relaunch
+from tfmemtop.events import Notice, NoticeKind, Relaunch
 from tfmemtop.settings import Settings
 
 DRAWN = "Processes"
@@ -135,33 +132,3 @@ async def test_no_command_is_started_in_the_screens_process(start: Start, home: 
     child.send("q")
     assert ended(child)[0] == 0
     assert not (home / "started").exists()
-
-
-@pytest.mark.tensorflow
-async def test_a_process_is_read_from_outside_recorded_and_left_as_it_was(
-    start: Start, home: Path, tensorflow_bare: Forking
-) -> None:
-    training = Reporting(128, imported=tensorflow_bare)
-    try:
-        training.do("import")
-        training.do("take 5000000")
-        before = training.do("figures")
-        child = start(size=(140, 40))
-        child.expect(DRAWN)
-        session = the_session()
-        client = await connect(Path(session.socket))
-        await client.send(Attach(pid=training.pid))
-        child.expect("FROM OUTSIDE")
-        child.expect(f"{before['in_use'] / 2**20:.1f}M")
-        assert ours() == {child.pid}
-        await client.close()
-        child.send("q")
-        code, said = ended(child)
-        assert code == 0 and "it goes on" in said and f"tfmemtop why {session.id}" in said
-        assert is_alive(training.pid) and training.do("figures") == before
-        assert not folder_of(session).exists()
-        child = start("ls", "--all", "--json")
-        # Sessions of other tests that run at the same time can be listed too.
-        assert session.id in {each["name"] for each in json.loads(child.read())}
-    finally:
-        training.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.starting import PROGRAM
 from tfmemtop.engine.sources.cgroup import OomCounter, available, hierarchies, host_memory, limits
 from tfmemtop.engine.sources.processes import machine_memory
 from tfmemtop.limits import HostOwner
@@ -154,7 +155,7 @@ def test_a_kill_by_the_kernel_is_counted_where_the_process_is(
 _JOIN_AND_ASK = """
 import os, pathlib, sys
 pathlib.Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-os.execvp("tfmemtop", ["tfmemtop", *sys.argv[2:]]) if len(sys.argv) > 2 else None
+os.execv(sys.argv[2], sys.argv[2:]) if len(sys.argv) > 2 else None
 from tfmemtop.engine.sources.cgroup import host_memory
 found = host_memory()
 print(found.total, found.owner.value, found.machine)
@@ -190,25 +191,9 @@ def test_a_real_limit(group: Path) -> None:
     size, owner, machine = asked.stdout.split()
     assert (int(size), int(machine)) == (GIB, machine_memory())
     whose = {"cgroup": "this control group", "container": "this container"}[owner]
-    program = str(Path(sys.executable).parent)
+    record = [PROGRAM, "record", "-o", "/dev/null", "--cpu-pool", "2G", "--", "true"]
     refused = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            _JOIN_AND_ASK,
-            str(group),
-            "record",
-            "-o",
-            "/dev/null",
-            "--cpu-pool",
-            "2G",
-            "--",
-            "true",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PATH": program + os.pathsep + os.environ["PATH"]},
+        [sys.executable, "-c", _JOIN_AND_ASK, str(group), *record], capture_output=True, text=True, check=False
     )
     assert refused.returncode == 2
     assert refused.stderr == f"tfmemtop: --cpu-pool: 2G is more than {whose} has, 1.0 GiB\n"

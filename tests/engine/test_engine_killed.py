@@ -16,6 +16,18 @@ from tfmemtop.events import (
     Stop,
 )
 
+
+async def killed(run: int) -> None:
+    """Kill the only engine. Wait until its parent, the keeper, has ended, and the script *run*."""
+    (session,) = own_sessions()
+    engine = find(session.pid)
+    assert engine is not None
+    script, keeper = asyncio.create_task(ended(run)), asyncio.create_task(ended(engine.ppid))
+    await asyncio.sleep(0)  # so that both waits have begun
+    os.kill(session.pid, signal.SIGKILL)
+    await asyncio.gather(script, keeper)
+
+
 OUTLIVES = """
 import os, select, signal
 told = []
@@ -35,13 +47,7 @@ async def test_the_engines_death_is_not_the_scripts(engines: Engines) -> None:
     screen = await engines.look(launched.socket)
     run = await screen.until(Run)
     await screen.until_shown("up")
-    (session,) = own_sessions()
-    engine = find(session.pid)
-    assert engine is not None
-    script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
-    await asyncio.sleep(0)  # so that both waits have begun
-    os.kill(session.pid, signal.SIGKILL)
-    await asyncio.gather(script, keeper)
+    await killed(run.pid)
     output = _read(Path(launched.output_path or ""))
     assert "[tfmemtop was ended by SIGKILL; the script goes on]" in output
     # Not one dot is lost, though the note may stand between some.
@@ -63,13 +69,7 @@ async def test_what_is_printed_after_the_engines_death_is_kept_though_nothing_wa
     await asyncio.to_thread((engines.folder / "ready").read_bytes)
     screen = await engines.look(launched.socket)
     run = await screen.until(Run)
-    (session,) = own_sessions()
-    engine = find(session.pid)
-    assert engine is not None
-    script, keeper = asyncio.create_task(ended(run.pid)), asyncio.create_task(ended(engine.ppid))
-    await asyncio.sleep(0)
-    os.kill(session.pid, signal.SIGKILL)
-    await asyncio.gather(script, keeper)
+    await killed(run.pid)
     # Either may come first: the note of the engine's death, or what the script prints upon it.
     assert "first words\n" in _read(Path(launched.output_path or ""))
 

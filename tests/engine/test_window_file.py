@@ -38,26 +38,16 @@ GOOD = a_file()
 DAY_NS = 24 * 3600 * 10**9
 POOL = section(1, 1, struct.pack("<qqqq", 0, 0, ZERO_NS, 0))
 ROWS = "<qQqqqIIIHBBq"
+NAMES = (
+    *("at", "address", "requested", "size", "in_use", "thread"),
+    *("operation", "shape", "pool", "region", "dtype", "run"),
+)
 ROW = (ZERO_NS + 5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1, 0)
 
 
 def record(**changes: int) -> bytes:
     """Return a section with one record: :data:`ROW` with *changes*."""
-    names = [
-        "at",
-        "address",
-        "requested",
-        "size",
-        "in_use",
-        "thread",
-        "operation",
-        "shape",
-        "pool",
-        "region",
-        "dtype",
-        "run",
-    ]
-    row = dict(zip(names, ROW, strict=True)) | changes
+    row = dict(zip(NAMES, ROW, strict=True)) | changes
     return section(4, 1, struct.pack(ROWS, *row.values()))
 
 
