@@ -1,7 +1,6 @@
 """Whatever can fail fails before the script is started. Settings for the user's Python do not affect tfmemtop's."""
 
 import contextlib
-import json
 import os
 import pickle
 import resource
@@ -235,20 +234,3 @@ def test_a_launch_that_is_cut_short_is_answered() -> None:
         error = pickle.load(sent).error
     assert error.why is Why.ENGINE_FAILED and "truncated" in error.detail
     assert done.stderr == b""
-
-
-def test_the_engine_killed_as_it_starts_is_told(tmp_path: Path) -> None:
-    """The launch's answer has two parts. So a script that may run is not taken for one that was never started."""
-    program = f"""
-import json, os
-from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.process.launch import start
-launched = start(Launch(argv=["sh", "-c", "kill -9 $PPID; sleep 0.1; echo went on >{tmp_path}/told"],
-    cwd="/", environment=dict(os.environ)))
-print(json.dumps([launched.error and launched.error.text, launched.started]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    )
-    error, started = json.loads(done.stdout)
-    assert started or "if the command runs, what it prints is in" in error

@@ -99,13 +99,6 @@ def test_every_reason_crosses_to_the_command_line_and_is_told_there(why: Why) ->
     assert told.exit_code in (1, 2, 126, 127)
 
 
-def test_what_may_run_nevertheless_is_told_with_its_output() -> None:
-    killed = Unstarted(Why.ENGINE_FAILED, output_path="/outputs/a.log")
-    assert killed.text == (
-        "the engine cannot be started: it ended; if the command runs, what it prints is in /outputs/a.log"
-    )
-
-
 @pytest.mark.parametrize(
     "error",
     [

@@ -1,6 +1,6 @@
 """Runs the engine from its start to its end, in a process of its own or in that of a screen.
 
-In a process of its own it reads one :class:`Launch` from stdin, writes its answers to a separate file descriptor, and
+In a process of its own it reads one :class:`Launch` from stdin, writes its answer to a separate file descriptor, and
 then goes on by itself. The script is started last, after everything that can fail.
 
 A session that only watches starts nothing, and no part of it outlives its screen. So it needs no separate engine
@@ -43,26 +43,25 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class PipedAnswers:
-    """Sends answers to the process that starts the engine, through a separate file descriptor."""
+    """Sends the answer to the process that starts the engine, through a separate file descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.closed = False
 
     def give(self, launched: Launched) -> None:
-        """Send *launched*. An answer that the script runs, or that it does not, is the last one."""
+        """Send *launched*."""
         with suppress(OSError):  # the command that started this has ended; other screens can still attach
             os.write(self._descriptor, pickle.dumps(launched))
-        if launched.started or launched.error is not None:
-            os.close(self._descriptor)
-            self.closed = True
+        os.close(self._descriptor)
+        self.closed = True
 
 
 def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers: int) -> int:
     """Run the engine and return its exit code: 1 after an unforeseen failure, else 0.
 
     If the engine or the script cannot be started, the answer contains the reason. The *inherited* file descriptors are
-    passed on to the script. Answers are written to the file descriptor *answers*.
+    passed on to the script. The answer is written to the file descriptor *answers*.
     """
     allow_many_files()
     # A SIGHUP that arrives before its handler is installed must not end this process.
@@ -99,8 +98,6 @@ async def _session(
         if output_path is None and has_terminal(launch):
             engine.stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # so that no file system is kept busy; the script starts in the user's folder
-        answer = Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path)
-        answers.give(answer)
         engine.begin()
         if first is not None:
             engine.watch.start(first)
@@ -109,7 +106,9 @@ async def _session(
         for descriptor in inherited:
             os.close(descriptor)
         given = first.environment if first is not None and launch.kernel is not None else None
-        answers.give(msgspec.structs.replace(answer, started=True, environment=given))
+        answers.give(
+            Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path, environment=given)
+        )
         # From here on no command waits for an answer. Errors are written to the log.
         detach(str(folder.log))
         if writer is not None:
@@ -143,14 +142,14 @@ def collect_orphans() -> None:
 
 
 class Answers(Protocol):
-    """Takes the answers for the process, or the thread, that starts an engine."""
+    """Takes the answer for the process, or the thread, that starts an engine."""
 
     @property
     def closed(self) -> bool:
         """Whether the start is complete, so that the engine serves screens and the script runs."""
 
     def give(self, launched: Launched) -> None:
-        """Take *launched*, which reports how far the start has come."""
+        """Take *launched*."""
 
 
 def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, None, None]], answers: Answers) -> int:
@@ -286,7 +285,7 @@ class EngineInside:
         async with Engine(self._launch, folder) as engine:
             engine.begin()
             self._engine = engine
-            self.give(Launched(id=folder.id, socket=str(folder.engine_socket), started=True))
+            self.give(Launched(id=folder.id, socket=str(folder.engine_socket)))
             if not self._left.is_set():
                 begin_to_forget()
                 await engine.done()

@@ -35,23 +35,16 @@ _MISTAKE = 2
 
 
 class Unstarted(msgspec.Struct, frozen=True):
-    """A start that failed. ``name`` is usually the command as the user typed it; ``detail`` is the system's message.
-
-    ``output_path`` is where the command's output is kept, if the command may run nevertheless.
-    """
+    """A start that failed. ``name`` is usually the command as the user typed it; ``detail`` is the system's message."""
 
     why: Why
     name: Text = ""
     detail: Text = ""
-    output_path: Text | None = None
 
     @property
     def text(self) -> str:
         """Why the script was not started, as one line without a full stop. It contains text from outside."""
-        text = self.why.text.format(name=self.name, detail=self.detail or "it ended")
-        if self.output_path is not None:
-            text += f"; if the command runs, what it prints is in {self.output_path}"
-        return text
+        return self.why.text.format(name=self.name, detail=self.detail or "it ended")
 
     @property
     def exit_code(self) -> int:

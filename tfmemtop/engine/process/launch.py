@@ -85,14 +85,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's answer: where to reach it, or why it could not start.
 
-    The engine sends two answers: one before the script is started, and one after it (``started``). ``environment`` is
-    for a process that becomes the script by itself; its texts are as those of :class:`Launch`.
+    ``environment`` is for a process that becomes the script by itself; its texts are as those of :class:`Launch`.
     """
 
     id: str = ""
     socket: str = ""
     output_path: str | None = None
-    started: bool = False
     error: Unstarted | None = None
     environment: dict[str, str] | None = None
 
@@ -134,8 +132,7 @@ def start_apart(launch: Launch) -> Launched:
 def start(launch: Launch) -> Launched:
     """Start an engine in a process session of its own and in this process's working folder. It starts the script.
 
-    All errors, also those in the engine's own start, are returned as ``Launched.error``. No script runs then, unless
-    the error has an ``output_path``: in that case the script may run.
+    All errors, also those in the engine's own start, are returned as ``Launched.error``.
     """
     # Answers have a file descriptor of their own, since any library may print to stdout.
     answers, told = os.pipe()
@@ -164,16 +161,14 @@ def start(launch: Launch) -> Launched:
                 pickle.dump(launch, asked)
         except OSError:
             pass  # the engine has ended; its last message is read below
-        answer = Launched()
         try:
-            while not answer.started and answer.error is None:
-                answer = pickle.load(sent)
-            return answer
+            launched: Launched = pickle.load(sent)
+            return launched
         except (EOFError, pickle.UnpicklingError):
             pass  # the engine has ended
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     detail = last[0] if last else ""
-    return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=detail, output_path=answer.output_path))
+    return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=detail))
 
 
 INJECT = Path(__file__).parents[2] / "inject"
