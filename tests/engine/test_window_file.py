@@ -39,9 +39,8 @@ DAY_NS = 24 * 3600 * 10**9
 POOL = section(1, 1, struct.pack("<qqqq", 0, 0, ZERO_NS, 0))
 ROWS = "<qQqqqIIIHBBq"
 NAMES = (
-    *("at", "address", "requested", "size", "in_use", "thread"),
-    *("operation", "shape", "pool", "region", "dtype", "run"),
-)
+    "at", "address", "requested", "size", "in_use", "thread", "operation", "shape", "pool", "region", "dtype", "run",
+)  # fmt: skip
 ROW = (ZERO_NS + 5, 4096, 100, 256, 256, 1, 0, 0, 0, 1, 1, 0)
 
 
