@@ -133,11 +133,14 @@ def last_look(monitor: Monitor, path: str, *wanted: str) -> Event:
     return last
 
 
-def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(LEFT))
+@pytest.mark.parametrize("library", ["", "import sys\nsys.addaudithook(lambda event, arguments: None)\n"])
+def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Script, library: str) -> None:
+    """Also where a library has installed an audit hook, as filelock does."""
+    source = library + LEFT
+    bare, hooked = both(monitor, script(source))
     assert bare == hooked and bare.code == 1
     wanted = ["main.<locals>.trainer.pending", "main.<locals>.errors[*].__traceback__"]
-    last = last_look(monitor, script(LEFT), *wanted[: 2 if VERSION >= (3, 11) else 1])
+    last = last_look(monitor, script(source), *wanted[: 2 if VERSION >= (3, 11) else 1])
     groups = {row[0]: row[1] for row in last["alike"]}
     assert groups["main.<locals>.trainer.pending"] == 4 and groups["main.<locals>.endless"] == 3
     assert VERSION < (3, 11) or groups["main.<locals>.errors[*].__traceback__"] == 3

@@ -60,7 +60,7 @@ class Nodes:
             found = globals_of(self.texts[root] or "__main__")
         for each in line:
             view = self.views[each]
-            found = _at(view, found)
+            found = _at(step, view, found)
             found = found if view.container is None else view.container.at(self.positions[each], found)
         return step.same(self.items[node], found) if line and self.items[node] else found
 
@@ -69,10 +69,10 @@ class Nodes:
         found = self.found(step, node)
         if view is CLOSURE:
             return filter(None, attribute(view.attribute, found))  # a function without one has ``None``
-        return _at(view, found)
+        return _at(step, view, found)
 
 
-def _at(view: View, found: "Iterator[Any]") -> "Iterator[Any]":
+def _at(step: Step, view: View, found: "Iterator[Any]") -> "Iterator[Any]":
     if view.hidden:
-        return referents(found)
+        return referents(step, found)
     return attribute(view.attribute, found) if view.attribute else found

@@ -4,8 +4,8 @@ A step goes from an object that is alive anyway down to those of interest, in on
 texts and classes. While it runs,
 
 - no other thread of the script runs, so what is read belongs together;
-- no code of the script's runs: only functions written in C are called, and none that raises an audit event once an
-  object of the script's is held;
+- no code of the script's runs: only functions written in C are called, and in the agent's thread none that raises an
+  audit event once an object of the script's is held;
 - nothing is kept: at its end all else is released. So the agent's thread is never the last to hold an object, whose
   finalizer would then run in it.
 
@@ -102,11 +102,22 @@ class Step:
             inner = filter(None, attribute("tb_next", iter(traces)))
             filled = map(traces.append, outermost), map(traces.extend, (inner,))
             frames = attribute("tb_frame", _reversed(traces))
-            return without_result(chain(_unheard(), *filled, map(box.extend, (frames,))))
+            return without_result(chain(self.unheard(), *filled, map(box.extend, (frames,))))
         # The one audit event is raised before a frame is held.
         innermost = filter(None, map(dict.get, called(sys._current_frames), repeat(thread)))
         callers = filter(None, map(_FRAME.f_back.__get__, box))  # as above
         return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
+
+    def unheard(self) -> "Iterator[Any]":
+        """Yield nothing. In the agent's thread, raise :data:`HEARD` if the script has an audit hook.
+
+        The hook would run in that thread, and let others run amid the step. In a thread of the script's, as the script
+        ends, it may run: some libraries install one, and Python calls it there for a traceback too.
+
+        Without a hook, Python's C function returns 0 at once. Otherwise it first makes the event's arguments by their
+        format. The format is not valid, so the function fails, and no hook is called.
+        """
+        return filter(None, starmap(_AUDIT, ((b"", b"!"),) if self._collector.needed else ()))
 
 
 def without_result(part: "Iterator[Any]") -> "Iterator[Any]":
@@ -122,15 +133,6 @@ def called(function: "Callable[[], Any]") -> "Iterator[Any]":
 def _reversed(box: "list[Any]") -> "Iterator[Any]":
     """Yield what is in the *box* when this is read, the last first."""
     return chain.from_iterable(map(reversed, (box,)))
-
-
-def _unheard() -> "Iterator[Any]":
-    """Yield nothing. If the script has an audit hook, raise :data:`HEARD`.
-
-    Without a hook, Python's C function returns 0 at once. Otherwise it first makes the event's arguments by their
-    format. The format is not valid, so the function fails, and no hook is called.
-    """
-    return filter(None, starmap(_AUDIT, ((b"", b"!"),)))
 
 
 def _at(position: int, values: "Iterator[Any]") -> "Iterator[Any]":
@@ -178,12 +180,12 @@ def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
     return map(object.__getattribute__, found, repeat(name))
 
 
-def referents(found: "Iterator[Any]") -> "Iterator[Any]":
+def referents(step: Step, found: "Iterator[Any]") -> "Iterator[Any]":
     """Yield a list of what the object that is *found* holds, for an object of C that shows that in no other way.
 
-    Not if the script has an audit hook.
+    Not where an audit hook would hear it amid the step: see :meth:`Step.unheard`.
     """
-    return chain(_unheard(), map(gc.get_referents, found))
+    return chain(step.unheard(), map(gc.get_referents, found))
 
 
 def globals_of(module: str) -> "Iterator[Any]":
