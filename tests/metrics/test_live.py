@@ -16,7 +16,7 @@ from tests.streams import run, session
 from tfmemtop.engine.exporter import open_exporter
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Notice, NoticeKind, RunEnd, Stop
+from tfmemtop.events import Event, Notice, NoticeKind, RunEnd, Stop
 
 pytestmark = pytest.mark.programs
 
@@ -63,9 +63,15 @@ class Exporting:
     def __init__(self, asked: Export) -> None:
         self.stream, self._notices = Stream(), asyncio.Queue[Notice]()
         self.exporter = open_exporter(self.stream, asked, session())
-        self.stream.listen(lambda event: self._notices.put_nowait(event) if isinstance(event, Notice) else None)
+        self.told: list[NoticeKind | None] = []
+        self.stream.listen(self._take)
         self.stream.publish(session())
         self.exporter.begin()
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self._notices.put_nowait(event)
+            self.told.append(event.kind)
 
     async def notice(self) -> Notice:
         return await asyncio.wait_for(self._notices.get(), PATIENCE_S)
@@ -94,7 +100,7 @@ async def test_an_event_or_an_answer_that_fails_ends_it_with_a_notice_and_nothin
     assert (await exporting.notice()).key == "other"
     await exporting.exporter.close()
     assert not (tmp_path / "sd.json").exists()
-    assert [failed.kind for failed in exporting.exporter.failed] == [NoticeKind.EXPORTER_ENDED]
+    assert exporting.told == [NoticeKind.EXPORTER_ENDED, NoticeKind.INPUT_LOST]
 
 
 @CAN_FREEZE
@@ -112,6 +118,6 @@ async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_
                 turns += 1
                 assert loop.time() - begin < PATIENCE_S
             assert turns > 10
-        assert {failed.kind: failed.detail for failed in exporting.exporter.failed} == {
-            NoticeKind.METRICS_SD_LEFT: f"{folder / 'sd.json'}: Connection timed out",
-        }
+        notice = await exporting.notice()
+        assert notice.kind is NoticeKind.METRICS_SD_LEFT
+        assert notice.detail == f"{folder / 'sd.json'}: Connection timed out"

@@ -31,7 +31,7 @@ from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import no_summary
 from tfmemtop.findings.ending import ending
-from tfmemtop.findings.notices import say_kind
+from tfmemtop.findings.notices import say as notice_text
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import of_rank, placement
@@ -79,8 +79,7 @@ def run(arguments: RecordArguments) -> int:
     except (RecordingError, ValueError) as error:
         raise Refusal(unusable(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
-    failures = [*done.failed_alerts, *done.failed_exports]
-    lines += [say_kind(failed.kind, failed.detail, failed.about).line for failed in failures]
+    lines += [notice_text(failed).line for failed in done.failures]
     place = placement(os.environ)
     # The output of all ranks goes to one place, so each rank prints one line, which contains its name.
     for line in [of_rank(place, lines)] if place and place.among_others else lines:

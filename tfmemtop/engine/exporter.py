@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from tfmemtop.engine.metrics.files import entry, publish, refused, session_labels, withdraw
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
@@ -38,10 +37,7 @@ _BACKLOG = 128
 
 
 class Exporter:
-    """One session's exporter; made by :func:`open_exporter`, which has checked the address.
-
-    ``failed`` are the failures so far.
-    """
+    """One session's exporter; made by :func:`open_exporter`, which has checked the address."""
 
     def __init__(self, stream: Stream, listener: socket.socket, published: tuple[str, bytes] | None) -> None:
         """*published* is the path of the file in which Prometheus finds the page, and its content."""
@@ -51,7 +47,6 @@ class Exporter:
         self._new: deque[Event] = deque()
         self._closing = threading.Event()
         self._page: Page | None = None
-        self.failed: list[Failed] = []
 
     def begin(self) -> None:
         """Export the stream from its beginning, and write the file for Prometheus. Needs the running loop.
@@ -88,14 +83,13 @@ class Exporter:
 
     def _end_by(self, error: Exception) -> None:
         """End the export because of an unforeseen *error*. The file for Prometheus stays until the session ends."""
-        if not self.failed:
+        if not self._closing.is_set():
             self._stream.forget(self._take)
             self._closing.set()
             self._close_port()
             self._fail(NoticeKind.EXPORTER_ENDED, facts_of(error))
 
     def _fail(self, kind: NoticeKind, detail: str) -> None:
-        self.failed.append(Failed(kind, detail, None))
         self._stream.notice(kind.value, kind, detail=detail)
 
     def _close_port(self) -> None:

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
-from tfmemtop.engine.process.alerts import Failed
 from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
@@ -15,7 +14,7 @@ from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.engine.watch import Watch
-from tfmemtop.events import Allocator, DeviceReading, Event, RunEnd
+from tfmemtop.events import Allocator, DeviceReading, Event, Notice, NoticeKind, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer
 
 _OURS = {
@@ -26,20 +25,25 @@ _OURS = {
 }
 
 
+_FAILURES = (
+    *(NoticeKind.ALERT_FAILED, NoticeKind.ALERT_NOT_STARTED),
+    *(NoticeKind.EXPORTER_ENDED, NoticeKind.METRICS_SD_LEFT),
+)
+
+
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a recorded run.
 
     ``end`` is how the run ended. ``trouble`` is why the recording at ``path`` is incomplete, or ``None``. ``readings``
-    counts the readings of devices and allocators. ``failed_alerts`` are the user's commands that failed, and
-    ``failed_exports`` the failures in the export of metrics.
+    counts the readings of devices and allocators. ``failures`` are the notices of the user's commands and of the export
+    of metrics that failed.
     """
 
     end: RunEnd
     path: str
     readings: int
     trouble: RecordingError | None
-    failed_alerts: list[Failed]
-    failed_exports: list[Failed]
+    failures: list[Notice]
 
 
 async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> Recorded:
@@ -73,10 +77,13 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
 
 async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner: Thinner | None) -> Recorded:
     readings = 0
+    failures: list[Notice] = []
 
     def count(event: Event) -> None:
         nonlocal readings
         readings += isinstance(event, (Allocator, DeviceReading))
+        if isinstance(event, Notice) and event.kind in _FAILURES:
+            failures.append(event)
 
     # A signal that is ignored, as under nohup, must stay ignored in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
@@ -98,8 +105,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
         path=str(writer.path),
         readings=readings,
         trouble=recorder.trouble,
-        failed_alerts=watch.alerts.failed,
-        failed_exports=watch.exporter.failed if watch.exporter else [],
+        failures=failures,
     )
 
 

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
@@ -19,14 +18,6 @@ from tfmemtop.exit_codes import SIGNALLED
 
 WAIT_S = 30.0
 """How long :meth:`Alerts.done` waits for the commands."""
-
-
-class Failed(NamedTuple):
-    """A user's command, or an export of metrics, that failed. ``about`` is its exit code, if it has one."""
-
-    kind: NoticeKind
-    detail: str
-    about: int | None
 
 
 class Alerts(Source):
@@ -46,7 +37,6 @@ class Alerts(Source):
         self._starting: set[asyncio.Task[None]] = set()
         self._asked = False  # whether a user has asked for the end of the run
         self._errors = 0
-        self.failed: list[Failed] = []
 
     async def started(self) -> None:
         """Wait until the commands that are due have been started."""
@@ -108,7 +98,7 @@ class Alerts(Source):
                 start_new_session=True,
             )
         except OSError as error:
-            self._fail(NoticeKind.ALERT_NOT_STARTED, error.strerror or str(error))
+            self._stream.notice("alert", NoticeKind.ALERT_NOT_STARTED, detail=error.strerror or str(error))
             return
         self._going[process.pid] = process
         self._runs.adopt(process.pid, lambda status: self._ended(process.pid, line, status))
@@ -118,11 +108,8 @@ class Alerts(Source):
         self._going.pop(pid).returncode = code
         self._gone.set()
         if code:
-            self._fail(NoticeKind.ALERT_FAILED, line, code if code > 0 else SIGNALLED - code)
-
-    def _fail(self, kind: NoticeKind, detail: str, about: int | None = None) -> None:
-        self.failed.append(Failed(kind, detail, about))
-        self._stream.notice("alert", kind, detail=detail, about=about)
+            exit_code = code if code > 0 else SIGNALLED - code
+            self._stream.notice("alert", NoticeKind.ALERT_FAILED, detail=line, about=exit_code)
 
 
 def _of_error(event: OutOfMemory) -> dict[str, str]:
