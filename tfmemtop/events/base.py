@@ -46,6 +46,24 @@ import msgspec
 from tfmemtop.bounds import Seconds
 
 
+class DescribedEnum(Enum):
+    """The base of enumerations with a text for people beside the value that is sent.
+
+    A member is ``NAME = value, text``, or ``NAME = value, text, remedy``.
+    """
+
+    text: str
+    remedy: str
+    """What helps; may be empty."""
+    _value_: str
+
+    def __new__(cls, value: str, text: str = "", remedy: str = "") -> "DescribedEnum":
+        member = object.__new__(cls)
+        member._value_ = value
+        member.text, member.remedy = text, remedy
+        return member
+
+
 class Keep:
     """A rule for the events that readers need that connect late: each class of events declares one as its ``keep``.
 

@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Addresses, Few, Name, Number, Positive, Size, Some, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Newest, Origin
+from tfmemtop.events.base import DescribedEnum, Event, Newest, Origin
 
 
 class Variable(msgspec.Struct, frozen=True, array_like=True):

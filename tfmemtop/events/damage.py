@@ -3,7 +3,7 @@
 The code that reads the data raises :class:`Damaged`. The code that publishes an event puts the reason into its fields.
 """
 
-from tfmemtop.described import DescribedEnum
+from tfmemtop.events.base import DescribedEnum
 
 
 class Damage(DescribedEnum):

@@ -23,9 +23,8 @@ from tfmemtop.bounds import (
     Variables,
     Words,
 )
-from tfmemtop.described import DescribedEnum
 from tfmemtop.ending import Ending, how_ended
-from tfmemtop.events.base import Curve, Event, Latest, Newest, Nothing, Tail
+from tfmemtop.events.base import Curve, DescribedEnum, Event, Latest, Newest, Nothing, Tail
 from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
 from tfmemtop.settings import Settings, without_secrets

@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Some, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Latest, Newest, Origin
+from tfmemtop.events.base import DescribedEnum, Event, Latest, Newest, Origin
 from tfmemtop.events.damage import Damage
 
 MOST_PACKED = 2**19

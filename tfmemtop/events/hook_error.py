@@ -3,8 +3,7 @@
 from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Newest, Origin
+from tfmemtop.events.base import DescribedEnum, Event, Newest, Origin
 
 
 class HookTrouble(Enum):

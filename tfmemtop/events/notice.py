@@ -3,8 +3,7 @@
 from enum import Enum
 
 from tfmemtop.bounds import Name, Number, Size, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Latest
+from tfmemtop.events.base import DescribedEnum, Event, Latest
 from tfmemtop.events.hook_error import HookPart
 from tfmemtop.events.unstarted import Unstarted
 

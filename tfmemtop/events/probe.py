@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Size, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Latest, Origin
+from tfmemtop.events.base import DescribedEnum, Event, Latest, Origin
 
 LAYOUTS = "2.16 to 2.22"
 """The versions of TensorFlow whose layout in memory is known."""

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Name, Number, Seconds, Size, Text
-from tfmemtop.described import DescribedEnum
-from tfmemtop.events.base import Event, Latest
+from tfmemtop.events.base import DescribedEnum, Event, Latest
 from tfmemtop.events.probe import Unbuilt
 
 HIGHER_LATER = 1.05

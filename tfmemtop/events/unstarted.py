@@ -3,7 +3,7 @@
 import msgspec
 
 from tfmemtop.bounds import Text
-from tfmemtop.described import DescribedEnum
+from tfmemtop.events.base import DescribedEnum
 
 
 class Why(DescribedEnum):

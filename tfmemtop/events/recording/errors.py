@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from tfmemtop.described import DescribedEnum
 from tfmemtop.events import FORMAT
+from tfmemtop.events.base import DescribedEnum
 
 
 class Trouble(DescribedEnum):
