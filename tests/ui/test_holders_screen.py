@@ -95,7 +95,7 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
 
 
 async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None:
-    async with app().run_test(size=(120, 36)) as pilot:
+    async with app(held.training()).run_test(size=(120, 36)) as pilot:
         shown = await drawn(pilot)
         told = await press(pilot, "B", "l")
         assert "Buffers, from allocation to release" in told and "l table" in told and "Enter parts" not in told

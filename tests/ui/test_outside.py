@@ -51,7 +51,8 @@ async def test_the_last_line_offers_what_does_something_in_a_session_that_only_w
     async with app(watching()).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         bar = text_of(shown).splitlines()[-1]
-        assert " ".join(bar.split()) == "F1 help Enter account a attach o sort k signal W why s scale / filter q quit"
+        keys = "F1 help Enter account a attach o sort k signal W why c moment s scale / filter q quit"
+        assert " ".join(bar.split()) == keys
         await pilot.click(shown.main.key_bar, offset=(bar.index("attach"), 0))
         await drawn(pilot)
         assert events.Attach(pid=100) in source_of(shown).sent

@@ -54,6 +54,7 @@ SCREENS = {
     "gpu-async": Shown("h200-settings", 125.0),
     "two-cards": Shown("h200-two-cards", 20.0),
     "four-cards": Shown("h200-four-cards", 20.0),
+    "moment": Shown("h200-runs", 51.0, ("c", *["left"] * 40, "t")),
     "whole-run": Shown("h200-settings", 44.0, ("w",)),
     "cpu-pool": Shown("cpu-demo", 60.0),
     "cpu-ended": Shown("cpu-demo", 108.0),

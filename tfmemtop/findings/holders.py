@@ -216,6 +216,7 @@ def sum_told(rows: int, named: int, unknown: int) -> str:
 NOW_ASKED = "The next step will be recorded."
 NOW_ENDED = "This process has ended: no window can be recorded any more."
 NOW_IN_REPLAY = "This is a recording: it has only the windows that were recorded, and no new one can be asked for."
+NOT_RECORDED_THEN = "No allocations were recorded at that time: this is the peak of the recorded step nearest to it."
 NOTHING_BESIDE = "There is only one window so far: there is no other to compare it with."
 
 NO_FACES = "It is not known who holds these cells: no window has been recorded of this pool. [B] says why."

@@ -7,7 +7,7 @@ import msgspec
 from tfmemtop.events import Holders, Opened
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, PoolWindows, State
-from tfmemtop.state.step_course import times_us
+from tfmemtop.state.step_course import times_us, unpacked
 
 _NEARLY, _HALF = 0.98, 0.5
 _HIGHER = 1.05
@@ -55,9 +55,26 @@ def moment(windows: list[Holders], t: float | None) -> tuple[Holders, int] | Non
     until = max((window.ended for window in windows), default=0.0) if t is None else t
     found = [window for window in windows if window.began <= until <= window.ended]
     window = max(found, key=lambda one: one.began, default=None)
+    return None if window is None else (window, _event(window, until))
+
+
+def nearest(windows: list[Holders], begin: float, end: float) -> tuple[Holders, int | None] | None:
+    """Return the window that was recorded nearest to the time from *begin* to *end*, in session seconds.
+
+    With it comes its event within that time after which most was in use; ``None`` if the window is of another time.
+    Without windows, ``None`` is returned.
+    """
+    window = min(windows, key=lambda one: max(one.began - end, begin - one.ended, 0.0), default=None)
     if window is None:
         return None
-    return window, bisect_right(times_us(window), round((until - window.began) * 1e6)) - 1
+    in_use = unpacked(window).in_use()
+    then = range(max(0, _event(window, begin)), _event(window, end) + 1) if begin <= window.ended else ()
+    return window, max(then, key=in_use.__getitem__, default=None)
+
+
+def _event(window: Holders, t: float) -> int:
+    """Return the number of the last event until *t* seconds of the session; -1 if there is none."""
+    return bisect_right(times_us(window), round((t - window.began) * 1e6)) - 1
 
 
 def higher_peak(hooked: Hooked, device: str, window: Holders) -> int | None:

@@ -79,13 +79,16 @@ class WindowCourse:
 
     def last_held(self, size: int, otherwise: int) -> int:
         """Return the last event after which spans of at least *size* bytes were in use, *otherwise* without one."""
+        return max((at for at, held in enumerate(self.in_use()) if held >= size), default=otherwise)
+
+    def in_use(self) -> list[int]:
+        """Return the bytes of all spans that are in use after each event."""
         changes = [0] * (self.events + 1)  # the first is what was in use before
         for held, begin, end in zip(self.sizes, self.begins, self.ends, strict=True):
             changes[begin + 1] += held
             if end != FOREVER:
                 changes[end + 1] -= held
-        sums = list(accumulate(changes))[1:]
-        return max((at for at, held in enumerate(sums) if held >= size), default=otherwise)
+        return list(accumulate(changes))[1:]
 
     def _kept(self) -> list[bool]:
         """Return, for each span, whether it outlives the beginning of the first backward pass after its own begin."""

@@ -1,7 +1,10 @@
 """The progress of a process: the calls and tracings of its functions over time, and the steps of the busiest one."""
 
+from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 import msgspec
 
@@ -49,14 +52,16 @@ class FunctionCounts(msgspec.Struct):
         while len(self.recent) > 2 and self.recent[1].t < t - TRACES_S:
             self.recent.popleft()
 
-    def calls_at(self, t: float) -> float:
-        """Return the calls made up to *t* seconds, interpolated evenly between two counts."""
-        counts = [self.first, *self.whole.windows, self.last]
-        after = next((count for count in counts if count.t >= t), self.last)
-        before = next((count for count in reversed(counts) if count.t <= t), self.first)
-        if after.t <= before.t:
-            return before.calls
-        return before.calls + (after.calls - before.calls) * (t - before.t) / (after.t - before.t)
+    def calls_at(self, *times: float) -> list[float]:
+        """Return the calls made up to each of *times* in seconds, interpolated evenly between two counts."""
+        counts = sorted([self.first, *self.whole.windows, *self.recent, self.last], key=lambda count: count.t)
+        found: list[float] = []
+        for t in times:
+            at = bisect_right(counts, t, key=lambda count: count.t)
+            before, after = counts[max(0, at - 1)], counts[min(at, len(counts) - 1)]
+            share = (t - before.t) / (after.t - before.t) if after.t > before.t else 0.0
+            found.append(before.calls + (after.calls - before.calls) * share)
+        return found
 
     def time_of(self, calls: float) -> float:
         """Return the time at which *calls* calls had been made, interpolated between the first and the last count."""
@@ -116,9 +121,18 @@ class Steps(msgspec.Struct):
         course = self.busiest
         if course is None:
             return 0.0, "steps"
-        calls = course.calls_at(end) - course.calls_at(start)
+        before, after = course.calls_at(start, end)
+        calls = after - before
         each = course.function.steps
         return (calls, "calls") if each is None else (calls * each, "steps")
+
+    def seconds_a_step(self, times: Sequence[float]) -> list[float | None]:
+        """Return the seconds that a step took between each two of *times*; ``None`` where none was made."""
+        course = self.busiest
+        if course is None:
+            return [None] * (len(times) - 1)
+        made = [(after - before) * (course.function.steps or 1) for before, after in pairwise(course.calls_at(*times))]
+        return [(b - a) / steps if steps else None for (a, b), steps in zip(pairwise(times), made, strict=True)]
 
     @property
     def calls(self) -> int:

@@ -1,13 +1,17 @@
 """Views of the state: they compute the figures that each panel shows, so that the screen does no arithmetic."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.limits import HostOwner
-from tfmemtop.state.history import History
+from tfmemtop.state.history import History, Sample
 from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
@@ -21,6 +25,16 @@ class LayerKind(str, Enum):
     REST = "rest"
     OTHERS = "others"
     FREE = "free"
+
+
+LAYER_NAMES = {
+    LayerKind.IN_USE: "in use",
+    LayerKind.CACHED: "cached",
+    LayerKind.REST: "context+outside",
+    LayerKind.OTHERS: "others",
+    LayerKind.FREE: "free",
+}
+"""What the layers of a GPU with a TensorFlow process are."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -73,7 +87,7 @@ class DevicePanel(msgspec.Struct, frozen=True):
     of bar and graph, in bytes. ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is the sum of
     the limits of the living processes' allocators on it, where known; ``limits`` has that of each run, oldest first.
     ``ended`` if all processes of the CPU pool have ended. ``ran_out`` are the times, in session seconds, at
-    which an allocation failed for good on it.
+    which an allocation failed for good on it. ``moment`` is the session second of the figures, ``None`` for now.
     """
 
     key: str
@@ -91,6 +105,7 @@ class DevicePanel(msgspec.Struct, frozen=True):
     whole: Whole | None = None
     limits: tuple[RunLimit, ...] = ()
     ran_out: tuple[float, ...] = ()
+    moment: float | None = None
 
     @property
     def percent_of_limit(self) -> int | None:
@@ -98,6 +113,22 @@ class DevicePanel(msgspec.Struct, frozen=True):
         if not self.limit or not self.layers or self.layers[0].kind is not LayerKind.IN_USE:
             return None
         return self.layers[0].size * 100 // self.limit
+
+
+def at_moment(panel: DevicePanel, t: float, sample: Sample) -> DevicePanel:
+    """Return *panel* with the figures of session second *t*.
+
+    *sample* has the upper ends of the layers, in bytes; it is empty if nothing was read then.
+    """
+    before = bisect_right(panel.limits, t, key=lambda limit: limit.since)
+    names = LAYER_NAMES | {layer.kind: layer.name for layer in panel.layers}
+    sizes = [upper - lower for lower, upper in pairwise((0, *sample))]
+    layers = [Layer(kind, names[kind], size) for kind, size in zip(panel.kinds, sizes, strict=False)]
+    used = sample[-1] if sample else None
+    if panel.capacity is not None and used is not None:
+        layers.append(Layer(LayerKind.FREE, names[LayerKind.FREE], max(0, panel.capacity - used)))
+    limit = panel.limits[before - 1].size if before else None
+    return replace(panel, used=used, layers=tuple(layers), limit=limit, peak=None, moment=t)
 
 
 class AllocatorRow(msgspec.Struct, frozen=True):
@@ -236,6 +267,20 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         whole=_whole(state, state.cpu_pool),
         ran_out=_ran_out(state, "cpu", rows),
     )
+
+
+def seconds_a_step(state: State, times: Sequence[float]) -> list[float | None]:
+    """Return the seconds that a step of the run took between each two of *times*, in session seconds; ``None`` if none.
+
+    A step is a call of the function that the run calls most often.
+    """
+    found: list[float | None] = [None] * (len(times) - 1)
+    for run in state.runs:
+        end = state.now if run.ended is None else run.ended
+        first, stop = bisect_left(times, run.started), bisect_right(times, end)
+        if run.steps and stop - first > 1:
+            found[first : stop - 1] = run.steps.seconds_a_step(times[first:stop])
+    return found
 
 
 def host_memory(state: State) -> HostMemory:

@@ -19,6 +19,7 @@ from textual.screen import ModalScreen, Screen
 from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
+from tfmemtop.findings import holders as words
 from tfmemtop.findings.ending import ending
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
@@ -268,7 +269,11 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if isinstance(self.screen, FullScreen):
             self.pop_screen()
         if message.holders:
-            self._cover(HoldersPanel(self.session, message.key, glyphs=self.glyphs, color=self.color))
+            panel = HoldersPanel(self.session, message.key, glyphs=self.glyphs, color=self.color)
+            then = message.column is None or panel.choice.to_column(*message.column)
+            self._cover(panel)
+            if not then and panel.choice.window:
+                self.notify(words.NOT_RECORDED_THEN)
         else:
             self._cover(MapPanel(self.session, message.key, glyphs=self.glyphs))
 
@@ -291,13 +296,15 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         """Return whether the app handles the key of *action*.
 
         The panels keep a key that has no effect in this session, and a replay's keys while the user types or a
-        dialog is open.
+        dialog is open; the graphs, while a moment is chosen on them, keep those that seek.
         """
         key = _BY_ACTION.get(action)
         if key is None:
             return True
-        typing = bool(self.main.mode) or isinstance(self.screen, ModalScreen)
-        return self._has(key) and not (key.replay and typing)
+        seeks = parameters[:1] in (("seek",), ("seek_by",))
+        choosing = self.main.devices.has_focus and not (seeks and self.screen is self.main)
+        typing = bool(self.main.mode) and not choosing
+        return self._has(key) and not (key.replay and (typing or isinstance(self.screen, ModalScreen)))
 
     def action_freeze(self) -> None:
         self.session.toggle_frozen()

@@ -10,13 +10,17 @@ _LARGEST = 4096  # bytes
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """Which panels are shown; ``scale``, the name of the graphs' scale; ``sort``, the name of the column to sort by."""
+    """Which panels are shown; ``scale``, the name of the graphs' scale; ``sort``, the name of the column to sort by.
+
+    ``steps``: whether the graphs have a line of the steps' time.
+    """
 
     output: bool = True
     allocators: bool = True
     scale: Annotated[str, msgspec.Meta(max_length=20)] = "auto"
     sort: Annotated[str, msgspec.Meta(max_length=20)] = "GPU"
     inverted: bool = False
+    steps: bool = False
 
 
 def load(path: Path | None) -> Choices:

@@ -72,6 +72,8 @@ KEYS: tuple[Key, ...] = (
     Key("left_square_bracket", "[", "screen.span(-1)"),
     Key("right_square_bracket", "]", "screen.span(1)"),
     Key("w", "w", "screen.whole", "whole", rank=10, of_run=True),
+    Key("c", "c", "screen.choose_moment", "moment", rank=11),
+    Key("t", "t", "screen.steps"),
     Key("s", "s", "screen.scale", "scale", rank=7),
     Key("S", "S", "picture"),
     Key("Z", "Z", "freeze"),

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.reports.devices import note
-from tfmemtop.state.views import NEARLY_FULL_PERCENT, DevicePanel, LayerKind
+from tfmemtop.state.views import LAYER_NAMES, NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
@@ -120,8 +120,7 @@ def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Li
                 *_of_limit(panel),
                 (f"limit {'' if panel.limit is None else glyphs.limit}", LIMIT),
                 (format_short(panel.limit), PLAIN),
-                (_GAP + "peak ", DIM),
-                (format_short(panel.peak), PEAK),
+                *([(_GAP + "peak ", DIM), (format_short(panel.peak), PEAK)] if panel.moment is None else []),
             ]
         )
     for dropped in range(len(_DROPPED_FIRST) + 1):
@@ -149,14 +148,7 @@ def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
 
 def shared_legend(glyphs: Glyphs, width: int) -> Line:
     """Return a legend for several bars: the layers' names without sizes."""
-    names = {
-        LayerKind.IN_USE: "in use",
-        LayerKind.CACHED: "cached",
-        LayerKind.REST: "context+outside",
-        LayerKind.OTHERS: "others",
-        LayerKind.FREE: "free",
-    }
-    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in names.items()]
+    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in LAYER_NAMES.items()]
     line: Line = [Segment(" ")]
     for name, glyph, style in [*looks, ("limit", glyphs.limit, LIMIT)]:
         item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]

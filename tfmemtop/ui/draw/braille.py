@@ -9,23 +9,28 @@ from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
+from rich.style import Style
 
 from tfmemtop.state.history import Sample
 from tfmemtop.state.views import NEARLY_FULL_PERCENT
-from tfmemtop.ui.draw.palette import DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
 from tfmemtop.ui.draw.scale import Scale
 
 _CODES = {"in_use": "i", "cached": "c", "rest": "r", "others": "o"}
-STYLES = {code: LAYER[kind] for kind, code in _CODES.items()} | {
+_LOOKS = {code: LAYER[kind] for kind, code in _CODES.items()} | {
     "f": NEARLY_FULL,
     "l": LIMIT,
     "m": DIM,
     "n": PLAIN,
+    "s": BOLD,
     "x": FAILED,
     " ": PLAIN,
 }
+_LAYERS = "icrof"
+STYLES = _LOOKS | {code.upper(): _LOOKS[code] + Style(reverse=True) for code in _LAYERS}
 """The style of a cell by its code: first the layers, then (``f``) in use when nearly full, (``l``) the limit, (``m``) a
-mark, (``n``) a note, (``x``) out of memory, and (a blank) nothing."""
+mark, (``n``) a note, (``s``) the time of a step, (``x``) out of memory, and (a blank) nothing. A layer under
+the cursor has a capital letter."""
 
 DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bottom up
 # Which of the four dots of a left and a right column belong to a layer's texture, bottom up.
@@ -38,12 +43,17 @@ _TEXTURE = {
 
 
 class Column(msgspec.Struct, frozen=True):
-    """What a column of cells shows: the samples of its two halves, the *limit* in bytes, and what happened there."""
+    """What a column of cells shows: the samples of its two halves, the *limit* in bytes, and what happened there.
+
+    ``steps`` has, for each half, the dots of the line of the steps' time, counted from the bottom.
+    """
 
     halves: tuple[Sample | None, Sample | None] = (None, None)
     limit: int | None = None
     began: bool = False  # a run
     ran_out: bool = False  # an allocation failed
+    cursor: bool = False
+    steps: tuple[range, range] = (range(0), range(0))
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -86,8 +96,12 @@ def painted(column: Column, look: Look) -> tuple[str, str]:
         row, cell = line  # where the area reaches into this row, its dots stay
         text[row] = chr(ord(text[row]) | ord(cell)) if look.braille and text[row] >= "\u2800" else cell
         codes[row] = "l"
+    _draw_steps(column, look, text, codes)
     if column.ran_out:
         text[0], codes[0] = look.glyphs.failed, "x"
+    if column.cursor:
+        text = [look.glyphs.cursor if code == " " else character for character, code in zip(text, codes, strict=True)]
+        codes = ["n" if code == " " else code.upper() if code in _LAYERS else code for code in codes]
     return "".join(text), "".join(codes)
 
 
@@ -111,6 +125,17 @@ def _draw_ground(column: Column, look: Look, text: list[str], codes: list[str]) 
     sizes = [upper - lower for lower, upper in pairwise([0, *held[-1]])]
     largest = _CODES[look.kinds[sizes.index(max(sizes))]]
     text[0], codes[0] = look.glyphs.ground, "i" if in_use else largest
+
+
+def _draw_steps(column: Column, look: Look, text: list[str], codes: list[str]) -> None:
+    """Draw the line of the steps' time over what is there; rows are counted from the top."""
+    bits: dict[int, int] = {}  # by row
+    for half, dots in enumerate(column.steps):
+        for dot in dots:
+            row = look.rows - 1 - dot // 4
+            bits[row] = bits.get(row, 0) | DOTS[half][dot % 4]
+    for row, drawn in bits.items():
+        text[row], codes[row] = chr(0x2800 | drawn) if look.braille else look.glyphs.steps, "s"
 
 
 def _glyphs(column: Column, look: Look) -> tuple[list[str], list[str]]:

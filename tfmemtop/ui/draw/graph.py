@@ -9,13 +9,17 @@ A column begins at a multiple of its width in time. Once it is complete it never
 and from then on only moves left. So a frame costs the same however long the session is.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import DevicePanel
+from tfmemtop.state.views import DevicePanel, at_moment
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, painted
 from tfmemtop.ui.draw.lines import Line, styled
@@ -33,10 +37,29 @@ _ASIDE = 7  # cells by which a label moves aside for a more important one
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A moment to be marked: ``t`` in session seconds, and its name."""
+    """A moment to be marked: ``t`` in session seconds, its name, and what follows the name where there is room."""
 
     t: float
     name: str
+    more: str = ""
+
+
+def area_cells(width: int) -> int:
+    """Return how many cells of a graph of *width* cells are columns; the others have the figures of its scale."""
+    return width - GUTTER if width >= _NO_GUTTER_BELOW else width
+
+
+def steps_top_s(steps: Sequence[float | None]) -> float:
+    """Return the seconds at the top of the line of the steps' time: about twice the median of *steps*, 0 if none.
+
+    The first step is often a hundred times as long as the others, whose changes would not be seen below it.
+    """
+    known = [one for one in steps if one]
+    if not known:
+        return 0.0
+    least = 2 * median(known)
+    unit = 10.0 ** math.floor(math.log10(least))
+    return next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= least)
 
 
 class Graph:
@@ -48,29 +71,51 @@ class Graph:
         self._reader = Reader()
         self._scale: Scale | None = None
 
+    def at(self, panel: DevicePanel, window: Window, t: float, width: int) -> DevicePanel:
+        """Return *panel* with the highest figures of the column that contains session second *t*."""
+        cells = area_cells(width)
+        halves = self._halves(panel, window, cells).get(History.newest_column(window.column_s(cells), t), ())
+        samples = [sample for sample in halves if sample]
+        return at_moment(panel, t, tuple(map(max, zip(*samples, strict=True))))
+
+    def _halves(self, panel: DevicePanel, window: Window, cells: int) -> dict[int, Halves]:
+        history = panel.whole.history if window.closed and panel.whole else panel.history
+        return self._reader.read(history, window, cells)
+
     def build(
-        self, panel: DevicePanel, window: Window, began: Sequence[Mark], choice: ScaleChoice, width: int, height: int
+        self,
+        panel: DevicePanel,
+        window: Window,
+        began: Sequence[Mark],
+        choice: ScaleChoice,
+        width: int,
+        height: int,
+        steps: Sequence[float | None] | None = None,
     ) -> list[Line]:
         """Return *height* lines of *width* cells: the area of *window*, and below it the axis with its labels.
 
-        *began* are the starts of runs. With a height of less than two lines, nothing is returned.
+        *began* are the starts of runs. *steps* are the seconds of a step in each half of a column, ``None`` if they are
+        not to be drawn. With a height of less than two lines, nothing is returned.
         """
-        gutter = GUTTER if width >= _NO_GUTTER_BELOW else 0
-        cells, rows = width - gutter, height - 1
+        cells, rows = area_cells(width), height - 1
         if cells < 1 or rows < 1:
             return []
-        history = panel.whole.history if window.closed and panel.whole else panel.history
-        halves = self._reader.read(history, window, cells)
+        gutter = cells < width
+        halves = self._halves(panel, window, cells)
         samples = [sample for column in halves.values() for sample in column if sample]
         in_use, highest = (max((sample[layer] for sample in samples), default=0) for layer in (0, -1))
         self._scale = scale(choice, in_use, highest, panel.capacity or None, self._scale)
         look = Look(self._glyphs, self._braille, panel.kinds, rows, self._scale)
         columns = _columns(panel, window, cells, began, halves)
+        if steps is not None:
+            dots = [*_steps_line(steps, rows * 4), range(0)]  # the second half of the newest column may not have begun
+            pairs = zip(columns, dots[::2], dots[1::2], strict=False)
+            columns = [replace(column, steps=(left, right)) for column, left, right in pairs]
         columns += [Column()] * (cells - len(columns))  # the future
         lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale, self._glyphs))
         left = gutters(self._scale.figures(rows), rows, self._glyphs) if gutter else [[]] * rows
         area = [[*figure, *styled(*line, STYLES)] for figure, line in zip(left, lines, strict=True)]
-        return [*area, _axis(panel, window, began, look, list(halves), cells, gutter > 0)]
+        return [*area, _axis(panel, window, began, look, list(halves), cells, gutter)]
 
 
 class Reader:
@@ -110,13 +155,25 @@ def _columns(
         return {History.newest_column(window.column_s(cells), min(t, window.until)) for t in times}
 
     begun, ran_out = numbers(mark.t for mark in began), numbers(panel.ran_out)
+    cursor = numbers([] if panel.moment is None else [panel.moment])
     since = [History.newest_column(window.column_s(cells), limit.since) for limit in panel.limits]
     columns = []
     for number, samples in halves.items():
         at = bisect_right(since, number)
         limit = panel.limits[at - 1].size if at else None
-        columns.append(Column(samples, limit, number in begun, number in ran_out))
+        columns.append(Column(samples, limit, number in begun, number in ran_out, number in cursor))
     return columns
+
+
+def _steps_line(steps: Sequence[float | None], units: int) -> list[range]:
+    """Return the dots, of *units* from the bottom, of a line through *steps*, joined from each value to the next."""
+    top_s = steps_top_s(steps)
+    dots = [None if one is None else min(units - 1, int(one / top_s * units)) for one in steps]
+    line = []
+    for before, dot in pairwise([None, *dots]):
+        ends = [end for end in (before, dot) if end is not None]
+        line.append(range(0) if dot is None else range(min(ends), max(ends) + 1))
+    return line
 
 
 def _area(columns: Sequence[Column], look: Look) -> list[tuple[str, str]]:
@@ -194,6 +251,15 @@ def _axis(
     scales = [(end - len(scale.text) - 3 - aside, f" {scale.text} ") for aside in range(0, cells, _ASIDE)]
     scales.sort(key=lambda place: not taken.isdisjoint(range(place[0], place[0] + len(place[1]))))
     labels: list[Places] = [((end, f" {right} "),), tuple(scales)]
+    begins = [first for (first, _), *_ in runs[: len(began)] if first >= 0]
+    for place, mark in enumerate(began):
+        first, full = runs[place][0][0], f"{glyphs.tick}{mark.name}{mark.more} "
+        after = min((begin for begin in begins if begin > first), default=cells)
+        if len(begins) > 1 and first + len(full) < after:
+            runs[place] = ((first, full), *runs[place])
     labels += [*ends, *runs] if window.start is None and not folds else [*runs, *ends]
+    if panel.moment is not None:
+        at = cell(History.newest_column(column_s, panel.moment))
+        labels.insert(0, ((at, glyphs.tick),))
     failures = [places(t, glyphs.failed, "out of memory") for t in panel.ran_out]
     return axis(cells, labels, failures, glyphs, bottom=scale.bottom_figure if gutter else None)

@@ -77,6 +77,8 @@ class Glyphs(msgspec.Struct, frozen=True, eq=False):
     limit_line: str
     ground: str  # memory that is too little to have a height
     mark: str  # a moment in a graph, drawn through the blank cells of its column
+    cursor: str  # the chosen moment, drawn likewise
+    steps: str
     tick: str
     failed: str
     running: str
@@ -102,6 +104,8 @@ UNICODE = Glyphs(
     limit_line="╌",
     ground="▁",
     mark="┊",
+    cursor="│",
+    steps="•",
     tick="╵",
     failed="×",
     running="●",
@@ -126,6 +130,8 @@ ASCII = Glyphs(
     limit_line="~",
     ground="_",
     mark=":",
+    cursor="|",
+    steps="*",
     tick="^",
     failed="x",
     running="*",

@@ -69,6 +69,16 @@ class Window(msgspec.Struct, frozen=True):
             cells -= len(pieces[0])
         return [piece for piece in pieces if piece]
 
+    def times(self, cells: int) -> list[float]:
+        """Return the middle of each column, in session seconds."""
+        return [(number + 0.5) * self.column_s(cells) for piece in self.columns(cells) for number in piece]
+
+    def edges(self, cells: int) -> list[float]:
+        """Return where each half of each column begins, and the end of the newest one, in session seconds."""
+        half_s = self.column_s(cells) / 2
+        begins = [half * half_s for piece in self.columns(cells) for half in range(2 * piece.start, 2 * piece.stop)]
+        return [*(begin for begin in begins if begin < self.until), self.until]
+
     def folds(self, cells: int) -> list[tuple[range, float]]:
         """Return the numbers of the columns that a graph of *cells* cells leaves out, and the seconds of the pause."""
         column_s = self.column_s(cells)

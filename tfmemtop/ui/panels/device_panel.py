@@ -5,33 +5,55 @@ the devices stand side by side, if the screen is wide. Then the graphs are left 
 devices. With little room each device is a single line, and with even less these lines scroll.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise, zip_longest
+from typing import ClassVar
 
+from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual import events
+from textual.binding import Binding, BindingType
 
 from tfmemtop.reports.devices import activity, note, title
+from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.views import DevicePanel, host_panel, panels
+from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.views import DevicePanel, host_panel, panels, seconds_a_step
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
+from tfmemtop.ui.draw import moment
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
-from tfmemtop.ui.draw.graph import Graph, Mark
+from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
 from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
+from tfmemtop.ui.draw.moment import ChosenMoment
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.draw.window import FIRST, SPANS, newest, whole, young
+from tfmemtop.ui.draw.window import FIRST, SPANS, Window, newest, whole, young
+from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.units import duration
 
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells
+_FAR = 100_000  # columns: more than any graph has
 _SEPARATOR = " · "
 
 
-class DevicesPanel(Panel):
-    """The panel of all devices."""
+class DevicesPanel(Panel, can_focus=True):
+    """The panel of all devices. While it has the focus, the user chooses a moment on the graphs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", show=False),
+        Binding("right", "move(1)", show=False),
+        Binding("home", f"move(-{_FAR})", show=False),
+        Binding("end,n", f"move({_FAR})", show=False),
+        Binding("enter", "screen.holders_then", show=False),
+        Binding("escape", "screen.leave_graph", show=False),
+    ]
 
     def __init__(
         self,
@@ -40,13 +62,20 @@ class DevicesPanel(Panel):
         color: bool = True,
         steers: bool = False,
         scale: ScaleChoice = ScaleChoice.AUTO,
+        steps: bool = False,
     ) -> None:
-        """*steers*: whether the keys for the next run have an effect. *scale* is the graphs' first scale."""
+        """*steers*: whether the keys for the next run have an effect. *scale* is the graphs' first scale.
+
+        *steps*: whether they begin with a line of the time that a step takes.
+        """
         super().__init__(glyphs=glyphs)
         self._span: int | None = None
         self._whole_going = False
         self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time
         self.scale = scale
+        self.steps = steps
+        self.moment = ChosenMoment()
+        self._areas: list[range] = []  # the cells of the panel that are columns of a graph, for each graph of a row
         self._color = color
         self._steers = steers
         self._graphs: dict[str, Graph] = {}
@@ -92,6 +121,41 @@ class DevicesPanel(Panel):
         self.scale = scales[(scales.index(self.scale) + 1) % len(scales)]
         self.redraw()
 
+    def toggle_steps(self) -> None:
+        """Draw the line of the steps' time, or leave it out."""
+        self.steps = not self.steps
+        self.redraw()
+
+    # The chosen moment.
+
+    @property
+    def mode(self) -> Hints:
+        """The keys while the user chooses a moment, else none."""
+        arrows = "Left Right" if self.glyphs.ascii else "← →"
+        keys = ((arrows, "moment"), ("Enter", "holders then"), ("n", "now"), ("t", "step time"), ("[ ]", "span"))
+        return [("Esc", "back"), *keys] if self.has_focus else []
+
+    def allow_focus(self) -> bool:
+        return bool(self.moment.times)
+
+    def action_move(self, count: int) -> None:
+        self.moment.move(count)
+        self.redraw()
+
+    def on_focus(self) -> None:
+        self.post_message(Changed())
+
+    def on_blur(self) -> None:
+        if self.app.app_focus:  # else the terminal has lost the focus, not the panel
+            self.moment.t = None
+        self.post_message(Changed())
+
+    def on_click(self, event: events.Click) -> None:
+        for area in self._areas:
+            if event.x in area:
+                self.moment.choose(event.x - area.start)
+                self.redraw()
+
     def scroll_lines(self, count: int) -> None:
         """Scroll by *count* devices, if not all of them have room."""
         self._offset = max(0, self._offset + count)
@@ -115,6 +179,7 @@ class DevicesPanel(Panel):
         for key in self._graphs.keys() - {panel.key for panel in shown}:
             del self._graphs[key]
         layout, columns = device_layout(len(shown), width, height)
+        self.moment.times, self._areas = [], []
         if not shown:
             lines = [_exactly(line, width) for line in self._without_gpu(self.state, width, height)]
         elif layout is DeviceLayout.LINE:
@@ -152,7 +217,12 @@ class DevicesPanel(Panel):
         self, shown: list[DevicePanel], layout: DeviceLayout, columns: int, width: int, height: int
     ) -> list[Line]:
         room = max(cell_len(usage(panel)) for panel in shown)
+        if self.moment.t is not None:
+            room = max(room, *(cell_len(usage(replace(panel, used=panel.capacity))) for panel in shown))
         widths = _widths(width, columns)
+        if layout is DeviceLayout.GRAPH:
+            starts = [sum(widths[:index]) + GAP * index + wide - 1 for index, wide in enumerate(widths)]
+            self._areas = [range(stop - area_cells(wide - 2), stop) for stop, wide in zip(starts, widths, strict=True)]
         stacked = -(-len(shown) // columns)
         lines: list[Line] = []
         for row in range(stacked):
@@ -169,29 +239,61 @@ class DevicesPanel(Panel):
 
     def _device(self, panel: DevicePanel, layout: DeviceLayout, room: int, width: int, height: int) -> list[Line]:
         """Return the lines of one device, at most *height*. *room* is the width of the longest usage of all devices."""
-        head = [self.title_line(width, title(panel), _SEPARATOR.join(activity(panel)))]
+        window, live = self._window(panel), panel
+        if layout is DeviceLayout.GRAPH:
+            self.moment.times = window.times(area_cells(width - 2))
+        if self.moment.times and self.moment.t is not None:
+            panel = self._graph_of(panel).at(panel, window, self.moment.t, width - 2)
+        steps = None
+        if self.moment.times and self.steps:
+            steps = seconds_a_step(self.state, window.edges(area_cells(width - 2)))
+        right = self._right(panel, steps, width - cell_len(title(panel)) - 8)
+        head = [self.title_line(width, title(panel), right, chosen=self.has_focus)]
         if width >= room + _BAR_LEAST:
             drawn = bar(panel, width - room - 3, self.glyphs)
             head.append([Segment(" "), *drawn, Segment(f" {usage(panel):>{room}} ", BOLD)])
         else:
             head.append(bar(panel, width, self.glyphs))
         if layout is DeviceLayout.GRAPH:
-            head += self._words(panel, width, min(WORDS_MOST, height - 2 - GRAPH_LEAST))
+            rows = min(WORDS_MOST, height - 2 - GRAPH_LEAST)
+            words = self._words(panel, width, rows)
+            head += words + [[]] * (len(self._words(live, width, rows)) - len(words))  # the graph keeps its height
         elif layout is DeviceLayout.LEGEND:
             head += self._words(panel, width, 1)
         lines = [_exactly(line, width) for line in head]
-        return lines + self._graph(panel, width, height - len(head)) if layout is DeviceLayout.GRAPH else lines
+        if layout is DeviceLayout.GRAPH:
+            graph = self._graph_of(panel).build(
+                panel, window, run_starts(self.state), self.scale, width - 2, height - len(head), steps
+            )
+            # One column stays free on either side, as beside the bar.
+            lines += [[Segment(" "), *line, Segment(" ")] for line in graph]
+        return lines
+
+    def _right(self, panel: DevicePanel, steps: Sequence[float | None] | None, width: int) -> str:
+        """Return how busy a device is now; of a chosen moment its time and figures, as many as fit in *width* cells.
+
+        *steps* are the seconds of a step that the graph shows, ``None`` if it shows none.
+        """
+        t = panel.moment
+        facts = [*activity(panel)] if t is None else moment.facts(self.state, panel, t, self.moment.column)
+        if steps is not None and t is None:
+            top_s = steps_top_s(steps)
+            facts.insert(0, f"steps 0 to {duration(round(top_s * 1e6))}" if top_s else "no steps counted")
+        fitting = (_SEPARATOR.join(facts[:count]) for count in range(len(facts), 0, -1))
+        return next((text for text in fitting if cell_len(text) <= width), "")
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
         """Return legend and note in at most *rows* lines. With one line, there is a note only if there is no legend."""
         lacking = [note_line(panel, width, self.glyphs)] if note(panel) and (rows > 1 or not panel.layers) else []
         return (legend(panel, width, rows - len(lacking), self.glyphs) if panel.layers else []) + lacking
 
-    def _graph(self, panel: DevicePanel, width: int, height: int) -> list[Line]:
-        graph = self._graphs.get(panel.key)
-        if graph is None:
-            graph = self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
-        began = [Mark(run.started, f"run {run.run}") for run in self.state.runs]
+    def _graph_of(self, panel: DevicePanel) -> Graph:
+        if panel.key not in self._graphs:
+            self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
+        return self._graphs[panel.key]
+
+    def _window(self, panel: DevicePanel) -> Window:
+        """Return the time that the graph of *panel* shows."""
         now = self.state.now
         pauses = tuple((run.ended, after.started) for run, after in pairwise(self.state.runs) if run.ended is not None)
         window = newest(self.span, now, pauses)
@@ -199,9 +301,7 @@ class DevicesPanel(Panel):
             window = whole(panel.whole, now)
         elif self._span is None and (began_now := young(now, pauses)).span_s <= window.span_s:
             window = began_now
-        # One column stays free on either side, as beside the bar.
-        drawn = graph.build(panel, window, began, self.scale, width - 2, height)
-        return [[Segment(" "), *line, Segment(" ")] for line in drawn]
+        return window
 
     def _a_line_each(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
         titled = height > 1
@@ -226,6 +326,19 @@ class DevicesPanel(Panel):
         if height >= len(lines) + 1:
             lines.append(shared_legend(self.glyphs, width))
         return [_exactly(line, width) for line in lines]
+
+
+@once_per_revision
+def run_starts(state: State) -> list[Mark]:
+    """Return the starts of runs, with what differs between the runs' settings."""
+    effects = [effective_settings(run) for run in state.runs]
+    settings = [in_effect(effect, usual=False) for effect in effects]
+    settled = [set(parts) for parts, effect in zip(settings, effects, strict=True) if effect.settled]
+    alike = set.intersection(*settled) if settled else set()
+    return [
+        Mark(run.started, f"run {run.run}", "".join(f" {part}" for part in parts if part not in alike))
+        for run, parts in zip(state.runs, settings, strict=True)
+    ]
 
 
 def _widths(width: int, columns: int) -> list[int]:

@@ -8,7 +8,7 @@ from textual.geometry import clamp
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.holder_choice import fullest, higher_peak, moment
+from tfmemtop.state.holder_choice import fullest, higher_peak, moment, nearest
 from tfmemtop.state.holder_views import (
     Change,
     HolderRow,
@@ -234,6 +234,18 @@ class HoldersChoice:
         """Go to the end of what was recorded."""
         if found := moment(windows(self.state, self.key), None):
             self.began, self.at, self._held = found[0].began, found[1], True
+
+    def to_column(self, begin: float, end: float) -> bool:
+        """Show the moment between *begin* and *end*, in session seconds, at which most was in use.
+
+        If nothing was recorded in that time, show the peak of the step that was recorded nearest to it, and return
+        false.
+        """
+        found = nearest(windows(self.state, self.key), begin, end)
+        if found is None:
+            return False
+        self.began, self.at, self._held = found[0].began, found[1], False
+        return found[1] is not None
 
     def other_window(self) -> None:
         """Show the window before this one; from the first window, go to the newest."""

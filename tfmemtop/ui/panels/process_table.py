@@ -36,7 +36,7 @@ class ProcessTable(RowTable[TreeRow]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "order", "sort by the column of the next key", show=False),
-        Binding("f5,t", "tree", "tree", show=False),
+        Binding("f5", "tree", "tree", show=False),
         Binding("space", "tag", "tag", show=False),
         Binding("U", "untag", "untag all", show=False),
         Binding("enter", "open", "details", show=False),

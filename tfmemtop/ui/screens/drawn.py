@@ -15,12 +15,16 @@ class Changed(Message):
 
 
 class PoolWanted(Message):
-    """The user wants to look into the pool ``key``: at its holders if ``holders`` is true, else at its map."""
+    """The user wants to look into the pool ``key``: at its holders if ``holders`` is true, else at its map.
 
-    def __init__(self, key: PoolKey | None, *, holders: bool) -> None:
+    ``column`` is the begin and end of the time to look at, in session seconds; without it, the peak is shown.
+    """
+
+    def __init__(self, key: PoolKey | None, *, holders: bool, column: tuple[float, float] | None = None) -> None:
         super().__init__()
         self.key = key
         self.holders = holders
+        self.column = column
 
 
 class Drawn:

@@ -57,7 +57,9 @@ class MainScreen(Drawn, Screen[None]):
         self._shown = {"output": choices.output, "allocators": choices.allocators}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
-        self.devices = DevicesPanel(glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices))
+        self.devices = DevicesPanel(
+            glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices), steps=choices.steps
+        )
         self.table = ProcessTable(_order(choices), glyphs=glyphs)
         self.allocators = AllocatorPanel(self._pool, glyphs=glyphs)
         self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs)
@@ -70,8 +72,8 @@ class MainScreen(Drawn, Screen[None]):
     def chosen(self) -> Choices:
         """Return the user's present choices, of those that can be saved."""
         order = self.table.order
-        scale = self.devices.scale.value
-        return Choices(scale=scale, sort=order.column, inverted=order.inverted, **self._shown)
+        scale, steps = self.devices.scale.value, self.devices.steps
+        return Choices(scale=scale, steps=steps, sort=order.column, inverted=order.inverted, **self._shown)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -101,8 +103,8 @@ class MainScreen(Drawn, Screen[None]):
 
     @property
     def mode(self) -> Hints:
-        """The keys of the output or the table while the user types there, else none."""
-        return self.output.mode or self.table.mode
+        """The keys of the output or the table while the user types there, or of the graphs while they are chosen."""
+        return self.output.mode or self.table.mode or self.devices.mode
 
     def hints(self) -> Hints:
         """The keys of the last line. On a narrow screen the least important are left out."""
@@ -214,6 +216,24 @@ class MainScreen(Drawn, Screen[None]):
 
     def action_whole(self) -> None:
         self.devices.toggle_whole()
+
+    def action_choose_moment(self) -> None:
+        if self.devices.focusable:
+            self.devices.focus()
+        else:
+            self.notify("No graph is shown here.")
+
+    def action_leave_graph(self) -> None:
+        self.table.focus()
+
+    def action_holders_then(self) -> None:
+        """Show the holders of the moment that is chosen on the graphs; if it is now, those of the peak."""
+        moment = self.devices.moment
+        column = None if moment.t is None else moment.column
+        self.post_message(PoolWanted(self._pool(), holders=True, column=column))
+
+    def action_steps(self) -> None:
+        self.devices.toggle_steps()
 
     def action_scale(self) -> None:
         self.devices.next_scale()
