@@ -10,12 +10,12 @@ import re
 import resource
 import select
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.disks import small_disk
 from tfmemtop.engine.process import kept_output
 from tfmemtop.engine.process.kept_output import KeptOutput
 
@@ -142,22 +142,13 @@ def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
 
 
 @pytest.mark.programs
-def test_shortening_needs_no_more_room_on_the_disk(small_disk: Path) -> None:
-    path, output = small_disk / "output", small(small_disk / "output")
-    for at in range(0, 400_000, 4001):
-        output.write(text(at, at + 4001))
-        assert output.trouble == ""
-    assert written(path) == 400_100
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 64 KiB."""
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
-    yield tmp_path
-    subprocess.run(["umount", "-l", tmp_path], check=True)
+def test_shortening_needs_no_more_room_on_the_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        path, output = disk / "output", small(disk / "output")
+        for at in range(0, 400_000, 4001):
+            output.write(text(at, at + 4001))
+            assert output.trouble == ""
+        assert written(path) == 400_100
 
 
 def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.disks import small_disk
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
@@ -184,16 +185,11 @@ def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 64 KiB with no room left on it."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
-    with contextlib.suppress(OSError):
-        (folder / "filler").write_bytes(bytes(1 << 20))
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    """Mount a file system with no room left on it."""
+    with small_disk(tmp_path / "full") as folder:
+        with contextlib.suppress(OSError):
+            (folder / "filler").write_bytes(bytes(1 << 20))
+        yield folder
 
 
 def test_a_folder_that_has_been_removed_is_no_hindrance(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from tests import streams
+from tests.disks import CAN_FREEZE, frozen, mounted
 from tests.engines import Engines, ended
-from tests.frozen import CAN_FREEZE, frozen, mounted
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.process.keeper import BUFFER
 from tfmemtop.engine.stream import recorder

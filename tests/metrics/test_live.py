@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.disks import CAN_FREEZE, frozen, mounted
 from tests.engines import READS, Engines, ended
-from tests.frozen import CAN_FREEZE, frozen, mounted
 from tests.metrics.scraping import address_in, get, scrape, value
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until

@@ -19,11 +19,14 @@ Script = Callable[[str], str]
 class Compiler:
     """A compiler that copies the library built by the real one, and counts how often it links one.
 
-    Then it runs *extra*, lines of shell. It copies *replay* in place of the program that replays allocations; without
-    *replay* it fails to build that program. It fails to build the library of addresses.
+    Before it copies, it waits for a line from the FIFO *gate*, if there is one. Then it runs *extra*, lines of shell.
+    It copies *replay* in place of the program that replays allocations; without *replay* it fails to build that
+    program. It fails to build the library of addresses.
     """
 
-    def __init__(self, folder: Path, library: Path, extra: str = "", replay: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, library: Path, extra: str = "", replay: Path | None = None, gate: Path | None = None
+    ) -> None:
         self.folder = folder
         self.path = folder / "compiler"
         self.log = folder / "log"
@@ -31,12 +34,13 @@ class Compiler:
         self.path.write_text(
             f"""#!/bin/sh
 [ "$1" = --version ] && echo quick {shlex.quote(folder.name)} && exit
-made={shlex.quote(str(library))}
+made={shlex.quote(str(library))} gate={shlex.quote(str(gate or ""))}
 case "$*" in
     *replay*) made={shlex.quote(str(replay or ""))}; [ "$made" ] || exit 1 ;;
-    *addresses*) exit 1 ;;
+    *addresses*) echo "Tensor has no data" >&2; exit 1 ;;
 esac
 echo built >> {shlex.quote(str(self.log))}
+[ -z "$gate" ] || read go < "$gate"
 while [ "$1" != -o ]; do shift; done
 cp "$made" "$2"
 {extra}

@@ -41,22 +41,6 @@ def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
     return Built(**json.loads(done.stdout))
 
 
-@pytest.fixture
-def quick_compiler(tmp_path: Path, library: Path) -> Path:
-    """Return a compiler that copies the library built by the real one, and writes a line to a log at each link."""
-    compiler = tmp_path / "a compiler"
-    compiler.write_text(
-        rf"""#!/bin/sh
-[ "$1" = --version ] && echo quick 1 && exit
-case "$*" in *probe.so*) echo built >> {shlex.quote(str(tmp_path / "log"))} ;; esac
-while [ "$1" != -o ]; do shift; done
-cp {shlex.quote(str(library))} "$2"
-"""
-    )
-    compiler.chmod(0o700)
-    return compiler
-
-
 def test_built_once_and_then_found(tensorflow: tuple[Path, str], library: Path, cache: Path) -> None:
     before = library.stat()
     again = command(tensorflow, XDG_CACHE_HOME=str(cache))
@@ -69,30 +53,26 @@ def test_built_once_and_then_found(tensorflow: tuple[Path, str], library: Path, 
     assert all(whole.fullmatch(path.name) for path in library.parent.glob("probe-*"))
 
 
-def test_another_compiler_builds_another(tensorflow: tuple[Path, str], library: Path, quick_compiler: Path) -> None:
-    cache = quick_compiler.parent
-    variables = {"XDG_CACHE_HOME": str(cache), "CXX": shlex.quote(str(quick_compiler))}
-    first = Path(command(tensorflow, **variables).path)
+def test_another_compiler_builds_another(tensorflow: tuple[Path, str], library: Path, compiler: Compiler) -> None:
+    first = Path(command(tensorflow, **compiler.variables).path)
     assert first.name != library.name and first.read_bytes() == library.read_bytes()
-    command(tensorflow, **variables)
-    log = cache / "log"
-    assert log.read_text() == "built\n"
+    command(tensorflow, **compiler.variables)
+    assert compiler.built == 1
     first.chmod(0o666)  # any user could have written something else
-    command(tensorflow, **variables)
-    assert log.read_text() == "built\nbuilt\n" and stat.S_IMODE(first.stat().st_mode) == 0o600
+    command(tensorflow, **compiler.variables)
+    assert compiler.built == 2 and stat.S_IMODE(first.stat().st_mode) == 0o600
 
 
-def test_old_libraries_go(tensorflow: tuple[Path, str], library: Path, quick_compiler: Path) -> None:
-    folder = quick_compiler.parent / "tfmemtop"
-    folder.mkdir(mode=0o755)
+def test_old_libraries_go(tensorflow: tuple[Path, str], compiler: Compiler) -> None:
+    compiler.cache.mkdir(mode=0o755)
     for number in range(20):
-        old = folder / f"probe-{number}.so"
+        old = compiler.cache / f"probe-{number}.so"
         old.touch()
         os.utime(old, (number, number))
-    built = command(tensorflow, XDG_CACHE_HOME=str(folder.parent), CXX=shlex.quote(str(quick_compiler)))
-    kept = {path.name for path in folder.glob("probe-*.so")}
+    built = command(tensorflow, **compiler.variables)
+    kept = {path.name for path in compiler.cache.glob("probe-*.so")}
     assert Path(built.path).name in kept and len(kept) == 16 and "probe-3.so" not in kept and "probe-19.so" in kept
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(compiler.cache.stat().st_mode) == 0o700
 
 
 def test_no_compiler(tensorflow_folder: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

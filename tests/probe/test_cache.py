@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.disks import small_disk
 from tests.hooked import PYTHON
 from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
@@ -106,49 +107,26 @@ def test_one_that_fails_twice_is_told_and_left_out(
     assert compiler.built == 2 and compiler.kept() == []
 
 
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Return a function that mounts a small disk for the test. It skips the test if this user may not do so."""
-    mounted: list[Path] = []
-
-    def mount(options: str) -> Path:
-        folder = tmp_path / "disk"
-        folder.mkdir(exist_ok=True)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True)
-        if done.returncode:
-            pytest.skip("this user may not mount a file system")
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    for folder in mounted:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-def test_a_disk_without_room(
-    mount: Callable[[str], Path], tensorflow: tuple[Path, str], library: Path, tmp_path: Path
-) -> None:
+def test_a_disk_without_room(tensorflow: tuple[Path, str], library: Path, tmp_path: Path) -> None:
     """The compiler reports success for a library that is not complete, as the real linker does."""
-    folder = mount("size=128k")
     compiler = Compiler(tmp_path, library, "true")
-    built = command(tensorflow, **{**compiler.variables, "XDG_CACHE_HOME": str(folder)})
-    text, remedy = said(built)
-    assert built.state == "failed" and "no room" in text and "make room" in remedy
-    assert [path.name for path in (folder / "tfmemtop").iterdir()] == ["lock"]
+    with small_disk(tmp_path / "disk", "128k") as folder:
+        built = command(tensorflow, **{**compiler.variables, "XDG_CACHE_HOME": str(folder)})
+        text, remedy = said(built)
+        assert built.state == "failed" and "no room" in text and "make room" in remedy
+        assert [path.name for path in (folder / "tfmemtop").iterdir()] == ["lock"]
 
 
-def test_a_disk_that_can_only_be_read(
-    mount: Callable[[str], Path], tensorflow: tuple[Path, str], library: Path, tmp_path: Path
-) -> None:
-    folder = mount("size=2m")
+def test_a_disk_that_can_only_be_read(tensorflow: tuple[Path, str], library: Path, tmp_path: Path) -> None:
     compiler = Compiler(tmp_path, library)
-    variables = {**compiler.variables, "XDG_CACHE_HOME": str(folder)}
-    first = command(tensorflow, **variables)
-    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-    assert command(tensorflow, **variables) == first and compiler.built == 1
-    other = Compiler(tmp_path, library)
-    other.path.write_text(other.path.read_text().replace("echo quick", "echo other"))
-    refused = command(tensorflow, **variables)
+    with small_disk(tmp_path / "disk", "2m") as folder:
+        variables = {**compiler.variables, "XDG_CACHE_HOME": str(folder)}
+        first = command(tensorflow, **variables)
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        assert command(tensorflow, **variables) == first and compiler.built == 1
+        other = Compiler(tmp_path, library)
+        other.path.write_text(other.path.read_text().replace("echo quick", "echo other"))
+        refused = command(tensorflow, **variables)
     text, remedy = said(refused)
     assert refused.state == "failed" and "Read-only" in text and "XDG_CACHE_HOME" in remedy
 

@@ -1,14 +1,13 @@
 """From a typed command to figures of the pool: the engine has the probe built and sends it to the hook."""
 
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
-from tests.probe.cached import LOADING, speaker
+from tests.probe.cached import LOADING, Compiler, speaker
 from tfmemtop.events import (
     Allocator,
     Hook,
@@ -92,18 +91,8 @@ async def test_a_build_is_told_and_waited_for_by_nobody(
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    compiler = tmp_path / "slow"
-    compiler.write_text(
-        f"""#!/bin/sh
-[ "$1" = --version ] && echo slow 1 && exit
-case "$*" in *addresses*) echo "Tensor has no data" >&2; exit 1 ;; esac
-read go < {shlex.quote(str(gate))}
-while [ "$1" != -o ]; do shift; done
-cp {shlex.quote(str(library))} "$2"
-"""
-    )
-    compiler.chmod(0o700)
-    os.environ["CXX"] = shlex.quote(str(compiler))
+    compiler = Compiler(tmp_path, library, gate=gate)
+    os.environ["CXX"] = compiler.variables["CXX"]
     try:
         screen = await engines.run(sys.executable, script(TRAINING), environment={**os.environ, **POOL})
         other = await engines.run(*speaker(tensorflow, LOADING + "tell(type='probe', state='loaded')"))

@@ -4,15 +4,64 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.forked import Fork, Forked
 from tests.hooked import Event, Monitor, outcome, start
-from tests.probe.window_files import Record, WindowFile, read_window
+from tfmemtop.engine.sources.window_file import WindowFile, file_name, read_window
 from tfmemtop.probe.cache import checksum_of
 
 Script = Callable[[str], str]
+
+
+class Record(NamedTuple):
+    """An allocation, or a free if its size is negative, with the names of its operation and shape."""
+
+    at_ns: int
+    address: int
+    requested: int
+    size: int
+    in_use: int
+    thread: int
+    operation: str
+    shape: str
+    pool: int
+    region: int
+    dtype: int
+    run: int
+
+
+class RecordedWindow:
+    """The content of a window's *file*, whose chunks and records are of one pool."""
+
+    def __init__(self, file: WindowFile) -> None:
+        self.pools, self.chunks, self.steps, self.calls, self.lost = (
+            file.pools, file.chunks, file.steps, file.calls, file.lost,
+        )  # fmt: skip
+        text = file.strings
+        self.records = [Record(*row[:6], text[row[6]], text[row[7]], *row[8:]) for row in file.records]
+
+    def replay(self) -> tuple[int, int]:
+        """Return the bytes in use at the end and at the peak, computed only from the chunks and records.
+
+        Raises:
+            AssertionError: after a record, the bytes in use differ from those that the allocator reported.
+        """
+        standing = {chunk.address: chunk.size for chunk in self.chunks}
+        in_use = peak = sum(standing.values())
+        assert in_use == self.pools[0].in_use
+        for record in self.records:
+            if record.size > 0:
+                assert record.address not in standing
+                standing[record.address] = record.size
+            else:
+                assert standing.pop(record.address) == -record.size
+            in_use += record.size
+            assert in_use == record.in_use
+            peak = max(peak, in_use)
+        return in_use, peak
 
 
 class Watched:
@@ -52,8 +101,8 @@ class Watched:
         self.say({"do": "holders"})
         return self.until("asked", count + 1)
 
-    def read(self, window: Event) -> WindowFile:
-        return read_window(self.folder / f"{self.pid}.{window['window']}.window", window["bytes"])
+    def read(self, window: Event) -> RecordedWindow:
+        return RecordedWindow(read_window(self.folder, file_name(self.pid, window["window"]), window["bytes"]))
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -94,11 +143,7 @@ def watch(monitor: Monitor, forked: Fork, library: Path, dumps: Path) -> Watch:
     return watched
 
 
-def operations(window: WindowFile) -> set[str]:
-    return {record.operation for record in window.records}
-
-
-def inside(window: WindowFile, step: int) -> list[Record]:
+def inside(window: RecordedWindow, step: int) -> list[Record]:
     """Return the records of one of the window's steps."""
     begin, end = window.steps[step]
     return [record for record in window.records if begin <= record.at_ns <= end]

@@ -1,4 +1,4 @@
-"""A file system that can be frozen: writes to it wait until it is thawed, as those to a server that does not answer."""
+"""Small file systems: in memory, or one that can be frozen. Writes to it then wait, as for a server that is silent."""
 
 import fcntl
 import os
@@ -47,3 +47,21 @@ def frozen(folder: Path) -> Iterator[None]:
             fcntl.ioctl(descriptor, _THAW, 0)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def small_disk(folder: Path, size: str = "64k") -> Iterator[Path]:
+    """During the ``with`` block, *folder* is a file system of *size* in memory.
+
+    If this user may not mount one, the test is skipped.
+    """
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"mounting is not possible: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
