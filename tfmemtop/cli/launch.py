@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,13 +17,15 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.cli.output import say
 from tfmemtop.engine.process.launch import Export, Launch
-from tfmemtop.engine.sources.nvml import Trouble
 from tfmemtop.events import Level
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.placement import named, naming
 from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
+
+if TYPE_CHECKING:
+    from tfmemtop.engine.sources.nvml import Trouble
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""
@@ -168,7 +171,7 @@ def ask_machine() -> Machine:
     )
 
 
-def _said(trouble: Trouble) -> str:
+def _said(trouble: "Trouble") -> str:
     from tfmemtop.findings.notices import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text
