@@ -48,7 +48,7 @@ ELSEWHERE = {
     "profiler_server",  # of Windowless, a default
     "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
-    *("busy", "frozen"),  # of Unseen, beside what was found
+    *("busy", "frozen", "audited"),  # of Unseen, beside what was found
     "system",  # of Unbuildable, without an exception
 }
 """Values that are sent without one of those functions."""

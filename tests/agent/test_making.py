@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.hooked import Forks, Monitor, outcome, run, start
-from tfmemtop.agent.device_init import VARIABLES
+from tfmemtop.agent.devices import VARIABLES
 from tfmemtop.settings import KEPT_VARIABLES
 
 Script = Callable[[str], str]

@@ -10,10 +10,10 @@ import time
 from _struct import pack
 from typing import TYPE_CHECKING, Any, Optional
 
-from .addresses import reader
 from .collector import MUCH, Collector
 from .datasets import Datasets
 from .messenger import Messenger, encoded
+from .native import address_reader
 from .tensors import BUSY, KIND, Look, Tensors, nothing
 from .variables import NAME, OTHERS_FROM, Entry, Variables
 
@@ -74,7 +74,7 @@ class Census:
 
     def may_locate(self, path: str, checksum: int) -> None:
         """Find where buffers lie, with the library at *path*."""
-        self._address = reader(path, checksum)
+        self._address = address_reader(path, checksum)
         if self._tensors is not None:
             self._tensors.address = self._address
 

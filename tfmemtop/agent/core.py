@@ -2,13 +2,13 @@
 
 import atexit
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
-from .import_watch import ImportWatch
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches
@@ -25,6 +25,33 @@ _GOODBYE_S = 0.5  # the longest time that the agent's last work takes as the scr
 _OUT_OF_MEMORY_S = 1.0  # the same, where memory ran out: then what the script held is the answer
 _AFTER_LOOK_S = 0.15  # of this time, what is left after the look for tensors
 _LAST_LOOK_FROM = 16 << 20  # bytes that a pool must hold for that look
+
+
+class ImportWatch:
+    """A finder that finds nothing: at each import it checks whether the awaited modules are complete.
+
+    So no module is loaded in another way than without it; with a wrapped loader it would be. There are enough
+    imports: TensorFlow imports hundreds of modules after those that are awaited.
+    """
+
+    def __init__(self, guarded: Callable[..., Any], awaited: "dict[str, tuple[str, Callable[..., object]]]") -> None:
+        """*guarded* is the messenger's method.
+
+        *awaited* has for each module a word for it and the action, which is called with the module.
+        """
+        self._guarded = guarded
+        self._awaited = awaited
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Call the actions of the modules that are complete by now, and find nothing."""
+        for awaited in list(self._awaited):
+            module = sys.modules.get(awaited)
+            if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+                continue
+            found = self._awaited.pop(awaited, None)  # another thread may be first
+            if found is not None:
+                word, action = found
+                self._guarded(f"listen:{word}", action, module)
 
 
 class Agent:

@@ -1,7 +1,12 @@
-"""Calls the native library through ctypes. It is loaded at the engine's request, and checked before it is trusted."""
+"""Calls the native libraries through ctypes: the probe, and the one that finds where the buffers of tensors lie.
+
+They are loaded at the engine's request, and checked before they are trusted.
+"""
 
 import binascii
 import ctypes
+import sys
+from os import RTLD_LAZY, RTLD_NOLOAD
 from typing import Any, Callable, Optional
 
 from .devices import Reading
@@ -14,6 +19,13 @@ CELLS = 2048
 """The most cells of one map."""
 
 _DONE, _FAILED = 1, -2
+_MODULE = "tensorflow.python._pywrap_tfe"
+_FUNCTIONS = {
+    "handle_of": "_Z18EagerTensor_HandlePK7_object",
+    "type": "_ZNK10tensorflow12TensorHandle4TypeEv",
+    "is_ready": "_ZNK10tensorflow12TensorHandle7IsReadyEv",
+    "tensor": "_ZNK10tensorflow12TensorHandle6TensorEPPKNS_6TensorE",
+}
 _OF_POOL = "pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions_found"
 
 
@@ -191,3 +203,36 @@ def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:
 
 def _known(value: int) -> Optional[int]:
     return None if value < 0 else value
+
+
+class _HandleFunctions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), *((name, ctypes.c_void_p) for name in _FUNCTIONS)]
+
+
+def address_reader(path: str, checksum: int) -> Optional[Any]:
+    """Return the C function that returns the address of an eager tensor's buffer, from the library at *path*.
+
+    For a variable's handle it is that of the variable's buffer, and 0 where it cannot be read at once. The function
+    neither keeps the tensor nor makes containers that stay. Return ``None`` if this TensorFlow does not export what is
+    needed.
+
+    Raises:
+        NotTrusted, OSError: as :func:`~.loading.load` raises them.
+    """
+    library = load(path, checksum)
+    module: Any = sys.modules.get(_MODULE)
+    file = None if module is None else vars(module).get("__file__")
+    if type(file) is not str:
+        return None
+    try:
+        # Only what TensorFlow has loaded already; this call loads none.
+        tensorflow = ctypes.CDLL(file, mode=RTLD_NOLOAD | RTLD_LAZY)
+        found = [ctypes.c_void_p.from_buffer(getattr(tensorflow, symbol)) for symbol in _FUNCTIONS.values()]
+        functions = _HandleFunctions(ctypes.sizeof(_HandleFunctions), *found)
+        if library.tfmemtop_handle_functions(ctypes.byref(functions)) != _DONE:
+            return None
+        address = ctypes.PyDLL(None, handle=library._handle).tfmemtop_address
+        address.restype, address.argtypes = ctypes.c_uint64, (ctypes.py_object,)
+        return address
+    except (OSError, AttributeError):
+        return None

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from .census import Census
 from .collector import Collector
-from .device_init import Making
+from .devices import Making
 from .functions import Functions
 from .messenger import Messenger
 from .operation_lines import OperationLines
