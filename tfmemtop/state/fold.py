@@ -330,7 +330,7 @@ def _out_of_memory(state: State, event: events.OutOfMemory) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.out_of_memory.append(event)
         trends = {device: trend.copy() for device, trend in hooked.trends.items()}
-        hooked.failure = Failure(event, surroundings(state, hooked), trends, hooked.look)
+        hooked.failure = Failure(event, surroundings(state, hooked), trends, hooked.look, hooked.census)
     if state.run and state.run.going:
         state.run.out_of_memory += 1
         state.run.ran_out.append(RanOut(event.t, _place(state, event)))

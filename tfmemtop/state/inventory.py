@@ -276,7 +276,10 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     near = (look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S)
     look = max(near, key=_by_path, default=None)
     parts = _parts(hooked, device, in_use, t)
-    return Inventory(device, in_use, look or hooked.census, look, parts, _operations(hooked, device))
+    census = look or hooked.census
+    if hooked.failure and census and not any(lies_in(place, device) for place in census.kinds):
+        census = hooked.failure.census  # a session of TensorFlow 1 has let go of its variables after the failure
+    return Inventory(device, in_use, census, look, parts, _operations(hooked, device))
 
 
 def _by_path(look: events.Census) -> int:

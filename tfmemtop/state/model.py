@@ -106,13 +106,15 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """The newest allocation that failed for good.
 
-    ``trends`` are those up to that time, by logical device; ``look`` is the newest look at the tensors up to then.
+    ``trends`` are those up to that time, by logical device; ``look`` is the newest look at the tensors up to then,
+    ``census`` the newest count of the variables.
     """
 
     error: events.OutOfMemory
     around: Surroundings
     trends: dict[str, Trend]
     look: events.Census | None = None
+    census: events.Census | None = None
 
 
 class RanOut(msgspec.Struct, frozen=True):

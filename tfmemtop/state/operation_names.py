@@ -55,6 +55,8 @@ _BACKWARD = re.compile(r"gradient_tape|gradients(_\d+)?")
 _OPTIMIZER = re.compile(
     rf"(loss_scale_)?(optimizer|({_OPTIMIZERS}|gradient_?descent)(optimizer)?)(_\d+)?", re.IGNORECASE
 )
+_APPLIED = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]")
+"""An optimizer's own operations. In TensorFlow 1 they may lie in the scope of a model."""
 _LOSS = re.compile(
     r"(compile_)?loss(es)?(_\d+)?|(\w+_)?crossentropy(_\d+)?|mean_(absolute|squared)_(percentage_|logarithmic_)?error(_\d+)?"
 )
@@ -103,6 +105,8 @@ def named(operation: str) -> Named:
     if phase is Phase.FORWARD:
         if _INPUT.match(own) or (kept and _INPUT.match(kept[0])):
             phase = Phase.INPUT
+        elif _APPLIED.match(own):
+            phase = Phase.OPTIMIZER
         elif own.startswith("__inference_") or own.startswith("__forward_"):
             phase = Phase.FUNCTION
         elif own.startswith("__backward_") or (not kept and own.endswith("Grad")):
