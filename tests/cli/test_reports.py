@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -16,8 +17,8 @@ from tfmemtop.cli.attach import choose
 from tfmemtop.cli.once import table
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.folders import SessionInfo
-from tfmemtop.events.recording import Recording, read
-from tfmemtop.findings.review import RunReview, review
+from tfmemtop.events.recording import read
+from tfmemtop.findings.review import review
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.settings import Settings
@@ -138,28 +139,14 @@ LONG_S = 3700
 """Seconds. Reports on sessions of an hour or more are made from an outline."""
 
 
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    path = tmp_path_factory.mktemp("long") / "run.jsonl.gz"
-    write(path, LONG_S)
-    return read(path)
-
-
-@pytest.fixture(scope="module")
-def whole() -> RunReview:
-    """The review of all events, not only of those in the outline."""
-    return review(the_day(LONG_S))
-
-
 @pytest.mark.long
-def test_an_outline_explains_what_the_whole_does(recording: Recording, whole: RunReview) -> None:
+def test_an_outline_explains_and_compares_as_the_whole_does(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl.gz"
+    write(path, LONG_S)
+    recording, whole = read(path), review(the_day(LONG_S))
     outline = list(report_events(recording))
     assert len(outline) < len(list(recording.events())) / 4
     assert page(review(outline, None, spacing_s(recording)), "run") == page(whole, "run")
-
-
-@pytest.mark.long
-def test_an_outline_compares_as_the_whole_does(recording: Recording, whole: RunReview) -> None:
-    short = fold_recording(str(recording.path))
+    short = fold_recording(str(path))
     complete, few = (figures(each.runs[-1], each.now) for each in (whole.state, short))
     assert replace(few, past=complete.past) == complete
