@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.hooked import OPERATIONS_ELSEWHERE, Forks, Monitor, outcome
+from tests.hooked import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
 
 Script = Callable[[str], str]
 
@@ -39,18 +39,20 @@ sys.stdin.readline()
 )
 
 
+def ask(monitor: Monitor, process: Process) -> Event:
+    """Return a new census of the variables alone."""
+    known = len(monitor.of("census"))
+    monitor.say(process.pid, {"do": "census"})
+    monitor.wait_for(lambda _: sum(event["type"] == "census" for event in monitor.events) > known)
+    return monitor.of("census")[-1]
+
+
 def test_a_model_to_the_byte(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(TRAINING))
     assert process.stdout is not None and process.stdin is not None
     printed = json.loads(process.stdout.readline())
 
-    def ask() -> dict[str, object]:
-        known = len(monitor.of("census"))
-        monitor.say(process.pid, {"do": "census"})
-        monitor.wait_for(lambda event: len(_censuses(monitor)) > known)
-        return monitor.of("census")[-1]
-
-    census = ask()
+    census = ask(monitor, process)
     assert census["kinds"] == {"CPU:0": printed}
     largest = census["largest"]
     assert isinstance(largest, list) and largest[0] == ["own", "variables", [1000, 1000], "float16", "CPU:0", 2_000_000]
@@ -65,13 +67,9 @@ def test_a_model_to_the_byte(monitor: Monitor, script: Script, forks: Forks) -> 
     process.stdin.flush()
     assert process.stdout.readline() == "0\n", "operations that are not the script's"
     assert process.stdout.readline() == "0\n", "variables kept alive"
-    assert ask()["kinds"]["CPU:0"]["variables"] < printed["variables"]  # type: ignore[index]
+    assert ask(monitor, process)["kinds"]["CPU:0"]["variables"] < printed["variables"]
     assert outcome(process, "\n").code == 0
     assert not monitor.of("hook_error")
-
-
-def _censuses(monitor: Monitor) -> list[object]:
-    return [event for event in monitor.events if event["type"] == "census"]
 
 
 def test_variables_are_made_as_without_us(monitor: Monitor, script: Script, forks: Forks) -> None:
@@ -147,14 +145,8 @@ def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script,
     process = forks.start(monitor, script(SESSION))
     assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "trained\n"
 
-    def ask() -> dict[str, object]:
-        known = len(monitor.of("census"))
-        monitor.say(process.pid, {"do": "census"})
-        monitor.wait_for(lambda event: len(_censuses(monitor)) > known)
-        return monitor.of("census")[-1]
-
     w, r = 4 * 512 * 512, 4 * 256 * 512
-    census = ask()
+    census = ask(monitor, process)
     assert census["kinds"] == {"CPU:0": {"variables": w + r, "optimizer": 2 * (w + r) + 8}}
     largest = census["largest"]
     assert isinstance(largest, list)
@@ -166,5 +158,5 @@ def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script,
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "closed\n"
-    assert ask()["kinds"] == {}
+    assert ask(monitor, process)["kinds"] == {}
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -1,17 +1,13 @@
 """The script's output in the engine: at once in the file, and bounded there."""
 
-import asyncio
 import re
-import socket
 import sys
 from pathlib import Path
 
 from tests.engines import Engines
 from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.launch import Launched
-from tfmemtop.engine.stream.server import Client, Reader
-from tfmemtop.engine.stream.stream import OUTPUT_QUEUE, Stream
-from tfmemtop.events import Event, Notice, Output, RunEnd
+from tfmemtop.events import Notice, Output, RunEnd
 
 _PRINTS_MUCH = """
 import os
@@ -46,30 +42,3 @@ async def test_a_flood_costs_neither_disk_nor_screen(engines: Engines) -> None:
     assert screen.shown.endswith("the end\r\n")
     time_s = end.t - told[0].t
     assert len(screen.shown) <= 2 * 256 * 1024 + time_s / output.TICK_S * keeper.CHUNK
-
-
-async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_it_missed() -> None:
-    stream = Stream()
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    reader = Reader(stream, ours)
-    stream.listen_to_lines(reader.push)
-    for number in range(300):
-        stream.publish(Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000))
-    stream.publish(RunEnd(t=0.0, run=3, exit_code=0, signal=None))
-    writing = asyncio.ensure_future(reader.write())
-    client = Client(*await asyncio.open_connection(sock=theirs))
-    got: list[Event] = []
-    async for batch in client.events():
-        got += batch
-        if isinstance(got[-1], RunEnd):
-            break
-    writing.cancel()
-    await client.close()
-    ours.close()
-    first, *rest = [event for event in got if isinstance(event, Output)]
-    assert rest[-1].text == f"{299:16000}" and 16_000 * len(rest) < OUTPUT_QUEUE
-    assert [int(event.text) for event in rest] == list(range(int(first.text) + 1, 300))
-    assert (first.run, first.skipped) == (3, 1000 + (int(first.text) - 200) * 17_000)
-    assert {event.skipped for event in rest} == {1000}
-    assert not [event for event in got if isinstance(event, Notice)]

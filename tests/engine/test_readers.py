@@ -6,11 +6,13 @@ import sys
 
 from tests.engines import READS, Engines
 from tfmemtop.engine.stream.server import Client, Reader
-from tfmemtop.engine.stream.stream import QUEUE, Stream
+from tfmemtop.engine.stream.stream import OUTPUT_QUEUE, QUEUE, Stream
 from tfmemtop.events import (
+    Event,
     Input,
     Notice,
     NoticeKind,
+    Output,
     Process,
     ProcessReading,
     ProcessReadings,
@@ -50,19 +52,18 @@ async def test_a_reader_that_does_not_read_holds_up_nobody(engines: Engines) -> 
         await quick.until_closed()
 
 
-async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
+async def read_late(told: list[Event]) -> list[Event]:
+    """Return what a reader gets that reads only after all of *told* has been published. The last is a run's end."""
     stream = Stream()
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     reader = Reader(stream, ours)
     stream.listen_to_lines(reader.push)
-    for number in range(400):
-        stream.publish(ProcessReadings(t=0.0, processes=[ProcessReading(1, 0.0, 1 << 40)] * 800, host_used=number))
-    stream.publish(RunEnd(t=0.0, run=1, exit_code=0, signal=None))
+    for event in told:
+        stream.publish(event)
     writing = asyncio.ensure_future(reader.write())
-    incoming, outgoing = await asyncio.open_connection(sock=theirs)
-    client = Client(incoming, outgoing)
-    got = []
+    client = Client(*await asyncio.open_connection(sock=theirs))
+    got: list[Event] = []
     async for batch in client.events():
         got += batch
         if any(isinstance(event, RunEnd) for event in got):
@@ -70,8 +71,30 @@ async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
     writing.cancel()
     await client.close()
     ours.close()
+    return got
+
+
+def end(run: int) -> RunEnd:
+    return RunEnd(t=0.0, run=run, exit_code=0, signal=None)
+
+
+async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
+    processes = [ProcessReading(1, 0.0, 1 << 40)] * 800
+    readings = [ProcessReadings(t=0.0, processes=processes, host_used=number) for number in range(400)]
+    got = await read_late([*readings, end(1)])
     kept = [event.host_used for event in got if isinstance(event, ProcessReadings)]
     assert kept == list(range(400 - len(kept), 400))
     assert len(kept) < QUEUE / 16_000
     last_word = [event for event in got if isinstance(event, Notice)][-1]
     assert (last_word.kind, last_word.count) == (NoticeKind.READER_SLOW, 400 - len(kept))
+
+
+async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_it_missed() -> None:
+    printed = [Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000) for number in range(300)]
+    got = await read_late([*printed, end(3)])
+    first, *rest = [event for event in got if isinstance(event, Output)]
+    assert rest[-1].text == f"{299:16000}" and 16_000 * len(rest) < OUTPUT_QUEUE
+    assert [int(event.text) for event in rest] == list(range(int(first.text) + 1, 300))
+    assert (first.run, first.skipped) == (3, 1000 + (int(first.text) - 200) * 17_000)
+    assert {event.skipped for event in rest} == {1000}
+    assert not [event for event in got if isinstance(event, Notice)]

@@ -1,6 +1,7 @@
 """The app on a made-up or recorded stream, its keys, and what it shows as text."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from rich.segment import Segment
 from textual.pilot import Pilot
@@ -8,6 +9,7 @@ from textual.pilot import Pilot
 from tests import streams as s
 from tests.ui.recorded import Recorded
 from tfmemtop import events
+from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
@@ -34,6 +36,14 @@ ENDED = events.RunEnd(t=3.0, run=1, exit_code=3, signal=None)
 
 def app(stream: list[events.Event] | None = None, options: UiOptions | None = None) -> TfmemtopApp:
     return TfmemtopApp(Recorded(training() if stream is None else stream), options or UiOptions())
+
+
+def paused_replay(path: Path, stream: Iterable[events.Event]) -> ReplaySource:
+    """Return the replay of a recording at *path*, which is written of *stream*. It stands still."""
+    first, *rest = stream
+    source = ReplaySource(s.written(path, [first, *sorted(rest, key=lambda event: event.t)]))
+    source.paused = True
+    return source
 
 
 async def drawn(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:

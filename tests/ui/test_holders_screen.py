@@ -13,10 +13,9 @@ from tests import pools
 from tests import streams as s
 from tests.ui import held
 from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
@@ -149,10 +148,7 @@ async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
 
 
 async def test_in_a_replay_the_arrows_move_the_replay_and_brackets_the_cursor(tmp_path: Path) -> None:
-    first, *rest = held.training()
-    stream = [first, *sorted(rest, key=lambda event: event.t)]
-    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
-    source.paused = True
+    source = paused_replay(tmp_path / "r.jsonl", held.training())
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
         source.seek(30.0)
         await drawn(pilot)

@@ -13,11 +13,10 @@ from tests import streams as s
 from tests.pools import MIB
 from tests.ui import held
 from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.map_panel import MapPanel
@@ -164,11 +163,8 @@ async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
 
 
 async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None:
-    first, *rest = pools.watched(CUTS, t=20.0)
     later = pools.memory_map(40.0, [[(14 * MIB, True)]])
-    stream = [first, *sorted([*rest, later], key=lambda event: event.t)]
-    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
-    source.paused = True
+    source = paused_replay(tmp_path / "r.jsonl", [*pools.watched(CUTS, t=20.0), later])
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48)) as pilot:
         source.seek(25.0)
         await drawn(pilot)

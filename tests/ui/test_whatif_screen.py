@@ -7,9 +7,8 @@ import pytest
 from tests import pools
 from tests import streams as s
 from tests.ui.recorded import Recorded, source_of
-from tests.ui.shown import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tfmemtop import events
-from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
@@ -97,10 +96,7 @@ async def test_where_nothing_was_recorded_from_the_start_it_is_said() -> None:
 
 
 async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
-    first, *rest = [*pools.watched([[(200 * MIB, True)]]), REPLAYED]
-    stream = [first, *sorted(rest, key=lambda event: event.t)]
-    source = ReplaySource(s.written(tmp_path / "r.jsonl", stream))
-    source.paused = True
+    source = paused_replay(tmp_path / "r.jsonl", [*pools.watched([[(200 * MIB, True)]]), REPLAYED])
     async with TfmemtopApp(source, UiOptions()).run_test(size=(160, 48), notifications=True) as pilot:
         source.seek(30.0)
         await drawn(pilot)
