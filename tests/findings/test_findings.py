@@ -23,8 +23,8 @@ from tests.findings.test_exhausted import error, moment
 from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
-from tfmemtop.ending import Ending, Way, how_ended
 from tfmemtop.events import StoppingPhase, recording
+from tfmemtop.events.engine import Ending, Way, how_ended
 from tfmemtop.findings.cause import LONGEST, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import DeviceFinding, Finding, Group, Severity

@@ -3,8 +3,8 @@
 import signal
 from collections.abc import Iterator
 
-from tfmemtop.ending import Ending, Way
 from tfmemtop.events import Leftover, StillHeld, StoppingPhase
+from tfmemtop.events.engine import Ending, Way
 from tfmemtop.exit_codes import signal_name
 from tfmemtop.findings.attached import WENT_ON
 from tfmemtop.findings.finding import Finding, Said, Severity

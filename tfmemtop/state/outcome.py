@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.ending import Ending
 from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.engine import Ending
 from tfmemtop.placement import Placement
 
 TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
