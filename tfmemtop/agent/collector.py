@@ -44,7 +44,7 @@ class Collector:
         """Whether the script waits for the agent's thread, so that it cannot make room."""
         self.needed = True
         """Whether room is needed. In a thread of the script's it is not: there the collector may run."""
-        self._generations: tuple[int, ...] = ()
+        self._young = self._old = 0  # collections that Python has counted
         self._collected = 0.0  # when a collection was noticed last
         self._reserve: list[_Filler] = []
         self._fill(_RESERVE)
@@ -56,16 +56,20 @@ class Collector:
         """
         if not self.needed:
             return True
-        generations, now = gc.get_count()[1:], monotonic()
-        if generations != self._generations:
-            self._generations, self._collected = generations, now
-        free = _free()
+        # There may be no room at all now: what follows makes no container but for tuples that Python keeps for reuse.
+        # The arguments of max() would be one more.
+        now, free = monotonic(), _free()
+        _, young, old = gc.get_count()
+        if young != self._young or old != self._old:
+            self._young, self._old, self._collected = young, old, now
         if free >= containers:
             if len(self._reserve) < _RESERVE:
                 self._fill(free - 2 * MUCH)
             return True
         kept = 0 if now - self._collected > _PATIENCE_S else _FOR_WAITING if self.hurries else _RESERVE
-        del self._reserve[max(kept, len(self._reserve) + free - containers - ROOM) :]
+        least = len(self._reserve) + free - containers - ROOM
+        while len(self._reserve) > kept and len(self._reserve) > least:
+            self._reserve.pop()
         return _free() >= containers
 
     def regain(self) -> None:
