@@ -2,7 +2,7 @@
 
 import random
 
-from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, run, session
+from tests.streams import GIB, MIB, allocator, device, device_reading, effective, fold, hook, run, session
 from tfmemtop import events
 from tfmemtop.state import State
 
@@ -25,21 +25,6 @@ def seen(
     )
 
 
-def reading(index: int, held: dict[int, int | None]) -> events.DeviceReading:
-    shares = [events.DeviceProcess(pid, size, 10, 20) for pid, size in held.items()]
-    return events.DeviceReading(
-        t=2.0,
-        index=index,
-        used=GIB,
-        free=GIB,
-        utilisation=1,
-        bandwidth=1,
-        power_w=1.0,
-        temperature_c=40,
-        processes=shares,
-    )
-
-
 def small() -> State:
     """Return a machine with two GPUs and four processes.
 
@@ -56,8 +41,8 @@ def small() -> State:
             seen(200, "python serve.py", user="grace"),
             seen(250, "julia sim.jl", user="bob"),
             seen(300, "python worker.py", ppid=100, run=1),
-            reading(0, {100: 2 * GIB, 200: 5 * GIB}),
-            reading(1, {100: 512 * MIB, 250: None}),
+            device_reading(2.0, index=0, held={100: 2 * GIB, 200: 5 * GIB}),
+            device_reading(2.0, index=1, held={100: 512 * MIB, 250: None}),
             events.ProcessReadings(
                 t=2.5,
                 processes=[
@@ -94,7 +79,7 @@ def crowd(count: int = 500, gpus: int = 16) -> State:
             )
         )
         held[index % len(held)][pid] = chance.choice([None, 0, 5 * MIB, 1023 * MIB + 10**6, 30 * GIB, -5 * MIB, 2**62])
-    stream += [reading(index, shares) for index, shares in enumerate(held) if gpus]
+    stream += [device_reading(2.0, index=index, held=shares) for index, shares in enumerate(held) if gpus]
     for t in (2.0, 5.0):  # at 5 s the second process, which had the hook, has ended
         alive = [pid for pid in pids if t < 5 or pid != pids[1]]
         stream.append(

@@ -204,7 +204,9 @@ async def test_a_frozen_screen_says_so_and_stays() -> None:
         shown = await drawn(pilot)
         await pilot.press("Z")
         await source_of(shown).more.put([ENDED])
-        await pilot.pause(0.3)
+        while not source_of(shown).more.empty():
+            await pilot.pause()
+        await pilot.pause()
         assert "FROZEN" in text_of(shown) and "Run 1 ended" not in text_of(shown)
         await pilot.press("Z")
         await pilot.pause()

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.streams import allocator, device, effective, fold, hook, session
-from tests.ui.process_data import crowd, reading, small
+from tests.streams import allocator, device, device_reading, effective, fold, hook, session
+from tests.ui.process_data import crowd, small
 from tests.ui.shown import line_text as text
 from tfmemtop import events
 from tfmemtop.safe import safe as harmless
@@ -39,7 +39,11 @@ def names(width: int, gpus: bool = True) -> list[str]:
 def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -> ProcessRow:
     """Return the row of a process of which only its place is known: it is on *gpu*, or on none."""
     state = fold(
-        [session(), *(device(index) for index in range(3)), *([reading(gpu, {pid: None})] if gpu is not None else [])]
+        [
+            session(),
+            *(device(index) for index in range(3)),
+            *([device_reading(2.0, index=gpu, held={pid: None})] if gpu is not None else []),
+        ]
     )
     told = events.Process(t=1.0, pid=pid, ppid=ppid, user="u", command=[command], started=0.0, run=None)
     return ProcessRow(state, ProcessState(told), gpu)
@@ -65,7 +69,14 @@ def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
     unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
-    nothing = [session(), device(0), hook(1.0, 7), reading(0, {7: 0}), effective(2.0, 7), allocator(2.0, 7, 0, 0, None)]
+    nothing = [
+        session(),
+        device(0),
+        hook(1.0, 7),
+        device_reading(2.0, index=0, held={7: 0}),
+        effective(2.0, 7),
+        allocator(2.0, 7, 0, 0, None),
+    ]
     (zeros,) = processes(fold(nothing))
     assert text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
 

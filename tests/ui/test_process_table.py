@@ -10,7 +10,7 @@ from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
 from tests.streams import GIB, device, device_reading, fold, session
-from tests.ui.process_data import crowd, reading, seen, small
+from tests.ui.process_data import crowd, seen, small
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.process_table import ProcessTable
@@ -68,7 +68,7 @@ async def test_the_selection_follows_its_process_when_rows_reorder(pilot: Pilot[
     app = app_of(pilot)
     await pilot.press("down")
     assert app.chosen() == 100
-    apply(app.state, reading(0, {100: 9 * GIB, 200: 5 * GIB}))
+    apply(app.state, device_reading(2.0, index=0, held={100: 9 * GIB, 200: 5 * GIB}))
     app.table.show(app.state)
     assert app.pids()[:2] == [100, 200]
     assert app.chosen() == 100
@@ -82,7 +82,7 @@ async def test_a_selected_process_that_vanishes_leaves_its_place_to_the_next(pil
     app = app_of(pilot)
     await pilot.press("down", "down", "down")
     assert app.chosen() == 250
-    apply(app.state, reading(1, {100: GIB}))
+    apply(app.state, device_reading(2.0, index=1, held={100: GIB}))
     apply(
         app.state,
         events.ProcessReadings(t=9.0, processes=[events.ProcessReading(pid, 1.0, GIB) for pid in (100, 200, 300)]),
@@ -207,6 +207,6 @@ async def test_a_new_process_at_the_top_does_not_move_the_cursor_off_its_own(pil
     app = app_of(pilot)
     await pilot.press("down", "down", "down")
     apply(app.state, seen(50))
-    apply(app.state, reading(0, {50: 20 * GIB, 100: GIB, 200: GIB}))
+    apply(app.state, device_reading(2.0, index=0, held={50: 20 * GIB, 100: GIB, 200: GIB}))
     app.table.show(app.state)
     assert app.pids()[0] == 50 and app.chosen() == 250
