@@ -89,9 +89,9 @@ def gpu(
 def test_the_anatomy_names_what_was_asked_for_and_how_things_stood() -> None:
     stream = [*gpu(2 * GIB, OURS, others=3 * GIB), moment(2 * GIB - 40 * MIB, 2 * GIB, 30 * MIB), error()]
     text = told(stream).said.text
-    assert "AddV2 asked for 64.0 MiB. 2.0 GiB were in use" in " ".join(summarise(stream, 0))
+    assert "AddV2 asked for 64.0 MiB, [16,1048576]. 2.0 GiB were in use" in " ".join(summarise(stream, 0))
     for part in (
-        "Out of memory: AddV2 asked for 64.0 MiB. 2.0 GiB were in use, and the limit that you set is 2.0 GiB.",
+        "Out of memory: AddV2 asked for 64.0 MiB, [16,1048576]. 2.0 GiB were in use; your limit is 2.0 GiB.",
         "The request was for a tensor of [16,1048576] float32.",
         "GPU:0, process 100: in use 2.0 GiB",
         "cached 40.0 MiB",
@@ -284,7 +284,7 @@ def on_cpu(pool: int, peak: int, limit: int = 300 * MIB) -> list[events.Event]:
 def test_the_cpu_pools_limit_comes_from_the_environment() -> None:
     failed = error(t=5.05, requested=100 * MIB, name="CPU:0")
     finding = told(on_cpu(300 * MIB, 250 * MIB), failed)
-    assert "the limit that the environment set is 300.0 MiB" in finding.said.text
+    assert "the environment's limit is 300.0 MiB" in finding.said.text
     assert "56.0 GiB free" in finding.said.text
     assert actions(finding)[0] is Action.ENLARGE_CPU_POOL
 

@@ -36,7 +36,7 @@ CASES = {
     "our-limit": (
         ["--memory-limit", "1G", "--growth", "on"],
         BEYOND,
-        ("asked for 600.0 MiB", "the limit that you set is 1.0 GiB"),
+        ("asked for 600.0 MiB", "your limit is 1.0 GiB"),
     ),
     "its-own-limit": (
         [],

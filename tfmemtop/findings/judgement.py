@@ -15,7 +15,7 @@ from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.names import spot
-from tfmemtop.findings.out_of_memory import AllocationFailed
+from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
@@ -79,6 +79,9 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if isinstance(finding, Leak):
             return finding.cause, finding
     for finding in found:
+        if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
+            text = f"TensorFlow waited for room again and again. {finding.cause.text}"
+            return replace(finding.cause, text=text), finding
         if finding.key is not None and finding.severity < Severity.INFO:
             said = finding.said
             evidence = (said.figures,) if said.figures else ()

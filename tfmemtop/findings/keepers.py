@@ -16,6 +16,7 @@ from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, t
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MOST, Scene
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.inventory import Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
@@ -30,19 +31,29 @@ _CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
+_SESSION = "SessionRun"
+"""The function of the steps of a TensorFlow 1 session, whose variables the graph keeps."""
+
+_GRADIENT = ".gradient("
 _TRACED = 3  # graphs of one function, from which on their constants may be many
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
 has the shape of a variable is most often its gradient."""
 
-_BUFFERS = {"shuffle": Action.SMALLER_BUFFER, "cache": Action.CACHE_IN_FILE, "prefetch": Action.PREFETCH_LESS}
+_INTERLEAVE = "interleave"
+_BUFFERS = {
+    "shuffle": Action.SMALLER_BUFFER,
+    "cache": Action.CACHE_IN_FILE,
+    "prefetch": Action.PREFETCH_LESS,
+    _INTERLEAVE: Action.INTERLEAVE_LESS,
+}
 """The kinds of data sets that keep elements, with what helps."""
 
 _MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
 """The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
 
-_OUTPUTS = Kind.ACTIVATIONS, Kind.TENSORS, Kind.LOSS
+_OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
@@ -134,7 +145,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         "",
         most.bytes,
         most.count,
-        (Remedy(Action.BOUND_HOLDER),),
+        (Remedy(Action.KEEP_ARRAYS),),
         evidence=(
             *_made_by(most, scene),
             "A local variable of a function that runs, before Python 3.13, or a thread's own data may hold them.",
@@ -194,9 +205,17 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
         holder,
         size,
         number,
-        (Remedy(Action.SEPARATE_PROCESS), Remedy(Action.DROP_MODELS)) if models else (Remedy(Action.BOUND_CACHE),),
+        _apart(scene, models),
         evidence=tuple(filter(None, (scene.each, *(() if holder else _unseen(scene))))),
     )
+
+
+def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
+    """Return what frees the variables of one of several *models* before the next is made."""
+    windows = recorded(scene.hooked.windows.get(scene.stock.device))
+    if any(window.function == _SESSION for window in windows):
+        return (Remedy(Action.SEPARATE_GRAPH),)
+    return (Remedy(Action.SEPARATE_PROCESS), Remedy(Action.DROP_MODELS)) if models else (Remedy(Action.BOUND_CACHE),)
 
 
 def runtime_keeps(scene: Scene) -> Cause | None:
@@ -218,26 +237,33 @@ def runtime_keeps(scene: Scene) -> Cause | None:
 
 def tape_open(scene: Scene) -> Cause | None:
     """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
-    look = scene.stock.look
-    if look is None or not look.tapes or not scene.matters(size := _of_steps(scene)):
+    outputs: tuple[Kind, ...] = _OUTPUTS
+    tapes = (scene.stock.look.tapes or 0) if scene.stock.look else 0
+    stood = scene.hooked.waiting, scene.hooked.error
+    if not tapes and any(one is not None and _GRADIENT in one.code for one in stood):
+        # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
+        tapes, outputs = 1, _OUTPUTS[:2]
+    known = [part for part in scene.stock.parts if part.count and part.kind in outputs]
+    parts = [part for part in known if not is_constant(part, scene.stock.device)]
+    size = min(scene.stock.rest, sum(part.bytes for part in parts))
+    if not tapes or not scene.matters(size):
         return None
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for part in scene.stock.parts:
-        if part.count and part.kind in _OUTPUTS:
-            # On a GPU the shapes of many outputs are not recorded.
-            alike = tensor_text(list(part.shape), None) if part.shape else f"~{format_bytes(part.bytes // part.count)}"
-            counts[alike] += part.count
-            sizes[alike] += part.bytes
+    for part in parts:
+        # On a GPU the shapes of many outputs are not recorded.
+        alike = tensor_text(list(part.shape), None) if part.shape else f"~{format_bytes(part.bytes // part.count)}"
+        counts[alike] += part.count
+        sizes[alike] += part.bytes
     most = max(sizes, key=lambda alike: sizes[alike], default="")
-    if counts[most] < (MANY if look.tapes > 2 else _LOOSE) or sizes[most] * 2 < size:
+    if counts[most] < (MANY if tapes > 2 else _LOOSE) or sizes[most] * 2 < size:
         return None  # as a single step may need it
-    tapes = "A GradientTape" if look.tapes == 1 else f"{look.tapes} gradient tapes"
+    holder = "A GradientTape" if tapes == 1 else f"{tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"{tapes} {'keeps' if look.tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
+        f"{holder} {'keeps' if tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
         f"{counts[most]:,} of them {most}.",
-        tapes,
+        holder,
         size,
         counts[most],
         (Remedy(Action.TAPE_EACH_STEP),),
@@ -294,14 +320,17 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size = _elements(scene)
-    if largest is not None and size < room:
+    if largest is not None and (size < room or not (largest.each or 0) / 2 <= each <= (largest.each or 0)):
         each, size = largest.each or 0, min(room, scene.stock.rest)
     if not each or not scene.matters(size):
         return None
-    of = f"up to {largest.elements:,} " if largest else ""
+    of = f"up to {largest.elements:,} elements" if largest else "elements"
+    what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
+    if kind == _INTERLEAVE:
+        what = f"The interleave of a data set keeps {count} pieces of {format_bytes(each)}, of its open inputs"
     return Cause(
         Key.DATASET_BUFFER,
-        f"The {kind} buffer of a data set keeps {of}elements of {format_bytes(each)}: ~{_sized(size, scene)}.",
+        f"{what}: ~{_sized(size, scene)}.",
         f"tf.data {kind}",
         size,
         count or size // each,
@@ -324,6 +353,9 @@ def _elements(scene: Scene) -> tuple[int, int, int]:
 
 def _buffering(scene: Scene) -> str | None:
     """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    failure = scene.hooked.failure
+    if failure is not None and "InterleaveDataset" in failure.error.message:
+        return _INTERLEAVE  # an operation of its function failed
     look = scene.stock.look or scene.stock.census
     told = look.buffers if look else []
     known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
@@ -366,8 +398,3 @@ def _tensors(one: Kept) -> str:
     if one.shape is None:
         return counted(one.count, "tensor")
     return f"{counted(one.count, 'tensor')} of {tensor_text(list(one.shape), one.dtype)}"
-
-
-def _of_steps(scene: Scene) -> int:
-    """Return the bytes of results of operations that Python does not hold by a path."""
-    return min(scene.stock.rest, sum(part.bytes for part in scene.stock.parts if part.kind in _OUTPUTS))

@@ -85,22 +85,28 @@ class AllocationFailed(Finding, frozen=True):
     @property
     def failed(self) -> str:
         """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
+        return self._failed(shaped=False)
+
+    def _failed(self, *, shaped: bool) -> str:
         a = self.anatomy
         if self.crashed:
             if not a.asked and not a.line:
                 return "TensorFlow's pool was full when the script crashed."
-            asked = asked_for(a)
+            asked = asked_for(a, shaped=shaped)
             return f"{asked[0].upper()}{asked[1:]}; there was no room, and the script crashed."
         if a.asked is None and a.operation is None and a.message:
             return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
-        return f"Out of memory{_where(self)}: {asked_for(a)}."
+        return f"Out of memory{_where(self)}: {asked_for(a, shaped=shaped)}."
 
     @property
     def whole_cause(self) -> Cause:
         """The cause. Where its text names no request, what failed comes first."""
-        text = joined(self.failed, self.cause.text, self.cause.mostly)
-        if len(text) > LONGEST:
-            text = joined(self.failed, self.cause.text)
+        texts = [
+            joined(self._failed(shaped=shaped), self.cause.text, mostly)
+            for shaped in (True, False)
+            for mostly in (self.cause.mostly, "")
+        ]
+        text = next((each for each in texts if len(each) <= LONGEST), texts[-1])
         if self.cause.key is Key.UNKNOWN and len(text) > LONGEST:
             return replace(self.cause, text=self.failed, evidence=(self.cause.text, *self.cause.evidence))
         if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
@@ -235,11 +241,15 @@ def _where(found: AllocationFailed | NoRoom) -> str:
     return f" in process {found.anatomy.pid}" if found.several else ""
 
 
-def asked_for(a: Anatomy) -> str:
-    """Return what was requested: ``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known."""
+def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
+    """Return what was requested: ``Conv2D at train.py:12 asked for 64.0 MiB``, as far as it is known.
+
+    With *shaped*, the shape of the tensor follows.
+    """
     who = (operation_name(a.operation) or "the script") + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
-        return f"{who} asked for {format_bytes(a.asked)}"
+        shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
+        return f"{who} asked for {format_bytes(a.asked)}{shape}"
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"

@@ -33,6 +33,11 @@ _ELEMENTWISE = {
 """Operations whose result is no larger than their largest operand, unless they broadcast them."""
 
 _LARGER = 1.5  # times the largest before
+_MUCH = 0.25  # share of what is in use
+_VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
+_WRAPPER = "error_handler.<locals>"
+"""A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
+
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
 _ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
 _LEAST = 8 * MIB
@@ -177,8 +182,42 @@ def broadcast(request: Request) -> Cause | None:
         bytes=a.asked,
         remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
         code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
-        evidence=(f"{format_bytes(a.in_use)} were in use.",),
+        evidence=_in_use(a),
     )
+
+
+def vectorized(request: Request) -> Cause | None:
+    """A Jacobian, or a map that TensorFlow vectorizes, computes all of its rows at once."""
+    a = request.anatomy
+    if a.asked is None or not _VECTORIZED.search(a.message):
+        return None
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        "It belongs to a Jacobian or a vectorized map, which computes all rows at once.",
+        bytes=a.asked,
+        remedies=(Remedy(Action.FEWER_ROWS), raise_limit(on_cpu=a.on_cpu)),
+        evidence=_in_use(a),
+    )
+
+
+def whole_again(request: Request) -> Cause | None:
+    """An operation on a large tensor of the script's makes another one that is as large."""
+    a = request.anatomy
+    own = [one for one in request.stock.singles if _WRAPPER not in one.name]
+    alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
+    if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
+        return None
+    return Cause(
+        Key.LIMIT_TOO_SMALL,
+        f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one.",
+        bytes=a.asked,
+        remedies=(Remedy(Action.IN_PARTS), raise_limit(on_cpu=a.on_cpu)),
+        evidence=_in_use(a),
+    )
+
+
+def _in_use(a: Anatomy) -> tuple[str, ...]:
+    return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use.",)
 
 
 def step_larger(request: Request) -> Cause | None:
@@ -249,8 +288,10 @@ RULES: tuple[Rule, ...] = (
     grown_by_copying,
     dense_gradient,
     broadcast,
+    vectorized,
     step_larger,
     longer_loop,
+    whole_again,
     copied_whole,
 )
 

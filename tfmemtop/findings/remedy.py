@@ -36,13 +36,13 @@ class Action(Enum):
     FEED_FASTER = auto()
     KEEP_NUMBERS = auto()  # the tensors that were kept are scalars
     KEEP_ARRAYS = auto()
-    BOUND_HOLDER = auto()  # what holds the tensors is not known
     KEEP_MESSAGES = auto()  # of exceptions
     BOUND_QUEUE = auto()
     SUM_UP = auto()  # gradients
     DROP_MODELS = auto()
     BOUND_CACHE = auto()
     SEPARATE_PROCESS = auto()
+    SEPARATE_GRAPH = auto()
     SMALLER_MODEL = auto()
     CLEAR_RESULTS = auto()  # a notebook's
     TAPE_EACH_STEP = auto()
@@ -50,9 +50,12 @@ class Action(Enum):
     SMALLER_BUFFER = auto()
     CACHE_IN_FILE = auto()
     PREFETCH_LESS = auto()
+    INTERLEAVE_LESS = auto()
     FEED_BATCHES = auto()
     BOUND_REQUEST = auto()
     CHECK_SHAPES = auto()
+    FEWER_ROWS = auto()  # of a Jacobian, or of a vectorized map
+    IN_PARTS = auto()
     CONCAT_ON_HOST = auto()
     KEEP_SPARSE = auto()
     ONE_DATASET = auto()
@@ -148,8 +151,7 @@ _SAID = {
     Action.SHOW_PROCESS: SaidRemedy("look at the process's details", ("Enter",), screen_only=True),
     Action.FEED_FASTER: SaidRemedy("use larger batches, or prefetch"),
     Action.KEEP_NUMBERS: SaidRemedy("store float(loss), not the tensor"),
-    Action.KEEP_ARRAYS: SaidRemedy("keep only the tensors that are needed, or store tensor.numpy() instead"),
-    Action.BOUND_HOLDER: SaidRemedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead"),
+    Action.KEEP_ARRAYS: SaidRemedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead"),
     Action.KEEP_MESSAGES: SaidRemedy("keep str(error), or error.with_traceback(None), in place of the exception"),
     Action.BOUND_QUEUE: SaidRemedy("bound the queue, with maxsize, so that what fills it waits"),
     Action.SUM_UP: SaidRemedy("add the gradients up as they come, in place of a list of them"),
@@ -158,6 +160,9 @@ _SAID = {
         "give the cache a bound (maxsize), or delete the old model or entry before a new one is made"
     ),
     Action.SEPARATE_PROCESS: SaidRemedy("run each model in a process of its own, whose end frees all of it"),
+    Action.SEPARATE_GRAPH: SaidRemedy(
+        "make each model in a tf.Graph and a Session of its own: the variables are freed as the Session is closed"
+    ),
     Action.SMALLER_MODEL: SaidRemedy("use a smaller model, or an optimizer that keeps less, such as SGD"),
     Action.CLEAR_RESULTS: SaidRemedy("end the line with ; and clear the results with %reset -f out"),
     Action.TAPE_EACH_STEP: SaidRemedy(
@@ -169,11 +174,16 @@ _SAID = {
         "cache in a file, cache(FILE), or before the elements are decoded; or do not cache"
     ),
     Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
+    Action.INTERLEAVE_LESS: SaidRemedy(
+        "open fewer inputs at the same time, by a smaller cycle_length, or smaller ones"
+    ),
     Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
     Action.BOUND_REQUEST: SaidRemedy("bound the batch or the length to what worked before"),
     Action.CHECK_SHAPES: SaidRemedy(
         "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
     ),
+    Action.FEWER_ROWS: SaidRemedy("compute fewer rows at a time, or pass experimental_use_pfor=False"),
+    Action.IN_PARTS: SaidRemedy("compute it in parts: batch by batch with tf.data, or in a layer of the model"),
     Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),
     Action.KEEP_SPARSE: SaidRemedy("keep the gradient as IndexedSlices: change only the rows that were used"),
     Action.ONE_DATASET: SaidRemedy("make one Dataset before the loop, and pass it the data"),

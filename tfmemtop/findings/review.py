@@ -18,6 +18,7 @@ from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.lookup import of_run
 
 LOOK_S = 1.0
@@ -189,11 +190,15 @@ def verdict(seen: RunReview) -> Verdict | None:
     run = seen.state.run
     if run is None:
         return None
-    found = (
-        held.finding for held in weighed(seen) if not (isinstance(held.finding, _RISES) and seen.ceased(held.last))
-    )
+    found = (held.finding for held in weighed(seen) if not _over(seen, held))
     cause, _ = judged(seen.state, found, going=seen.running)
     return Verdict(run.run, cause)
+
+
+def _over(seen: RunReview, held: HeldFinding) -> bool:
+    """Return whether what was found is no cause: a rise that has ceased, or a short wait for room."""
+    waited = isinstance(held.finding, NoRoom) and held.last - held.first < 2 * RETRIED_S
+    return waited or (isinstance(held.finding, _RISES) and seen.ceased(held.last))
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:

@@ -97,7 +97,7 @@ def held_back(a: Anatomy) -> Cause | None:
     where = "machine" if a.on_cpu else "card"
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"{format_bytes(a.in_use)} were in use, and the limit {_LIMIT_OF[a.limit_by]} is {format_bytes(a.limit)}.",
+        f"{format_bytes(a.in_use)} were in use; {_LIMIT_OF[a.limit_by]} is {format_bytes(a.limit)}.",
         bytes=a.asked,
         remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.REDUCE_BATCH), Remedy(Action.FIND_LIMIT)),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
@@ -203,9 +203,9 @@ def _beyond_limit(a: Anatomy, more: int) -> int:
 
 
 _LIMIT_OF = {
-    LimitBy.TFMEMTOP: "that you set",
-    LimitBy.SCRIPT: "that the script set",
-    LimitBy.ENVIRONMENT: "that the environment set",
+    LimitBy.TFMEMTOP: "your limit",
+    LimitBy.SCRIPT: "the script's limit",
+    LimitBy.ENVIRONMENT: "the environment's limit",
 }
 
 _LIBRARIES = "no blas for stream", "dnn library initialization failed", "status_not_initialized", "status_alloc_failed"

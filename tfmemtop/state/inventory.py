@@ -7,9 +7,9 @@ known, the bytes of a group are what it has at most. Each byte in use is in one 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, reduce
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,9 @@ from tfmemtop.state.located import lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
+_KEY = re.compile(r"\['[^']*'\]")
+_MANY_KEYS = 8
+"""From so many keys of a dict on, they are not names that the script's text has, such as ``history['loss']``."""
 _NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
@@ -111,7 +114,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 found.setdefault(
                     (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
                 )
-        return sorted(found.values(), key=lambda one: -one.bytes)
+        return sorted(_merged(found.values()), key=lambda one: -one.bytes)
 
     @property
     def singles(self) -> list[events.Variable]:
@@ -332,8 +335,21 @@ def _kept(group: events.Alike) -> Kept:
     )
 
 
+def _merged(kept: Iterable[Kept]) -> Iterator[Kept]:
+    """Yield what is *kept*, as one where many holders differ only in a dict's key: ``store[*].past``."""
+    alike: dict[tuple[str, bool], list[Kept]] = {}
+    for one in kept:
+        alike.setdefault((_KEY.sub("[*]", one.holder), one.variables), []).append(one)
+    for (holder, _), ones in alike.items():
+        if len(ones) < _MANY_KEYS:
+            yield from ones
+        else:
+            whole = reduce(_both, ones)
+            yield replace(whole, holder=holder, items=len(ones))
+
+
 def _both(first: Kept, second: Kept) -> Kept:
-    """Return two groups of one holder as one: a model's variables and its optimizer's slots."""
+    """Return two groups as one, such as a model's variables and its optimizer's slots."""
     return Kept(
         holder=first.holder,
         count=first.count + second.count,
@@ -342,4 +358,6 @@ def _both(first: Kept, second: Kept) -> Kept:
         variables=first.variables,
         model=first.model or second.model,
         optimizer=first.optimizer or second.optimizer,
+        shape=first.shape if first.shape == second.shape else None,
+        dtype=first.dtype,
     )
