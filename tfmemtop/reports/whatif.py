@@ -226,7 +226,7 @@ def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     if row.collects is not view.collects:
         growth += f", BFC's garbage collection {'on' if row.collects else 'off'}"
     limit = "none" if row.limit is None else _limit(row.limit)
-    if view.is_as_measured(row):
+    if view.outgrown and view.is_as_measured(row):
         total = None if view.pool is None else view.total(view.pool)
         peak = format_short(view.measured.peak) if view.measured else UNKNOWN
         return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total))
@@ -238,7 +238,7 @@ def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     return (
         growth,
         limit,
-        "yes" if fits else "perhaps",
+        ("yes" if view.is_as_measured(row) else "~yes") if fits else "perhaps",
         format_short(outcome.peak),
         format_short(outcome.peak_pool),
         format_short(cached),
@@ -308,23 +308,22 @@ def smallest(view: Predicted) -> Iterator[str]:
         if ends.surely is None:
             yield from _known(name, ends)
             continue
+        alike = " with the same algorithms" if view.replayed.scratch else ""
         yield (
-            f"{name} a limit of {typed(ends.surely)} is enough by the replay; {typed(with_margin(ends.surely))} leaves "
-            "a margin."
+            f"{name} ~{typed(ends.surely)} is the smallest limit{alike}, by the replay alone; "
+            f"~{typed(with_margin(ends.surely))} leaves a margin."
         )
         if ends.at_least < ends.surely:
-            between = ends.surely - ends.at_least
-            on_what = "how threads take turns" + (" and on scratch memory" if view.replayed.scratch else "")
-            yield (
-                f"At least {typed(ends.at_least)} are needed. With a limit in the {format_bytes(between)} between, "
-                f"it depends on {on_what}: some runs may fail."
-            )
+            other = " or needs algorithms with less scratch memory, which may be slower" if alike else ""
+            yield f"At least {typed(ends.at_least)} are needed. With a limit between the two, a run may fail{other}."
 
 
 def _known(name: str, ends: Ends) -> Iterator[str]:
     """Yield the sentences about the smallest limits for a run that later needed more than was replayed."""
     needed = f"at least {typed(ends.at_least)} are needed"
-    if ends.worked is None:
+    if ends.failed is not None:
+        yield f"{name} {typed(ends.failed)} was not enough. Whether a larger limit is enough is not known."
+    elif ends.worked is None:
         yield f"{name} {needed}. Whether a larger limit is enough is not known."
     else:
         yield f"{name} the run worked with a pool of {typed(ends.worked)}, and {needed}."
@@ -348,7 +347,7 @@ def _card_heading(view: Predicted, growth: bool) -> str:
     if ends is None:
         goes_by = ""
     elif ends.surely is not None:
-        goes_by = f", limit {typed(with_margin(ends.surely))}"
+        goes_by = f", limit ~{typed(with_margin(ends.surely))}"
     else:
         goes_by = f", pool {typed(ends.worked)}" if ends.worked is not None else ", not predicted"
     return f"growth {'on' if growth else 'off'}{goes_by}"

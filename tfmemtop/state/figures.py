@@ -82,7 +82,7 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         peak_pool=run.peak_pool,
         peak_process_total=run.peak_process_total,
         fragmentation=run.fragmentation,
-        out_of_memory=run.out_of_memory,
+        out_of_memory=run.out_of_memory or int(bool(run.crashed_on)),
         first_step_s=None if first is None else round(max(0.0, first - run.started), 3),
         unit=steps.unit if steps else "steps",
         steps=steps.count if steps else None,

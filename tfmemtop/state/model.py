@@ -296,6 +296,14 @@ class RunState(msgspec.Struct):
         ending = self.ending
         return ending is not None and not (ending.good or self.stopped or ending.by_somebody)
 
+    @property
+    def crashed_on(self) -> frozenset[str]:
+        """The allocators in which a request failed before the run ended badly, by the output.
+
+        The hook reports only failures that became an error of Python's.
+        """
+        return frozenset(one.allocator for one in self.complaints if not one.harmless and self.failed)
+
 
 class OutputChunk(msgspec.Struct):
     number: int

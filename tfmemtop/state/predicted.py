@@ -26,12 +26,13 @@ class Ends(msgspec.Struct, frozen=True):
 
     ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. For a run
     that needed more, ``worked`` is the pool that it reached: with it the run passed, or went on. It is ``None`` if the
-    run had the other setting of growth.
+    run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory.
     """
 
     at_least: int
     surely: int | None
     worked: int | None = None
+    failed: int | None = None
 
 
 class Predicted(msgspec.Struct, frozen=True):
@@ -93,19 +94,16 @@ class Predicted(msgspec.Struct, frozen=True):
 
     def fits(self, row: SettingReplayed) -> bool | None:
         """Return whether the run fits with the setting of *row*; ``None`` if some runs would fail, or if not known."""
+        if self.is_as_measured(row):
+            return True  # whatever the replay says
         if row.fits is False or not self.outgrown:
             return row.fits
-        if row is self.replayed.present and self.later is Later.RAN_OUT:
-            return False
-        return True if self.is_as_measured(row) else None
+        return False if row is self.replayed.present and self.later is Later.RAN_OUT else None
 
     def is_as_measured(self, row: SettingReplayed) -> bool:
-        """Return whether the run passed with the setting of *row*, or takes the same memory with it.
-
-        This is for a run that needed more than was replayed; for others the result is false.
-        """
+        """Return whether the run has worked with the setting of *row* so far, or takes the same memory with it."""
         present = self.replayed.present
-        if present is None or self.later is not Later.MORE or row.fits is False:
+        if present is None or self.later in (Later.RAN_OUT, Later.FAILED):
             return False
         larger = row.limit is None or (self.pool is not None and row.limit >= self.pool)
         return row is present or (row.growth and present.growth and row.collects is present.collects and larger)
@@ -124,8 +122,10 @@ class Predicted(msgspec.Struct, frozen=True):
         least, present = self.replayed.least(growth), self.replayed.present
         if least is None or not self.outgrown:
             return None if least is None else Ends(least.at_least, least.surely)
-        reached = self.pool if self.later is Later.MORE and present is not None and present.growth is growth else None
-        return Ends(least.at_least, None, None if reached is None else -(-reached // MIB) * MIB)
+        alike = present is not None and present.growth is growth
+        reached = self.pool if self.later is Later.MORE and alike else None
+        failed = present.limit if self.later is Later.RAN_OUT and present and alike else None
+        return Ends(least.at_least, None, None if reached is None else -(-reached // MIB) * MIB, failed)
 
 
 def predicted(state: State, device: str | None = None) -> list[Predicted]:
@@ -166,9 +166,10 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
 def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
     """Return the way in which the run failed, if missing memory of *device* may be the cause."""
     ran_out = {event.device for event in hooked.out_of_memory}
-    if device in ran_out:
+    run, reading = state.run if of_run(state, pid) else None, hooked.allocators.get(device)
+    if device in ran_out or (run and reading and reading.allocator in run.crashed_on):
         return Later.RAN_OUT
-    failed = state.run is not None and state.run.failed and of_run(state, pid)
+    failed = run is not None and run.failed
     return Later.FAILED if failed or None in ran_out else Later.NO_MORE
 
 

@@ -164,8 +164,8 @@ def _predicted(search: LimitSearch) -> list[str]:
     tried = [f"{format_bytes(search.found)} passed"] if search.found is not None else []
     tried += [f"{format_bytes(search.failed_below)} failed"] if search.failed_below is not None else []
     return [
-        f"The replay of the first try predicted: {format_bytes(first.surely)} is enough, at least "
-        f"{format_bytes(first.at_least)} is needed. Tries: {', '.join(tried) or 'none passed or failed'}."
+        f"The replay of the first try predicted that ~{format_bytes(first.surely)} is enough and "
+        f"~{format_bytes(first.at_least)} is needed. Tries: {', '.join(tried) or 'none passed or failed'}."
     ]
 
 
