@@ -203,7 +203,10 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     name = str(RECORDINGS / "seeds" / "growth-too-late.jsonl")
     assert main(["why", name, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["run", "placement", "verdict", "findings", "limit", "holders"] and told["holders"] is None
+    assert (
+        list(told) == ["run", "placement", "verdict", "findings", "limit", "phases", "holders"]
+        and told["holders"] is None
+    )
     assert told["run"] == 1
     verdict = told["verdict"]
     assert list(verdict) == ["cause", "holder", "bytes", "count", "remedy", "text"]

@@ -84,6 +84,8 @@ class Agent:
             "profiler.internal._pywrap_profiler": ("profilers", patches.profilers),
         }
         modules = {f"tensorflow.python.{name}": action for name, action in awaited.items()}
+        modules["keras.src.backend.tensorflow.trainer"] = "epochs", patches.epochs
+        modules["tensorflow._api.v2.profiler.experimental"] = "blocks", patches.blocks
         self.import_watch = ImportWatch(self.messenger.guarded, modules)
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=self._forked)

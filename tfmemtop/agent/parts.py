@@ -8,6 +8,7 @@ from .devices import Making
 from .functions import Functions
 from .messenger import Messenger
 from .operation_lines import OperationLines
+from .phases import Phases
 from .windows import Windows
 
 
@@ -21,10 +22,12 @@ class Parts(NamedTuple):
     functions: Functions
     lines: OperationLines
     windows: Windows
+    phases: Phases
 
     @classmethod
     def of(cls, messenger: Messenger) -> "Parts":
         """Make the parts, which report by *messenger*."""
         collector = Collector()
         observers = Making(messenger), Census(messenger, collector), Functions(messenger)
-        return cls(messenger, collector, *observers, OperationLines(messenger, collector), Windows(messenger))
+        lines, windows = OperationLines(messenger, collector), Windows(messenger)
+        return cls(messenger, collector, *observers, lines, windows, Phases(messenger))

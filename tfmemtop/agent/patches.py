@@ -1,12 +1,14 @@
 """Wraps functions of TensorFlow's modules: most wrappers only observe, and one applies the user's settings."""
 
 import sys
+from _weakref import ref
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .apply_settings import Settings, Settled, settle
 from .callsite import callers_line
 from .failures import Exhaustion
 from .parts import Parts
+from .phases import Phase
 from .requests import RECORDED, request
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ class Patches:
         """
         self.settings = Settings()
         self.latest: tuple[Any, list[Settled]] = (None, [])
-        self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows = parts
+        self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows, _ = parts
+        self._phases = parts.phases
         self._guarded = parts.messenger.guarded
         self._exhaustion = Exhaustion(parts.messenger)
         self._initialised = initialised
@@ -139,6 +142,53 @@ class Patches:
         owner: Any = pywrap_profiler.ProfilerSession
         self._observe(owner, "start", "profiler", self._profiler_began, self._profiler_begins)
         self._observe(pywrap_profiler, "start_server", "notice:profiler server", None, self._server_begins)
+
+    def epochs(self, trainer: "ModuleType") -> None:
+        """Notice when Keras begins and ends the steps of fit, for each epoch, of evaluate, and of predict.
+
+        These functions are not wrapped. Their wrapper would be a frame in the tracebacks that TensorFlow keeps of its
+        operations, and prints in its error messages. They enter a context for their steps, which shows the same.
+        """
+        owner: Any = trainer.TFEpochIterator
+        original: Callable[..., Any] = owner.catch_stop_iteration
+        fitted: list[Any] = [None, 0]  # what the newest fit takes its steps from, and the number of its epochs
+
+        def begin(steps: Any, name: str) -> Optional[Phase]:
+            if name != "fit":
+                return self._phases.begin(name)
+            reference, epochs = fitted
+            fitted[:] = ref(steps), 1 + (epochs if reference is not None and reference() is steps else 0)
+            return self._phases.begin(name, fitted[1])
+
+        def catch_stop_iteration(self: Any) -> Any:
+            name = sys._getframe(1).f_code.co_name
+            return _Context(original(self), lambda: guarded("notice:phase", begin, self, name), end)
+
+        def end(phase: Optional[Phase]) -> None:
+            guarded("notice:phase", self._phases.end, phase)
+
+        guarded = self._guarded
+        _replace(owner, "catch_stop_iteration", catch_stop_iteration, original)
+
+    def blocks(self, experimental: "ModuleType") -> None:
+        """Notice the script's own blocks, under ``tf.profiler.experimental.Trace``, but not those of single steps.
+
+        TensorFlow has such blocks too, in each call of a function. It does not use the name that is replaced here.
+        """
+        original: Any = experimental.Trace
+        owner: Any = type(original.__name__, (original,), {each: getattr(original, each) for each in _SHOWN[:4]})
+
+        def made(outcome: Outcome) -> None:
+            self_, name = (*outcome.args, outcome.kwargs.get("name"))[:2]
+            self_._phase = None if outcome.error or "step_num" in outcome.kwargs else name
+
+        def entered(outcome: Outcome) -> None:
+            outcome.args[0]._phase = self._phases.begin(outcome.args[0]._phase)
+
+        self._observe(owner, "__init__", "notice:phase", made)
+        self._observe(owner, "__enter__", "notice:phase", entered)
+        self._observe(owner, "__exit__", "notice:phase", lambda outcome: self._phases.end(outcome.args[0]._phase))
+        setattr(experimental, original.__name__, owner)
 
     def _observe(
         self,
@@ -245,6 +295,27 @@ class Patches:
 
     def _server_begins(self, *_: Any, **__: Any) -> None:
         self._windows.server_begins()
+
+
+class _Context:
+    """The context manager *context*, of which is noted when it begins and ends. What runs in it is not called by it."""
+
+    def __init__(self, context: Any, begin: Callable[[], Any], end: Callable[[Any], Any]) -> None:
+        self._context, self._begin, self._end = context, begin, end
+        self._noted: Any = None
+
+    def __enter__(self) -> Any:
+        self._noted = self._begin()
+        return self._context.__enter__()
+
+    def __exit__(self, *raised: Any) -> Any:
+        try:
+            return self._context.__exit__(*raised)
+        except BaseException as error:
+            _hide_our_frame(error)
+            raise
+        finally:
+            self._end(self._noted)
 
 
 def _replace(owner: Any, name: str, wrapper: Any, original: Any) -> None:

@@ -44,7 +44,8 @@ class Sampler:
 
         *folder* is the session's, ``None`` if it is not known. With *in_place*, pools may be read in place.
         """
-        self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows = parts
+        self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows, _ = parts
+        self._phases = parts.phases
         self._context = context
         self._interval = self._asked_interval = interval
         copies = ChunkCopies(parts.messenger, folder)
@@ -148,6 +149,7 @@ class Sampler:
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("read:allocators", self._tick)
+            self._do("notice:phases", self._phases.tell, time.monotonic())
             self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
             self._do("count:busiest function", self._functions.busiest, self._windows.called)
         self._do("search:waiting allocations", self._look_for_waits)
@@ -257,6 +259,7 @@ class Sampler:
             return
         self.held = max(self.held, reading.pool or 0, reading.in_use or 0)
         self._windows.read(device.name, reading.peak)
+        self._phases.read(device.name, max(reading.high or 0, reading.in_use or 0))
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
     def _look_again(self, context: Any) -> None:

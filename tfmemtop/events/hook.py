@@ -225,6 +225,34 @@ class Functions(Event, tag="functions", frozen=True):
     functions: Annotated[list[Traced], Few]
 
 
+PHASES_KEPT = 100
+
+
+class ScriptPhase(Event, tag="phase", frozen=True):
+    """A phase of the script: an epoch of Keras' fit, its evaluate or predict, or a block of the script's own.
+
+    ``number`` counts the phases of a process. ``epoch`` counts from 1 in each fit. ``began`` and ``ended`` are seconds
+    of the session; ``ended`` is ``None`` while the phase goes on. ``peaks`` are the most bytes in use in that time, by
+    logical device.
+    """
+
+    origin = Origin.HOOK
+    keep = Latest("pid", "number", most=PHASES_KEPT)
+
+    pid: Number
+    number: Number
+    name: Label
+    epoch: Number | None
+    began: Change
+    ended: Change | None
+    peaks: Annotated[dict[Label, Size], Few]
+
+    @property
+    def label(self) -> str:
+        """The name with the number of the epoch: ``fit 2``, ``evaluate``."""
+        return self.name if self.epoch is None else f"{self.name} {self.epoch}"
+
+
 class Waiting(Event, tag="waiting", frozen=True):
     """A pool could not satisfy a request: where the script stands while TensorFlow tries to find room.
 

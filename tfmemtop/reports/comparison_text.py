@@ -8,6 +8,7 @@ from tfmemtop.findings.ending import ended
 from tfmemtop.findings.holders import holder
 from tfmemtop.findings.names import tensor_text
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
+from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
 from tfmemtop.state.figures import RunFigures
@@ -53,6 +54,10 @@ def rows(first: RunFigures, second: RunFigures) -> list[ComparisonRow]:
         ComparisonRow("settings", settings(first), settings(second), ""),
         _row("duration", first.duration_s, second.duration_s, format_duration, _seconds if whole else _nothing),
         *_peaks(first, second, _bytes if whole or both.basis is Basis.TOO_SHORT else _nothing),
+        *(
+            _row(f"peak in {safe(phase)}", peak, second.phases.get(phase), format_bytes, _bytes)
+            for phase, peak in first.phases.items()
+        ),
         _row("first step after", first.first_step_s, second.first_step_s, format_duration, _seconds),
     ]
     unit = first.unit if first.steps is not None else second.unit

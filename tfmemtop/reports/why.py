@@ -137,9 +137,9 @@ def _wrap(text: str, first: str = "") -> list[str]:
 
 
 def to_json(seen: RunReview) -> dict[str, Any]:
-    """Return the report as keys and values: run, verdict, every finding, the suggested limit, the holders."""
-    found, suggested = verdict(seen), suggested_limit(seen.state)
-    assert found is not None
+    """Return the report as keys and values: run, verdict, every finding, suggested limit, phases, holders."""
+    found, suggested, run = verdict(seen), suggested_limit(seen.state), seen.state.run
+    assert found is not None and run is not None
     return {
         "run": found.run,
         "placement": seen.state.session.placement if seen.state.session else None,
@@ -160,6 +160,10 @@ def to_json(seen: RunReview) -> dict[str, Any]:
             for held in weighed(seen)
         ],
         "limit": _limit(suggested),
+        "phases": [
+            {name: getattr(phase, name) for name in ("name", "epoch", "began", "ended", "peaks")}
+            for phase in run.phases.values()
+        ],
         "holders": to_json_holders(holders[0], By.LAYER) if (holders := chosen(seen.state)) else None,
     }
 

@@ -27,7 +27,8 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     a ``tf.function``. ``steps`` are those of the busiest function; they are its calls (``unit``) if the number of steps
     in a call is not known. ``ending`` is ``None`` while the run is ``running``, if tfmemtop has ``left``
     it, and if its end was not seen. ``variables`` are those of
-    the environment that the command line set. ``past`` is the course of the run.
+    the environment that the command line set. ``phases`` are the peaks in use of the script's phases, by name. ``past``
+    is the course of the run.
     """
 
     name: str
@@ -48,6 +49,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
     steps_per_s: float | None = None
     variables: dict[str, str]
+    phases: dict[str, int] = {}
     past: Past
 
     @property
@@ -88,5 +90,6 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         steps=steps.count if steps else None,
         steps_per_s=round(steps.whole, 3) if steps and steps.whole is not None else None,
         variables=run.variables,
+        phases=run.phase_peaks,
         past=Past(run.started, run.curve, run.steps.busiest if run.steps else None),
     )

@@ -1,5 +1,6 @@
 """The fold of what is known of memory: readings, maps of pools, histories, recorded allocations."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -282,6 +283,18 @@ def _remember_run(state: State, place: str, readings: list[events.Allocator], to
         run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, total)
         run.limit_on[place] = max(sum(one.limit or 0 for one in ours), run.limit_on.get(place, 0))
         run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))
+
+
+@folds(events.ScriptPhase)
+def _script_phase(state: State, event: events.ScriptPhase) -> None:
+    run = state.run
+    if run is None or not of_run(state, event.pid) or not event.peaks:
+        return
+    phases = run.phases
+    phases[event.pid, event.number] = event
+    if len(phases) > events.PHASES_KEPT:  # of the most frequent name, the one with the lowest peak is dropped
+        names = Counter(phase.name for phase in phases.values())
+        del phases[min(phases, key=lambda key: (-names[phases[key].name], max(phases[key].peaks.values())))]
 
 
 # Recorded allocations: windows, traces, the script's lines, and XLA's reports.

@@ -263,6 +263,7 @@ class RunState(msgspec.Struct):
     limits: dict[str, int] = msgspec.field(default_factory=dict)  # the allocators' own, by logical device
     totals: dict[int, int] = msgspec.field(default_factory=dict)  # the highest process total, by NVML index
     replayed: dict[str, events.Replayed] = msgspec.field(default_factory=dict)  # by logical device
+    phases: dict[tuple[int, int], events.ScriptPhase] = msgspec.field(default_factory=dict)  # by pid and number
     dropped: int = 0  # readings that its hooks could not send
     unread: bool = False  # whether the last moments of a process are missing
 
@@ -280,6 +281,14 @@ class RunState(msgspec.Struct):
         if not self.pools or self.peaks.keys() - self.pools.keys():
             return max(self.pools.values(), default=None)
         return max((*self.pools.values(), self.curve.highest(1) or 0))
+
+    @property
+    def phase_peaks(self) -> dict[str, int]:
+        """The most bytes in use of a pool in all phases of each name."""
+        peaks: dict[str, int] = {}
+        for phase in self.phases.values():
+            peaks[phase.name] = max(peaks.get(phase.name, 0), *phase.peaks.values())
+        return peaks
 
     @property
     def going(self) -> bool:

@@ -73,6 +73,15 @@ class RunLimit(msgspec.Struct, frozen=True):
     size: int | None
 
 
+class PhaseMark(msgspec.Struct, frozen=True):
+    """A phase of the newest run on a device: its beginning in session seconds, and its ``peak`` in use, in bytes."""
+
+    name: str
+    label: str
+    began: float
+    peak: int
+
+
 NEARLY_FULL_PERCENT = 90
 """Percent of an allocator's limit, from which on its memory in use is drawn as nearly full."""
 
@@ -87,7 +96,9 @@ class DevicePanel(msgspec.Struct, frozen=True):
     of bar and graph, in bytes. ``history`` has one boundary for each of ``kinds``, bottom up. ``limit`` is the sum of
     the limits of the living processes' allocators on it, where known; ``limits`` has that of each run, oldest first.
     ``ended`` if all processes of the CPU pool have ended. ``ran_out`` are the times, in session seconds, at
-    which an allocation failed for good on it. ``moment`` is the session second of the figures, ``None`` for now.
+    which an allocation failed for good on it. ``phases`` are those of the newest run, the highest peak first; of each
+    name the one with the highest peak is before all others. ``moment`` is the session second of the figures, ``None``
+    for now.
     """
 
     key: str
@@ -106,6 +117,7 @@ class DevicePanel(msgspec.Struct, frozen=True):
     limits: tuple[RunLimit, ...] = ()
     ran_out: tuple[float, ...] = ()
     moment: float | None = None
+    phases: tuple[PhaseMark, ...] = ()
 
     @property
     def percent_of_limit(self) -> int | None:
@@ -198,6 +210,7 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         limits=_limits(state, f"GPU {index}"),
         whole=_whole(state, device),
         ran_out=_ran_out(state, index, rows),
+        phases=_phases(state, rows),
         peak=max((r.peak for r in readings if r.peak is not None), default=None),
         history=device.history,
         kinds=GPU_LAYERS,
@@ -233,6 +246,19 @@ def _ran_out(state: State, place: int | str, rows: list[AllocatorRow]) -> tuple[
     return tuple(told)
 
 
+def _phases(state: State, rows: list[AllocatorRow]) -> tuple[PhaseMark, ...]:
+    """Return the phases in which one of the allocators *rows* was in use."""
+    there = {(row.pid, row.device) for row in rows}
+    found = [
+        PhaseMark(phase.name, phase.label, phase.began, max(peaks))
+        for phase in (state.run.phases.values() if state.run else ())
+        if (peaks := [size for device, size in phase.peaks.items() if (phase.pid, device) in there])
+    ]
+    found.sort(key=lambda mark: -mark.peak)
+    highest = {mark.name: mark for mark in reversed(found)}
+    return tuple(sorted(found, key=lambda mark: mark is not highest[mark.name]))
+
+
 def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     assert state.cpu_pool is not None
     readings = cpu_pool_readings(state)
@@ -266,6 +292,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         limits=_limits(state, "cpu"),
         whole=_whole(state, state.cpu_pool),
         ran_out=_ran_out(state, "cpu", rows),
+        phases=_phases(state, rows),
     )
 
 

@@ -27,6 +27,7 @@ from tfmemtop.events import (
     Probe,
     ProbeState,
     PutDown,
+    ScriptPhase,
     Unreadable,
     Window,
     decode_event,
@@ -233,6 +234,9 @@ class Hooks(Source):
         """
         if isinstance(message, PoolGrowth):
             message = msgspec.structs.replace(message, at=self._stream.since_start(message.at))
+        elif isinstance(message, ScriptPhase):
+            ended = None if message.ended is None else self._stream.since_start(message.ended)
+            message = msgspec.structs.replace(message, began=self._stream.since_start(message.began), ended=ended)
         elif isinstance(message, OutOfMemory):
             message = msgspec.structs.replace(message, **parse_exhausted(message.message)._asdict())
         else:

@@ -17,9 +17,11 @@ from statistics import median
 
 import msgspec
 from msgspec.structs import replace
+from rich.cells import cell_len
 
+from tfmemtop.safe import safe
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import DevicePanel, at_moment
+from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
 from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, painted
 from tfmemtop.ui.draw.lines import Line, styled
@@ -113,6 +115,7 @@ class Graph:
             columns = [replace(column, steps=(left, right)) for column, left, right in pairs]
         columns += [Column()] * (cells - len(columns))  # the future
         lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale, self._glyphs))
+        lines[0] = _with_phases(*lines[0], panel.phases, window.column_s(cells), list(halves), self._glyphs)
         left = gutters(self._scale.figures(rows), rows, self._glyphs) if gutter else [[]] * rows
         area = [[*figure, *styled(*line, STYLES)] for figure, line in zip(left, lines, strict=True)]
         return [*area, _axis(panel, window, began, look, list(halves), cells, gutter)]
@@ -196,12 +199,33 @@ def _with_texts(
                 lines[row] = text[: at + 1] + name + text[at + 1 + len(name) :], codes
     text, codes = lines[0]
     said = "".join(part for part, _ in note)
-    for at in (len(text) - len(said), 0) if said else ():
-        if at >= 0 and not codes[at : at + len(said)].strip(" m"):
+    for at in (len(text) - len(said), 0) if 0 < len(said) <= len(text) else ():
+        if not codes[at : at + len(said)].strip(" m"):
             looks = "".join(code * len(part) for part, code in note)
             lines[0] = text[:at] + said + text[at + len(said) :], codes[:at] + looks + codes[at + len(said) :]
             break
     return lines
+
+
+def _with_phases(
+    text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int], glyphs: Glyphs
+) -> tuple[str, str]:
+    """Return the first row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
+
+    Each has its name and its peak, if there is room. *numbers* are those of the columns.
+    """
+    for phase in phases:
+        number = History.newest_column(column_s, phase.began)
+        if not numbers or number < numbers[0]:
+            continue
+        at, label = bisect_left(numbers, number), safe(phase.label)
+        narrow = f"{glyphs.mark}{label} " if all(cell_len(each) == 1 for each in label) else glyphs.mark
+        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, glyphs.mark):
+            end = at + len(said)
+            if end <= len(text) and not codes[max(0, at - 1) : end].strip(" m"):
+                text, codes = text[:at] + said + text[end:], codes[:at] + "n" * len(said) + codes[end:]
+                break
+    return text, codes
 
 
 def _note(panel: DevicePanel, scale: Scale, glyphs: Glyphs) -> list[tuple[str, str]]:
