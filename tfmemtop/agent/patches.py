@@ -120,7 +120,7 @@ class Patches:
         owner: Any = session.BaseSession
         self._observe(owner, "__init__", "notice:session", self._started_session)
         plain: Callable[..., Any] = owner.run
-        self._observe(owner, "run", "profiler", self._profiler_began, self._profiler_begins)
+        self._observe(owner, "run", "profiler", self._windows.profiler_began, self._windows.profiler_begins)
         profiled: Callable[..., Any] = owner.run
 
         def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -140,7 +140,7 @@ class Patches:
         start a profiler use the class and the function of this module.
         """
         owner: Any = pywrap_profiler.ProfilerSession
-        self._observe(owner, "start", "profiler", self._profiler_began, self._profiler_begins)
+        self._observe(owner, "start", "profiler", self._windows.profiler_began, self._windows.profiler_begins)
         self._observe(pywrap_profiler, "start_server", "notice:profiler server", None, self._server_begins)
 
     def epochs(self, trainer: "ModuleType") -> None:
@@ -286,12 +286,6 @@ class Patches:
                 self._census.variables.session_made(session)
                 config = session._config
                 self._session_made(config is not None and bool(config.gpu_options.allow_growth))
-
-    def _profiler_begins(self, *_: Any, **__: Any) -> None:
-        self._windows.profiler_begins()
-
-    def _profiler_began(self, _: Outcome) -> None:
-        self._windows.profiler_began()
 
     def _server_begins(self, *_: Any, **__: Any) -> None:
         self._windows.server_begins()

@@ -136,13 +136,13 @@ class Windows:
             self._calls.append((now, name, calls))
             del self._calls[:-8]
 
-    def profiler_begins(self) -> None:
+    def profiler_begins(self, *_: Any, **__: Any) -> None:
         """End an open window, and open none: the script starts a profiler, which must not find a recording."""
         self._profilers += 1
         if self._native is not None:
             self._native.forbid()
 
-    def profiler_began(self) -> None:
+    def profiler_began(self, _: object) -> None:
         """Note that the profiler has started, or failed to start. TensorFlow itself reports until when it is on."""
         self._profilers -= 1
         if self._native is not None:
