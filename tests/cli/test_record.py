@@ -1,8 +1,10 @@
 """``tfmemtop record``: the script runs as without it, its events are in a file, and a summary is printed at its end."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,41 @@ def test_a_command_that_cannot_be_started_costs_no_recording(tmp_path: Path) -> 
         done = record(path, command)
         assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
         assert path.read_bytes() == before
+
+
+TRAINING = """
+import numpy as np
+import tensorflow as tf
+import keras
+import time
+
+class Slow(keras.callbacks.Callback):
+    def on_test_batch_end(self, batch, logs=None):
+        time.sleep(0.3)
+    on_train_batch_end = on_test_batch_end
+
+model = keras.Sequential([keras.layers.Dense(512), keras.layers.Dense(1)])
+model.compile("sgd", "mse", jit_compile=False)
+x, y = np.ones((8192, 64), "float32"), np.ones((8192, 1), "float32")
+data = tf.data.Dataset.from_tensor_slices((x, y))
+model.fit(data.batch(4096), epochs=2, verbose=0, validation_data=data.batch(8192), callbacks=[Slow()])
+with tf.profiler.experimental.Trace("a block"):
+    tensor = tf.ones([64, 1 << 18])
+    time.sleep(0.5)
+"""
+
+
+@pytest.mark.long
+def test_a_recorded_training_has_its_phases_with_peaks_and_holders(tmp_path: Path) -> None:
+    path, script = tmp_path / "run.jsonl", tmp_path / "train.py"
+    script.write_text(TRAINING)
+    done = record(path, sys.executable, str(script), options=("--cpu-pool", "512M"))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(tfmemtop("why", str(path), "--json").stdout)["phases"]
+    names = [(phase["name"], phase["epoch"]) for phase in told]
+    assert names == [("fit", 1), ("evaluate", None), ("fit", 2), ("evaluate", None), ("a block", None)]
+    fit, evaluate, *_, block = (phase["peaks"]["CPU:0"] for phase in told)
+    assert fit < evaluate < block and block >= 64 << 20  # a batch of the evaluation is twice as large
+    held = json.loads(tfmemtop("holders", str(path), "--phase", "a block", "--by", "op", "--json").stdout)
+    assert held["rows"][0]["name"] == "Fill" and held["rows"][0]["bytes"] >= 64 << 20
+    assert held["in_use"] == pytest.approx(block, rel=0.05)

@@ -82,6 +82,33 @@ def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "neither peak, end, nor a number" in capsys.readouterr().err
 
 
+def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = w.step().done()  # 2.2 ms from 9.7 s on
+
+    def phase(number: int, name: str, began: float, ended: float | None) -> events.ScriptPhase:
+        peaks = {"GPU:0": 1 << 30}
+        return events.ScriptPhase(
+            t=12.0, pid=100, number=number, name=name, epoch=None, began=began, ended=ended, peaks=peaks
+        )
+
+    phases = phase(1, "early", 9.7, 9.7005), phase(2, "whole", 9.0, None), phase(3, "later", 11.0, 12.0)
+    path = write_run(tmp_path, window, *phases)
+    assert printed(capsys, path, "--phase", "whole").endswith("\nThe peak of whole was 1.0 GiB.\n")
+
+    def found(name: str) -> dict[str, float]:
+        told: dict[str, float] = json.loads(printed(capsys, path, "--phase", name, "--json"))
+        return told
+
+    assert found("whole")["in_use"] == window.peak
+    assert 9.7 <= found("early")["at"] <= 9.7005 and found("early")["in_use"] < window.peak
+    assert main(["holders", path, "--phase", "later"]) == 2
+    assert "no allocations were recorded in later, whose peak was 1.0 GiB" in capsys.readouterr().err
+    assert main(["holders", path, "--phase", "never"]) == 2
+    assert "the phases are: early, later, whole" in capsys.readouterr().err
+    assert main(["why", path, "--json"]) == 0
+    assert [phase["name"] for phase in json.loads(capsys.readouterr().out)["phases"]] == ["early", "whole", "later"]
+
+
 def test_each_buffer_from_its_allocation_to_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = w.step().done()
     path = write_run(tmp_path, window)

@@ -1,6 +1,7 @@
 """Show who held the memory of a recorded run, at its peak or at another recorded moment.
 
-usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--lifetimes] [--device NAME] [--json]
+usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--phase NAME] [--lifetimes]
+                        [--device NAME] [--json]
 example: tfmemtop holders run.jsonl --by layer
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
@@ -21,13 +22,16 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option, switch
 from tfmemtop.cli.sessions import recorded_run
+from tfmemtop.events import ScriptPhase
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
 from tfmemtop.reports import lifetimes
 from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
+from tfmemtop.state.holder_views import fullest_in
 from tfmemtop.state.holders import By
+from tfmemtop.units import format_bytes
 
 
 class HoldersArguments(ReportArguments):
@@ -44,6 +48,11 @@ class HoldersArguments(ReportArguments):
         "peak (default), end of what was recorded, or seconds of the session",
         metavar="MOMENT",
         default="peak",
+    )
+    phase: str | None = option(
+        FOR_OUTPUT,
+        "the moment with most in use, of those that were recorded in the phase of this name, such as evaluate",
+        metavar="NAME",
     )
     lifetimes: bool = switch(FOR_OUTPUT, "the buffers, from allocation to release, in place of who held them")
     device: str | None = option(
@@ -62,7 +71,7 @@ def run(arguments: HoldersArguments) -> int:
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no window of that run or device.
     """
-    path, _, state, _ = recorded_run(arguments.file)
+    path, _, state, of_file = recorded_run(arguments.file)
     windows = chosen(state)
     if not windows:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
@@ -73,14 +82,31 @@ def run(arguments: HoldersArguments) -> int:
     if not shown:
         known = ", ".join(sorted({one.device for one in windows}))
         raise Refusal(f"there is no window of {arguments.device}, only of {known}")
-    by, (one, at) = By(arguments.by), _at(shown[0], arguments.at)
+    by, (one, at), note = By(arguments.by), _at(shown[0], arguments.at), ""
+    if arguments.phase is not None:
+        one, at, note = _in_phase(shown[0], [*of_file.phases.values()], arguments.phase)
     if arguments.lifetimes:
         print_json(lifetimes.to_json(one)) if arguments.json else print_lines(lifetimes.table(one))
     elif arguments.json:
         print_json(to_json(one, by, at))
     else:
-        print_lines(table(one, by, sorted({each.device for each in windows} - {one.device}), at))
+        lines = table(one, by, sorted({each.device for each in windows} - {one.device}), at)
+        print_lines([*lines, *(["", note] if note else [])])
     return 0
+
+
+def _in_phase(one: Chosen, phases: list[ScriptPhase], wanted: str) -> tuple[Chosen, int, str]:
+    """Return the window and the event with most in use in the phases called *wanted*, and their peak as a sentence."""
+    called = [phase for phase in phases if phase.pid == one.pid and wanted in (phase.name, phase.label)]
+    if not called:
+        names = ", ".join(sorted({phase.name for phase in phases})) or "there is none"
+        raise Refusal(f"no phase is called {wanted}; the phases are: {names}")
+    known = recorded(one.hooked.windows[one.device])
+    highest = format_bytes(max(phase.peaks.get(one.device, 0) for phase in called))
+    if (found := fullest_in(known, one.hooked, called)) is None:
+        spans = ", ".join(f"{window.began:.1f} to {window.ended:.1f} s" for window in known)
+        raise Refusal(f"no allocations were recorded in {wanted}, whose peak was {highest}, only at {spans}")
+    return replace(one, window=found[0]), found[1], f"The peak of {wanted} was {highest}."
 
 
 def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:

@@ -99,6 +99,23 @@ def age_s(state: State, window: events.Holders) -> float:
     return max(0.0, state.now - window.ended)
 
 
+def fullest_in(
+    known: list[events.Holders], hooked: Hooked, phases: list[events.ScriptPhase]
+) -> tuple[events.Holders, int] | None:
+    """Return which of the windows *known*, and which event of it, has most in use in one of *phases*.
+
+    ``None`` if nothing was recorded in them.
+    """
+    found = [
+        (moment.total, window, moment.event)
+        for window in known
+        for moment in course(window, hooked)
+        for at_s in (window.began + moment.at_us / 1e6,)
+        if any(phase.began <= at_s and (phase.ended is None or at_s <= phase.ended) for phase in phases)
+    ]
+    return max(found, key=lambda one: one[0])[1:] if found else None
+
+
 def since_run_s(state: State, pid: int, t: float) -> float:
     """Convert the session second *t* to seconds since the run of process *pid* began."""
     process = state.processes.get(pid)
