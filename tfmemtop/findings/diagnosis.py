@@ -122,33 +122,39 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
         return replace(cause, mostly=f"Mostly {what}.", evidence=(f"Python holds {what}.", *cause.evidence))
     if not known:
         return cause
-    kinds = ", ".join(f"{kind.value} {format_bytes(size)}" for kind, size in known[:3])
     tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
+    beside = not tape and _beside_training(stock)
+    words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
+    kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
     names = ", ".join(f"{operation_name(part.operation)} {_pieces(part)}" for part in large[:3])
     largest = f" The largest results: {names}." if names else ""
     evidence = f"In use: {kinds}.{largest}{tape}", *cause.evidence
-    most = [
-        "XLA's buffers" if kind is Kind.XLA else kind.value
-        for kind, size in known[:2]
-        if size >= _MOSTLY * stock.in_use
-    ]
+    most = [words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
     if most:
         cause = replace(cause, mostly=f"Mostly {' and '.join(most)}{'; a GradientTape was open' if tape else ''}.")
-    of_model = sum(size for kind, size in known if kind in _OF_MODEL)
-    if of_model < stock.in_use / 2:
-        return replace(cause, evidence=evidence)
-    return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
+    if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
+        return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
+    if beside:
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.SMALLER_PARTS))
+    return replace(cause, evidence=evidence)
+
+
+def _beside_training(stock: Inventory) -> bool:
+    """Return whether most of what is in use was made by no layer and for no gradient, such as by a data set."""
+    if any(part.kind is Kind.GRADIENTS for part in stock.parts):
+        return False
+    bare = (part.bytes for part in stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS) and not part.layer)
+    return sum(bare) >= stock.in_use / 2
 
 
 def _pieces(part: Part) -> str:
     return format_bytes(part.bytes) + (f" in {part.count:,} pieces" if part.count > 1 else "")
 
 
-def _without_batches(remedies: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
-    """Return the *remedies* for memory that does not depend on the batch."""
-    smaller = {Action.REDUCE_BATCH: Action.SMALLER_MODEL}
-    return tuple(Remedy(smaller.get(one.action, one.action)) for one in remedies)
+def _without_batches(remedies: tuple[Remedy, ...], instead: Action = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
+    """Return the *remedies* for memory that does not depend on the batch: *instead* of a smaller one, another."""
+    return tuple(Remedy(instead if one.action is Action.REDUCE_BATCH else one.action) for one in remedies)
 
 
 def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:

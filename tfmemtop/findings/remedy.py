@@ -25,6 +25,7 @@ class Action(Enum):
     HIDE_OTHER_GPUS = auto()  # those for which growth was not set
     XLA_REPORT = auto()
     REDUCE_BATCH = auto()
+    SMALLER_PARTS = auto()  # no step of a training is at work
     RUN_AGAIN = auto()
     RUN_WHEN_FREE = auto()
     CHANGE_SETTINGS = auto()
@@ -143,6 +144,7 @@ _SAID = {
         "use smaller batches or a smaller model, or mixed precision, which saves at most half of the activations",
         ("E",),
     ),
+    Action.SMALLER_PARTS: SaidRemedy("work on less data at a time, and let go of what is no longer needed"),
     Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
     Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),
     Action.CHANGE_SETTINGS: SaidRemedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True),
