@@ -195,3 +195,17 @@ def test_of_children_without_end_the_newest_are_kept() -> None:
         for event in (s.process(t, pid, ppid=100), s.hook(t, pid), s.alive(t, 100, pid), s.alive(t + 0.5, 100)):
             apply(state, event)
     assert [*state.processes] == [100, *range(1300 - GONE_KEPT, 1300)]
+
+
+def test_of_very_many_phases_each_name_keeps_its_highest() -> None:
+    def phase(number: int, name: str, peak: int) -> events.ScriptPhase:
+        return events.ScriptPhase(
+            t=2.0, pid=100, number=number, name=name, epoch=number, began=1.0, ended=2.0, peaks={"GPU:0": peak}
+        )
+
+    state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100)])
+    apply(state, phase(0, "evaluate", MIB))
+    for number in range(1, 300):
+        apply(state, phase(number, "fit", GIB if number == 7 else number))
+    assert state.run is not None and len(state.run.phases) == events.PHASES_KEPT
+    assert state.run.phase_peaks == {"evaluate": MIB, "fit": GIB}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.ui.shown import rows
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import GPU_LAYERS, DevicePanel, RunLimit, Whole
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, PhaseMark, RunLimit, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import FAILED, LIMIT, UNICODE
@@ -211,3 +211,21 @@ def test_a_frame_works_out_only_what_is_new() -> None:
     for second in range(600, 700):
         draw(graph, replace(shown, whole=run), float(second), window=whole(run, float(second)))
     assert len(history.asked) == 601, "of a run that has ended nothing is read again"
+
+
+def test_phases_stand_above_the_graph_where_they_begin_with_their_peaks_as_far_as_there_is_room() -> None:
+    marks = (
+        ("block", "block", 200.0, 3),
+        ("fit", "fit 2", 180.0, 2),
+        ("fit", "fit 1", 60.0, 1),
+        ("一", "一", 120.0, 1),
+    )
+    phases = tuple(PhaseMark(name, label, began, peak * GIB) for name, label, began, peak in marks)
+    shown = replace(panel(steady((GIB, GIB, GIB, GIB))), phases=phases)
+    line = draw(Graph(UNICODE, braille=True), shown, 299.0)
+    first = rows(line)[0]
+    assert "┊block 3.0G " in first and "┊fit 1 1.0G " in first
+    assert "fit 2" not in first and first.index("┊block") - 4 == first.rindex("┊", 0, first.index("┊block"))
+    assert {width_of(each) for each in line} == {68}
+    full = replace(shown, history=steady((16 * GIB,) * 4))
+    assert "fit" not in rows(draw(Graph(UNICODE, braille=True), full, 299.0))[0]
