@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.placement import Named, check, named
+from tfmemtop.placement import RankName, check, named
 
 STEP = {
     "SLURM_JOB_ID": "812",
@@ -16,29 +16,33 @@ STEP = {
 AGAIN = STEP | {"SLURM_RESTART_COUNT": "1"}
 
 NAMES = {
-    "the example": ("run-%j-%h-%r.jsonl", STEP, Named("run-812-node2-3.jsonl")),
-    "with zeros, to sort": ("run-%3r.jsonl.gz", STEP, Named("run-003.jsonl.gz")),
-    "a percent sign": ("50%%-%r.tfm", STEP, Named("50%-3.tfm")),
-    "a name without fields": ("run.jsonl", {}, Named("run.jsonl")),
-    "a name without fields, of a rank": ("out/run.jsonl.gz", STEP, Named("out/run-rank3.jsonl.gz", added="-rank3")),
-    "a name with dots": ("resnet.v2.3", STEP, Named("resnet.v2.3-rank3", added="-rank3")),
-    "a hidden file": (".run", STEP, Named(".run-rank3", added="-rank3")),
-    "one rank alone": ("run.jsonl", STEP | {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, Named("run.jsonl")),
-    "the process does not tell ranks apart": ("run-%p.jsonl", STEP, Named("run-77-rank3.jsonl", added="-rank3")),
-    "started again": ("run-%r.jsonl", AGAIN, Named("run-3-start2.jsonl", added="-start2")),
-    "started again, as asked": ("run-%r-%n.jsonl", AGAIN, Named("run-3-1.jsonl")),
-    "started again, no field": ("run.jsonl", AGAIN, Named("run-rank3-start2.jsonl", added="-rank3-start2")),
-    "no scheduler": ("run-%j-%h-%r.jsonl", {}, Named("run-nojob-box-p77.jsonl", no_job=True, no_rank="p77")),
+    "the example": ("run-%j-%h-%r.jsonl", STEP, RankName("run-812-node2-3.jsonl")),
+    "with zeros, to sort": ("run-%3r.jsonl.gz", STEP, RankName("run-003.jsonl.gz")),
+    "a percent sign": ("50%%-%r.tfm", STEP, RankName("50%-3.tfm")),
+    "a name without fields": ("run.jsonl", {}, RankName("run.jsonl")),
+    "a name without fields, of a rank": (
+        "out/run.jsonl.gz",
+        STEP,
+        RankName("out/run-rank3.jsonl.gz", added="-rank3"),
+    ),
+    "a name with dots": ("resnet.v2.3", STEP, RankName("resnet.v2.3-rank3", added="-rank3")),
+    "a hidden file": (".run", STEP, RankName(".run-rank3", added="-rank3")),
+    "one rank alone": ("run.jsonl", STEP | {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, RankName("run.jsonl")),
+    "the process does not tell ranks apart": ("run-%p.jsonl", STEP, RankName("run-77-rank3.jsonl", added="-rank3")),
+    "started again": ("run-%r.jsonl", AGAIN, RankName("run-3-start2.jsonl", added="-start2")),
+    "started again, as asked": ("run-%r-%n.jsonl", AGAIN, RankName("run-3-1.jsonl")),
+    "started again, no field": ("run.jsonl", AGAIN, RankName("run-rank3-start2.jsonl", added="-rank3-start2")),
+    "no scheduler": ("run-%j-%h-%r.jsonl", {}, RankName("run-nojob-box-p77.jsonl", no_job=True, no_rank="p77")),
     "an evaluator": (
         "run-%r.jsonl",
         {"TF_CONFIG": '{"cluster": {"worker": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}'},
-        Named("run-evaluator0.jsonl"),
+        RankName("run-evaluator0.jsonl"),
     ),
-    "a job with a path in its name": ("%j.jsonl", {"PBS_JOBID": "../77[2]"}, Named(".._77_2_.jsonl")),
-    "a job that is called like the folder above": ("runs/%j/x", {"TFMEMTOP_JOB": ".."}, Named("runs/__/x")),
-    "more digits than one": ("%12r.tfm", STEP, Named("%12r-rank3.tfm", added="-rank3")),
-    "a job started again more often than anything": ("r", {"SLURM_RESTART_COUNT": "9" * 5000}, Named("r")),
-    "a folder for each job": ("runs/%j/%r.jsonl", STEP, Named("runs/812/3.jsonl")),
+    "a job with a path in its name": ("%j.jsonl", {"PBS_JOBID": "../77[2]"}, RankName(".._77_2_.jsonl")),
+    "a job that is called like the folder above": ("runs/%j/x", {"TFMEMTOP_JOB": ".."}, RankName("runs/__/x")),
+    "more digits than one": ("%12r.tfm", STEP, RankName("%12r-rank3.tfm", added="-rank3")),
+    "a job started again more often than anything": ("r", {"SLURM_RESTART_COUNT": "9" * 5000}, RankName("r")),
+    "a folder for each job": ("runs/%j/%r.jsonl", STEP, RankName("runs/812/3.jsonl")),
 }
 
 

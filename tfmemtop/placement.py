@@ -179,7 +179,7 @@ _MOST_DIGITS = 9
 NO_JOB = "nojob"
 
 
-class Named(NamedTuple):
+class RankName(NamedTuple):
     """A file's name, and facts about it for a message to the user.
 
     ``no_job``: the pattern has ``%j``, and the job is not known. ``no_rank`` is the text that stands in place of a
@@ -201,7 +201,7 @@ def check(pattern: str) -> str | None:
     return next((found[0] for found in _FIELD.finditer(pattern) if not _is_field(found)), None)
 
 
-def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> Named:
+def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> RankName:
     """Return the name that *pattern* means for a process with *environment* on *host*; *pid* is that of tfmemtop.
 
     A rank gets a name of its own even if the pattern has no ``%r``. A job that Slurm has started again gets a new name
@@ -225,7 +225,7 @@ def named(pattern: str, environment: Mapping[str, str], host: str, pid: int) -> 
     added = f"-rank{rank}" if rank and place.among_others and "r" not in used else ""
     if int(restarts) and "n" not in used:
         added += f"-start{int(restarts) + 1}"
-    return Named(
+    return RankName(
         name=_with(name, added),
         no_job="j" in used and place.job is None,
         no_rank=values["r"] if "r" in used and not rank else "",
@@ -261,7 +261,7 @@ def _with(name: str, added: str) -> str:
     return f"{folder}{slash}{parts['stem']}{added}{parts['suffixes']}" if parts else f"{name}{added}"
 
 
-def naming(named: Named, name: str) -> list[str]:
+def naming(named: RankName, name: str) -> list[str]:
     """Return the lines that explain the file's *name*, which was made from a pattern; empty if nothing is unusual."""
     lines = []
     if named.no_job:

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 
 from tests.cluster.exporters import GIB
 from tests.cluster.prometheus import configuration, prometheus
-from tfmemtop.cluster.client import Address, Client, ServerAnswer
+from tfmemtop.cluster.client import Address, PrometheusClient, ServerAnswer
 from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
@@ -37,7 +37,7 @@ class Recording(msgspec.Struct):
     answers: dict[str, str]
 
 
-class _Recorder(Client):
+class _Recorder(PrometheusClient):
     """A client that stores each answer."""
 
     def __init__(self, address: Address) -> None:
@@ -51,7 +51,7 @@ class _Recorder(Client):
         return answer
 
 
-class Answering(Client):
+class Answering(PrometheusClient):
     """A client that gives the recorded answers, with the recorded time of the server."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tfmemtop.cluster import client as client_module
-from tfmemtop.cluster.client import Address, Client, NoAnswer, ServerAnswer
+from tfmemtop.cluster.client import Address, NoAnswer, PrometheusClient, ServerAnswer
 from tfmemtop.cluster.watch import Asking, no_answer
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
@@ -77,7 +77,7 @@ REFUSED = b'{"status":"error","errorType":"bad_data","error":"invalid parameter"
 )
 def test_what_is_no_answer_is_one_line(reply: Reply, said: str) -> None:
     with server(reply) as url, pytest.raises(NoAnswer) as caught:
-        Client(Address.of(url, token=SECRET)).query("up").series()
+        PrometheusClient(Address.of(url, token=SECRET)).query("up").series()
     line = no_answer(url, caught.value)
     assert said in line
     assert SECRET not in line
@@ -85,10 +85,10 @@ def test_what_is_no_answer_is_one_line(reply: Reply, said: str) -> None:
 
 def test_an_address_at_which_nobody_is(nobody: int) -> None:
     with pytest.raises(NoAnswer) as caught:
-        Client(Address.of(f"127.0.0.1:{nobody}")).query("up")
+        PrometheusClient(Address.of(f"127.0.0.1:{nobody}")).query("up")
     assert no_answer("x", caught.value).endswith("it cannot be reached (Connection refused)")
     with pytest.raises(NoAnswer) as caught:
-        Client(Address.of("http://no.such.host.invalid")).query("up")
+        PrometheusClient(Address.of("http://no.such.host.invalid")).query("up")
     assert "no host of that name" in str(caught.value)
 
 
@@ -100,7 +100,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
 
     with server(wait) as url:
         with pytest.raises(NoAnswer) as caught:
-            Client(Address.of(url), timeout_s=0.2).query("up")
+            PrometheusClient(Address.of(url), timeout_s=0.2).query("up")
         done.set()
     assert "in time" in str(caught.value)
 
@@ -108,7 +108,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "LARGEST", 2**20)
     with server(answering(200, b" " * 2**22)) as url, pytest.raises(NoAnswer) as caught:
-        Client(Address.of(url)).query("up")
+        PrometheusClient(Address.of(url)).query("up")
     assert "too large" in str(caught.value)
 
 
@@ -135,7 +135,7 @@ def drop_by_drop(first: bytes, drop: bytes) -> Reply:
 )
 def test_an_answer_that_never_ends_is_not_waited_for(reply: Reply) -> None:
     with server(reply) as url, pytest.raises(NoAnswer) as caught:
-        Client(Address.of(url), timeout_s=0.2).query("up")
+        PrometheusClient(Address.of(url), timeout_s=0.2).query("up")
     assert "in time" in str(caught.value)
 
 
@@ -154,7 +154,7 @@ DEEP = b"[" * 10_000 + b"]" * 10_000
 )
 def test_what_no_server_says_is_one_line_too(reply: Reply) -> None:
     with server(reply) as url:
-        asking = Asking(Client(Address.of(url)))
+        asking = Asking(PrometheusClient(Address.of(url)))
         seen = asking.refresh()
     assert "not Prometheus" in str(seen.trouble)
 
@@ -167,7 +167,7 @@ def test_a_redirect_does_not_carry_the_password_elsewhere() -> None:
         answering(200, b"{}")(request)
 
     with server(note) as other, server(answering(307, Location=other)) as url, pytest.raises(NoAnswer):
-        Client(Address.of(url, login=f"ada:{SECRET}")).query("up")
+        PrometheusClient(Address.of(url, login=f"ada:{SECRET}")).query("up")
     assert asked == []
 
 
@@ -180,7 +180,7 @@ def test_a_password_in_the_address_is_sent_and_never_shown() -> None:
 
     with server(note) as url:
         address = Address.of(url.replace("://", "://ada:p%40ss@") + "/prometheus/")
-        assert Client(address).query("up").series() == []
+        assert PrometheusClient(address).query("up").series() == []
     assert asked == ["Basic YWRhOnBAc3M="]
     assert address.url == f"{url}/prometheus"
     assert "YWRh" not in repr(address)
@@ -196,7 +196,7 @@ def test_clocks_apart_are_told(ahead_s: float, side: str) -> None:
         answering(200, empty)(request)
 
     with server(reply) as url:
-        asking = Asking(Client(Address.of(url)))
+        asking = Asking(PrometheusClient(Address.of(url)))
         asking.refresh()
     apart_s = asking.seen.apart_s
     assert (apart_s is not None) == bool(side)

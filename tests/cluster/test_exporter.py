@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.prometheus import prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.client import Address, PrometheusClient
 from tfmemtop.cluster.rows import ClusterRow, Silence
 from tfmemtop.cluster.watch import Asking
 
@@ -75,7 +75,7 @@ def test_a_rank_whose_exporter_is_silent_and_then_gone(tmp_path: Path) -> None:
     ):
         # Figures come later than the page. Limits and users are queried once a minute.
         server.wait_until(f"tfmemtop_in_use_high_bytes > {MIB} and on (instance) tfmemtop_limit_bytes")
-        asking = Asking(Client(Address.of(server.url)), "77")
+        asking = Asking(PrometheusClient(Address.of(server.url)), "77")
         (row,) = until(asking, lambda rows: bool(rows and rows[0].user))
         assert (row.job, row.rank, row.gpu, row.device) == ("77", "3", "", "CPU:0")
         assert row.in_use is not None and 200 * MIB <= row.in_use < 300 * MIB

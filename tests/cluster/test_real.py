@@ -13,7 +13,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client, Queries
+from tfmemtop.cluster.client import Address, PrometheusClient, Queries
 from tfmemtop.cluster.rows import Silence
 from tfmemtop.cluster.watch import Asking, Seen
 from tfmemtop.help import topic
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.programs
 LOGIN = "ada:test"
 
 
-def client(monitored: Monitored) -> Client:
-    return Client(Address.of(monitored.prometheus.url, login=LOGIN))
+def client(monitored: Monitored) -> PrometheusClient:
+    return PrometheusClient(Address.of(monitored.prometheus.url, login=LOGIN))
 
 
 def complete(asking: Asking) -> Seen:
@@ -179,7 +179,7 @@ def test_a_leak_and_idleness_are_seen_in_figures_alone(tmp_path: Path) -> None:
     blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", *files]
     subprocess.run(blocks, check=True, capture_output=True)
     with exporting([]) as exporters, prometheus(tmp_path, configuration(exporters.port, [])) as server:
-        asking = Asking(Client(Address.of(server.url)))
+        asking = Asking(PrometheusClient(Address.of(server.url)))
         wrong = {row.host: row.wrong for row in complete(asking).rows}
         assert wrong["leaks"].startswith("leak ")
         rate = next(row.rising for row in asking.seen.rows if row.host == "leaks")
@@ -196,7 +196,7 @@ def test_a_rank_that_begins_later_has_its_limit_and_user_at_once(tmp_path: Path)
     host = Host("node", [Rank(rank="0")], gpus=2)
     with exporting([host]) as exporters, prometheus(tmp_path, configuration(exporters.port, ["node"])) as server:
         server.wait_until("tfmemtop_run_info", 1)
-        asking = Asking(Client(Address.of(server.url)))
+        asking = Asking(PrometheusClient(Address.of(server.url)))
         complete(asking)
         host.ranks.append(Rank(gpu=1, rank="1", user="grace"))
         server.wait_until("tfmemtop_run_info", 2)

@@ -7,25 +7,25 @@ import pytest
 
 from tests.cluster.exporters import GIB
 from tfmemtop.cluster.answers import GONE_S, Rows, remark
-from tfmemtop.cluster.client import Series
+from tfmemtop.cluster.client import Sample
 from tfmemtop.cluster.rows import ClusterRow, Kind, Silence
 from tfmemtop.ui.panels.cluster_table import matching
 
 MIB = 2**20
 
 
-def figure(means: str, value: float, rank: str = "0", **labels: str) -> Series:
+def figure(means: str, value: float, rank: str = "0", **labels: str) -> Sample:
     """Return a figure of a rank of job 42, which is on a host of its own."""
     own = {"instance": f"n{rank}:9", "host": f"n{rank}", "uuid": f"GPU-{rank}"}
     if means not in CARD:
         own |= {"device": "GPU:0", "run": "1", "job": "42", "rank": rank}
-    return Series({**own, "means": means, **labels}, (0.0, str(value)))
+    return Sample({**own, "means": means, **labels}, (0.0, str(value)))
 
 
 CARD = "used", "busy", "total", "info", "idle"
 
 
-def take(rows: Rows, now: float, **figures: list[Series]) -> tuple[ClusterRow, ...]:
+def take(rows: Rows, now: float, **figures: list[Sample]) -> tuple[ClusterRow, ...]:
     """Store *figures* by what they mean, at the time *now*, and return the rows."""
     rows.take(figures, [one for found in figures.values() for one in found], now)
     return rows.rows()
@@ -145,7 +145,7 @@ def test_silence_is_told_and_is_not_health() -> None:
 def test_a_gpu_without_a_rank_is_down_with_the_target_of_its_host() -> None:
     made = Rows()
     take(made, 1, in_use=[], used=[figure("used", 1, "7")])
-    down = Series({"means": "down", "instance": "n7:9", "job": "tfmemtop"}, (0.0, "0"))
+    down = Sample({"means": "down", "instance": "n7:9", "job": "tfmemtop"}, (0.0, "0"))
     (row,) = take(made, 20, used=[], down=[down])
     assert (row.uuid, row.silence) == ("GPU-7", Silence.DOWN)
 
@@ -233,7 +233,7 @@ def test_hosts_that_tell_only_a_part_have_rows() -> None:
 def test_labels_that_prometheus_renamed_are_understood() -> None:
     own = {"host": "n0", "uuid": "u", "device": "GPU:0", "run": "1", "instance": "n0:9", "means": "in_use"}
     renamed = {**own, "job": "tfmemtop", "exported_job": "42", "exported_rank": "3"}
-    (row,) = take(Rows(), 1, in_use=[Series(renamed, (0.0, "1"))])
+    (row,) = take(Rows(), 1, in_use=[Sample(renamed, (0.0, "1"))])
     assert (row.job, row.rank) == ("42", "3")
 
 

@@ -14,7 +14,7 @@ from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import Host, Rank, exporting
 from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
-from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.client import Address, PrometheusClient
 from tfmemtop.cluster.watch import Asking, ClusterWatch
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
@@ -36,7 +36,7 @@ def shown(app: ClusterApp) -> str:
 async def screen(
     url: str, size: tuple[int, int] = (80, 24), *, login: str = "ada:test", ascii_only: bool = False
 ) -> AsyncIterator[tuple[ClusterApp, Pilot[ScreenOutcome]]]:
-    watch = ClusterWatch(Asking(Client(Address.of(url, login=login))), 0.3)
+    watch = ClusterWatch(Asking(PrometheusClient(Address.of(url, login=login))), 0.3)
     app = ClusterApp(watch, UiOptions(ascii=ascii_only), job=None)
     async with app.run_test(size=size) as pilot:
         yield app, pilot

@@ -12,7 +12,7 @@ import pytest
 from tests.nvml_tables import TABLES, play
 from tests.starting import tfmemtop
 from tfmemtop.cli import doctor as command
-from tfmemtop.cli.doctor import Check, State, missing, ok, run_all
+from tfmemtop.cli.doctor import Check, CheckState, missing, ok, run_all
 from tfmemtop.cli.interpreter import Interpreter, Unclear
 from tfmemtop.engine.sources.nvml import NO_DRIVER, Nvml
 
@@ -114,7 +114,7 @@ def test_in_a_container_numbers_are_said_to_be_others(tmp_path: Path) -> None:
     (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532266]")
     reading, _ = command.read_driver(Nvml(play(TABLES["from inside, 580"])))
     check = command.shares(reading, tmp_path)
-    assert check.state is State.UNKNOWN and check.remedy == "start the container with --pid=host"
+    assert check.state is CheckState.UNKNOWN and check.remedy == "start the container with --pid=host"
 
 
 @pytest.mark.programs
@@ -135,9 +135,9 @@ def test_what_leads_to_the_pools(tmp_path: Path) -> None:
     header.parent.mkdir(parents=True)
     header.touch()
     built = command.pools(asked(tmp_path), compiler)
-    assert built.state is State.OK and "the first run builds" in built.text
+    assert built.state is CheckState.OK and "the first run builds" in built.text
     without = command.pools(asked(tmp_path), none)
-    assert without.state is State.MISSING
+    assert without.state is CheckState.MISSING
     assert "there is no C++ compiler" in without.text and without.remedy == "apt-get install g++"
 
 
@@ -155,5 +155,5 @@ def test_a_check_that_hangs_or_fails_holds_up_none() -> None:
     found = run_all({("a", "b"): hang, ("c",): fail, ("d",): lambda: [fine]}, 0.2)
     never.set()
     assert [check.name for check in found] == ["a", "b", "c", "d"] and found[3] is fine
-    assert [check.state for check in found[:3]] == [State.UNKNOWN] * 3
+    assert [check.state for check in found[:3]] == [CheckState.UNKNOWN] * 3
     assert "no answer" in found[1].text and "ValueError: odd" in found[2].text

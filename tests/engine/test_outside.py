@@ -17,7 +17,7 @@ from tests.engine.reporting import Reporting
 from tests.engines import Engines, eventually
 from tests.forked import Forking
 from tfmemtop.engine.sources.outside.look import Look, cards_of
-from tfmemtop.engine.sources.outside.remote import Library, Mapped, Rights, in_the_way, version_of
+from tfmemtop.engine.sources.outside.remote import Mapped, MappedLibrary, Rights, in_the_way, version_of
 from tfmemtop.events import (
     Allocator,
     Attach,
@@ -227,7 +227,7 @@ def test_a_version_is_read_from_the_package_that_installed_the_library(tmp_path:
 def test_what_is_no_library_is_refused(tmp_path: Path, content: bytes, damage: Damage) -> None:
     (tmp_path / "library.so").write_bytes(content)
     with pytest.raises(Damaged) as raised:
-        Library(tmp_path / "library.so", 0)
+        MappedLibrary(tmp_path / "library.so", 0)
     assert raised.value.damage is damage
 
 

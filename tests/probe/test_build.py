@@ -138,7 +138,7 @@ def test_doctor_says_what_is_lost_without_addresses(
     assert build(folder, ADDRESSES).state == "failed"
     python = Interpreter("3.12.1", sys.executable, hook=True, tensorflow=version, folder=str(folder))
     check = doctor.pools(python, doctor.compiler())
-    assert check.state is doctor.State.OK and "is in the cache" in check.text and "found by its size" in check.text
+    assert check.state is doctor.CheckState.OK and "is in the cache" in check.text and "found by its size" in check.text
 
 
 def test_a_cache_of_somebody_else(tensorflow_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ScreenArguments, file_name, secon
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import print_encoded, print_lines, say, say_trouble
 from tfmemtop.cli.parser import option, switch
-from tfmemtop.cluster.client import Address, Client
+from tfmemtop.cluster.client import Address, PrometheusClient
 from tfmemtop.cluster.rows import ClusterRow
 from tfmemtop.cluster.watch import Asking, no_answer, nothing_of
 from tfmemtop.safe import safe
@@ -74,7 +74,7 @@ def run(arguments: ClusterArguments) -> int:
     Raises:
         Refusal: the address or a file is not valid, or there is no terminal.
     """
-    client = Client(_address(arguments))
+    client = PrometheusClient(_address(arguments))
     if arguments.once:
         return _once(client, arguments)
     terminal_size("use tfmemtop cluster --once")
@@ -115,7 +115,7 @@ def _secret(path: Path) -> str:
     return line
 
 
-def _once(client: Client, arguments: ClusterArguments) -> int:
+def _once(client: PrometheusClient, arguments: ClusterArguments) -> int:
     asking = Asking(client, arguments.job)
     seen = asking.refresh()
     while seen.trouble is None and not seen.complete:

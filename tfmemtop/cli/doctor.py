@@ -37,7 +37,7 @@ from tfmemtop.safe import safe
 from tfmemtop.units import counted
 
 
-class State(str, Enum):
+class CheckState(str, Enum):
     """The state of a thing that a run needs."""
 
     OK = "ok"
@@ -49,24 +49,24 @@ class Check(NamedTuple):
     """One thing that a run needs: its state, what was found, and what helps if something is missing."""
 
     name: str
-    state: State
+    state: CheckState
     text: str
     remedy: str = ""
 
 
 def ok(name: str, text: str) -> Check:
     """Return a check that found what a run needs."""
-    return Check(name, State.OK, text)
+    return Check(name, CheckState.OK, text)
 
 
 def missing(name: str, text: str, remedy: str = "") -> Check:
     """Return a check that found something missing."""
-    return Check(name, State.MISSING, text, remedy)
+    return Check(name, CheckState.MISSING, text, remedy)
 
 
 def unknown(name: str, text: str, remedy: str = "") -> Check:
     """Return a check that could not find out."""
-    return Check(name, State.UNKNOWN, text, remedy)
+    return Check(name, CheckState.UNKNOWN, text, remedy)
 
 
 def run_all(groups: dict[tuple[str, ...], Callable[[], list[Check]]], timeout_s: float) -> list[Check]:
@@ -171,7 +171,7 @@ def terminal(environment: Mapping[str, str], smallest: tuple[int, int]) -> Check
         locale = locale_name(environment)
         return Check(
             name,
-            State.OK,
+            CheckState.OK,
             f"{size}, {colours}, in ASCII, as the locale {locale} asks",
             "LANG=C.UTF-8 draws finer graphs",
         )
@@ -201,7 +201,7 @@ Answer = Interpreter | Unclear | None
 def _untold(name: str, answer: Unclear | None) -> Check:
     if answer is None:
         return unknown(name, "no command was given", "name the command: tfmemtop doctor -- python train.py")
-    return Check(name, State.MISSING if answer.missing else State.UNKNOWN, answer.text, answer.remedy)
+    return Check(name, CheckState.MISSING if answer.missing else CheckState.UNKNOWN, answer.text, answer.remedy)
 
 
 def hook(answer: Answer) -> Check:
@@ -255,7 +255,7 @@ def pools(answer: Answer, built_with: Check) -> Check:
         lacking = f"this TensorFlow has no {_LIBRARY}"
     elif not (folder / _HEADER).is_file():
         lacking, remedy = "this TensorFlow came without its C++ headers", "install it from its wheel, with pip"
-    elif built_with.state is not State.OK:
+    elif built_with.state is not CheckState.OK:
         lacking, remedy = built_with.text, built_with.remedy
     if not lacking:
         where = "is in the cache" if is_cached(folder) else "the first run builds"
@@ -268,7 +268,7 @@ def pools(answer: Answer, built_with: Check) -> Check:
 
 
 _ANSWERS_S = 12.0  # more than the time limit for the command's Python
-_COLOURS = {State.OK: "32", State.MISSING: "31", State.UNKNOWN: "33"}
+_COLOURS = {CheckState.OK: "32", CheckState.MISSING: "31", CheckState.UNKNOWN: "33"}
 
 
 class DoctorArguments(BaseArguments):
@@ -284,7 +284,7 @@ ARGUMENTS = DoctorArguments
 def run(arguments: DoctorArguments) -> int:
     """Print the state of each thing that a run needs; return 0 if nothing is missing, else 1."""
     found = examine(arguments.command)
-    complete = all(check.state is not State.MISSING for check in found)
+    complete = all(check.state is not CheckState.MISSING for check in found)
     if arguments.json:
         print_json({"complete": complete, "checks": [check._asdict() for check in found]})
     else:

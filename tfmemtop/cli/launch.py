@@ -1,4 +1,7 @@
-"""Makes the launch, with which an engine is started, from the options that the user typed and from the terminal."""
+"""Makes the launch, with which an engine is started, from the options that the user typed and from the terminal.
+
+Where the system has no room for both, the user's command runs without tfmemtop.
+"""
 
 import os
 import signal
@@ -25,7 +28,7 @@ from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.sources.nvml import Trouble
+    from tfmemtop.engine.sources.nvml import DriverTrouble
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""
@@ -171,7 +174,7 @@ def ask_machine() -> Machine:
     )
 
 
-def _said(trouble: "Trouble") -> str:
+def _said(trouble: "DriverTrouble") -> str:
     from tfmemtop.findings.notices import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text

@@ -52,7 +52,7 @@ On a machine whose processors are busy, the two differ a lot.
 _LOOKED_AT = 64  # processes that are checked for TensorFlow, at most
 
 
-class Sweep:
+class PoolSweep:
     """Reads the pools of all TensorFlow processes that may be read, in little time. It keeps them open for the next."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def run(as_json: bool = False, every_s: float | None = None) -> int:
 
     Return 0, also without a GPU.
     """
-    nvml, outside, said = Nvml(), Sweep(), list[str]()
+    nvml, outside, said = Nvml(), PoolSweep(), list[str]()
     while True:
         until = time.monotonic() + (every_s or 0)
         events, troubles = read(nvml, outside=outside)
@@ -143,7 +143,7 @@ def _line(event: Event) -> bytes:
     return encode(event)
 
 
-def read(nvml: Nvml, foreign: Foreign | None = None, outside: Sweep | None = None) -> tuple[list[Event], list[str]]:
+def read(nvml: Nvml, foreign: Foreign | None = None, outside: PoolSweep | None = None) -> tuple[list[Event], list[str]]:
     """Return one reading as events of a session that only watches, and lines about what could not be read."""
     session = describe_session("once", [], {})
     reading = nvml.read()

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from tfmemtop.cluster.client import PACE_S, RISE_S, Series
+from tfmemtop.cluster.client import PACE_S, RISE_S, Sample
 from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, Wrong, natural, pool_of
 from tfmemtop.findings.ranks import unusual, unusual_pace
 from tfmemtop.safe import safe
@@ -214,11 +214,11 @@ class Rows:
     def __init__(self, job: str | None = None) -> None:
         """With a *job*, the rows are only those of this job."""
         self._job = job
-        self._figures: dict[str, dict[tuple[str, ...], list[Series]]] = {means: {} for means in _LEVELS}
+        self._figures: dict[str, dict[tuple[str, ...], list[Sample]]] = {means: {} for means in _LEVELS}
         self._last: dict[Pool, tuple[ClusterRow, float]] = {}  # each row's last state with figures, and its time
         self._now = 0.0
 
-    def take(self, means: Iterable[str], found: Iterable[Series], now: float) -> None:
+    def take(self, means: Iterable[str], found: Iterable[Sample], now: float) -> None:
         """Store the answer *found* about *means*. *now* is the server's clock at that time."""
         self._now = max(now, self._now)
         for name in means:

@@ -50,7 +50,7 @@ class NoAnswer(Exception):
     """There is no answer. The message is a clause that says why; it can be shown."""
 
 
-class Series(msgspec.Struct, frozen=True, gc=False):
+class Sample(msgspec.Struct, frozen=True, gc=False):
     """One figure: its labels, and its time and value."""
 
     metric: dict[str, str]
@@ -71,7 +71,7 @@ def number(text: str) -> float | None:
 
 
 class _Data(msgspec.Struct):
-    result: Annotated[list[Series], msgspec.Meta(max_length=1_000_000)]
+    result: Annotated[list[Sample], msgspec.Meta(max_length=1_000_000)]
 
 
 class _Body(msgspec.Struct):
@@ -125,7 +125,7 @@ class ServerAnswer:
     server_time: float | None
     ahead_s: float | None
 
-    def series(self) -> list[Series]:
+    def series(self) -> list[Sample]:
         """Return the series in the answer.
 
         Raises:
@@ -144,7 +144,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class Client:
+class PrometheusClient:
     """Sends queries to one server. Any thread may use it."""
 
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.cluster.answers import Rows
-from tfmemtop.cluster.client import SLOW_S, Client, NoAnswer, Queries, in_thread
+from tfmemtop.cluster.client import SLOW_S, NoAnswer, PrometheusClient, Queries, in_thread
 from tfmemtop.cluster.rows import ClusterRow, Kind
 from tfmemtop.safe import safe
 from tfmemtop.units import counted, format_duration
@@ -70,7 +70,7 @@ def nothing_of(job: str | None) -> str:
 class Asking:
     """Sends the queries, and stores the answers. The calls block; only one thread at a time may call."""
 
-    def __init__(self, client: Client, job: str | None = None) -> None:
+    def __init__(self, client: PrometheusClient, job: str | None = None) -> None:
         self.client = client
         self.seen = Seen()
         self._queries = Queries(job)

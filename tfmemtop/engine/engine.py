@@ -2,8 +2,8 @@
 
 It runs a script in a terminal, watches a Jupyter kernel, reads a process from outside, or only watches the machine.
 What differs between these is in the :class:`Launch`. :mod:`tfmemtop.engine.watch` has the sources of all readings. The
-:class:`Relauncher` ends a run and starts the next. The :class:`Lifetime` decides when an engine ends that has a process
-of its own: some time after nobody needs it any more.
+:class:`Relauncher` ends a run and starts the next. The :class:`EngineLifetime` decides when an engine ends that has a
+process of its own: some time after nobody needs it any more.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ UNREAD_S = 10.0
 """How long an engine that only watches waits for its first reader."""
 
 
-class Lifetime:
+class EngineLifetime:
     """Waits until the engine is no longer needed. *of_kernel*: the engine watches a Jupyter kernel.
 
     Create it in the running loop.
@@ -228,7 +228,7 @@ class Engine:
             self.stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
         )
         self._relauncher = Relauncher(self.watch, self._consider)
-        self._lifetime = Lifetime(self.watch, self._server, of_kernel=launch.kernel is not None)
+        self._lifetime = EngineLifetime(self.watch, self._server, of_kernel=launch.kernel is not None)
         self._choosing: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 

@@ -29,7 +29,7 @@ _SHOWN = 24  # characters of an impossible figure
 _TOLD = 64  # impossible figures of one reading
 
 
-class Trouble(NamedTuple):
+class DriverTrouble(NamedTuple):
     """A problem that the user should know, or, with no ``kind``, the end of it. The fields are those of a notice."""
 
     key: str
@@ -39,25 +39,25 @@ class Trouble(NamedTuple):
     about: int | None = None
 
 
-NO_DRIVER = Trouble("nvml", NoticeKind.NO_DRIVER)
-NO_GPU = Trouble("nvml", NoticeKind.NO_GPU)
+NO_DRIVER = DriverTrouble("nvml", NoticeKind.NO_DRIVER)
+NO_GPU = DriverTrouble("nvml", NoticeKind.NO_GPU)
 
 
-def _unopened(library: Any, error: Exception) -> Trouble:
+def _unopened(library: Any, error: Exception) -> DriverTrouble:
     """Return why the library could not be opened, from the *error* that it raised."""
     code = getattr(error, "value", None)
     if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
         return NO_DRIVER
     if code == library.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return Trouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
+        return DriverTrouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
     if code == library.NVML_ERROR_NO_PERMISSION:
-        return Trouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
-    return Trouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
+        return DriverTrouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
+    return DriverTrouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
 
 
-def _lost(index: int) -> Trouble:
+def _lost(index: int) -> DriverTrouble:
     """Return the trouble of a card that was there and is there no longer."""
-    return Trouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
+    return DriverTrouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
 
 
 def _refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lacking]:
@@ -127,7 +127,7 @@ class NvmlReading(NamedTuple):
 
     devices: list[Device]  # those not reported before
     readings: list[DeviceReading]
-    troubles: list[Trouble]
+    troubles: list[DriverTrouble]
 
 
 class _Memory(NamedTuple):
@@ -213,7 +213,7 @@ class Nvml:
             if trouble is not None:
                 self._retry_at = time.monotonic() + self.RETRY_S
                 return NvmlReading([], [], [trouble])
-        troubles = [Trouble("nvml")]
+        troubles = [DriverTrouble("nvml")]
         readings = []
         cards = self._cards or []
         for card, device in cards:
@@ -234,7 +234,7 @@ class Nvml:
         """Return the driver's version; ``None`` if the library is not open or does not report it."""
         return None if self._cards is None else _text(_Questions(self._library).ask("", "nvmlSystemGetDriverVersion"))
 
-    def _open(self, t: float) -> Trouble | None:
+    def _open(self, t: float) -> DriverTrouble | None:
         if self._library is None:
             if not any(Path(path).exists() for path in _DRIVER_FILES):
                 return NO_DRIVER
@@ -283,7 +283,7 @@ class Nvml:
             unified=memory.unified,
         )
 
-    def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, Trouble]:
+    def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, DriverTrouble]:
         questions = _Questions(self._library)
         ask, figure = questions.ask, questions.sieve.figure
         # First the figures that change within milliseconds while a process starts to use the card.
@@ -315,7 +315,7 @@ class Nvml:
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
             return reading, _lost(device.index)
-        return reading, Trouble(f"gpu{device.index}")
+        return reading, DriverTrouble(f"gpu{device.index}")
 
     def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
         codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}

@@ -188,7 +188,7 @@ _LIBRARIES = ("/site-packages/", "/dist-packages/", "dummy_file_name")
 """Parts of the names of files that are not the script's."""
 
 
-class Origin(NamedTuple):
+class OpOrigin(NamedTuple):
     """An operation of TensorFlow, and where the script makes it. Fields that are not known are empty, or 0."""
 
     operation: str = ""
@@ -196,7 +196,7 @@ class Origin(NamedTuple):
     line: int = 0
 
 
-_UNKNOWN = Origin()
+_UNKNOWN = OpOrigin()
 
 
 class Origins:
@@ -204,12 +204,12 @@ class Origins:
 
     def __init__(self, lines: Iterable[str]) -> None:
         """*lines* are XLA's text of the module after its optimizations. Parts that cannot be parsed are left out."""
-        self._own: dict[str, Origin] = {}
+        self._own: dict[str, OpOrigin] = {}
         self._operands: dict[str, tuple[str, ...]] = {}
         self._users: dict[str, list[str]] = {}
         self._calls: dict[str, str] = {}
-        self._of_computation: dict[str, Origin] = {}
-        self._known: dict[str, Origin] = {}
+        self._of_computation: dict[str, OpOrigin] = {}
+        self._known: dict[str, OpOrigin] = {}
         self._texts: dict[str, str] = {}
         computation = ""
         for line in lines:
@@ -220,7 +220,7 @@ class Origins:
                 computation = header[1]
         self._texts.clear()
 
-    def of(self, name: str) -> Origin:
+    def of(self, name: str) -> OpOrigin:
         """Return the origin of instruction *name*; empty if it is not known."""
         if name not in self._known:
             self._known[name] = self._search(name)
@@ -245,21 +245,21 @@ class Origins:
         if root or computation not in self._of_computation:
             self._of_computation[computation] = origin
 
-    def _origin(self, operation: str, text: str) -> Origin:
+    def _origin(self, operation: str, text: str) -> OpOrigin:
         place = _FILE.search(text)
         file, line = (place[1], int(place[2] or 0)) if place else ("", 0)
         if any(part in file for part in _LIBRARIES):
             file, line = "", 0
-        return Origin(self._one(operation), self._one(file), min(line, 2**31 - 1))
+        return OpOrigin(self._one(operation), self._one(file), min(line, 2**31 - 1))
 
     def _one(self, text: str) -> str:
         """Return the one stored copy of *text*, so that equal texts share their memory."""
         return self._texts.setdefault(text, text)
 
-    def _search(self, name: str) -> Origin:
+    def _search(self, name: str) -> OpOrigin:
         return self._nearest(name, self._operands) or self._nearest(name, self._users) or _UNKNOWN
 
-    def _nearest(self, name: str, ways: "dict[str, tuple[str, ...]] | dict[str, list[str]]") -> Origin | None:
+    def _nearest(self, name: str, ways: "dict[str, tuple[str, ...]] | dict[str, list[str]]") -> OpOrigin | None:
         """Return the origin of the nearest instruction along *ways* that has one."""
         seen, here = {name}, [name]
         for _ in range(_DEPTH):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from tfmemtop.agent.layouts import Figures, Layout, layout_of
 from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
 from tfmemtop.engine.sources.outside.remote import (
-    Gone,
-    Library,
+    MappedLibrary,
     Mapping,
+    NoMemory,
     Regions,
     RemoteMemory,
     in_the_way,
@@ -81,7 +81,7 @@ class Look:
         self._children = children(self.pid)
         try:
             self.about = self._look(process)
-        except Gone:
+        except NoMemory:
             # The process is just ending, or has become another program. The next look shows which.
             self._forget()
             self.about = About(S.EXECUTED, detail=process.name)
@@ -113,7 +113,7 @@ class Look:
                     del self._pools[device]  # refresh() searches for it again
                     if not self._pools:
                         self.about = self._damaged(S.NOT_SOUND, error)
-            except (Gone, PermissionError):
+            except (NoMemory, PermissionError):
                 self._forget()
                 break
         return found
@@ -128,7 +128,7 @@ class Look:
         """
         try:
             return self._pools[device].copy() if device in self._pools else None
-        except (Gone, PermissionError):
+        except (NoMemory, PermissionError):
             return None
 
     def grows(self, device: str) -> bool | None:
@@ -137,7 +137,7 @@ class Look:
             return True  # TensorFlow always lets this pool grow
         try:
             return self._pools[device].grows() if device in self._pools else None
-        except (Damaged, Gone, PermissionError):
+        except (Damaged, NoMemory, PermissionError):
             return None
 
     def _look(self, process: HostProcess) -> About:
@@ -183,7 +183,7 @@ class Look:
         self.layout = layout_of(version)
         if self.layout is None:
             return about._replace(state=S.NO_TABLE, detail=version)
-        self._lists = Lists(memory, Library(file, library.base), self.layout)
+        self._lists = Lists(memory, MappedLibrary(file, library.base), self.layout)
         self._lists.look(Regions(found))
         return about
 

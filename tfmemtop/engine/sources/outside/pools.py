@@ -11,7 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
-from tfmemtop.engine.sources.outside.remote import Library, Regions, RemoteMemory
+from tfmemtop.engine.sources.outside.remote import MappedLibrary, Regions, RemoteMemory
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
 from tfmemtop.units import MIB
@@ -36,7 +36,7 @@ class Lists:
         Damaged: the library does not export the tables of functions of the classes of these lists.
     """
 
-    def __init__(self, memory: RemoteMemory, library: Library, layout: Layout) -> None:
+    def __init__(self, memory: RemoteMemory, library: MappedLibrary, layout: Layout) -> None:
         self._memory = memory
         self._layout = layout
         self._bss = library.bss
@@ -111,7 +111,7 @@ class Pool:
 
     Raises:
         Damaged: there is no allocator at *address* that divides a pool into chunks.
-        Gone: the process has no memory any more.
+        NoMemory: the process has no memory any more.
     """
 
     def __init__(self, memory: RemoteMemory, layout: Layout, address: int) -> None:
@@ -134,7 +134,7 @@ class Pool:
 
         Raises:
             Damaged: the figures do not become the same, or cannot be those of this allocator.
-            Gone: the process has no memory any more.
+            NoMemory: the process has no memory any more.
         """
         layout, memory = self._layout, self._memory
         size = layout.stats + layout.stats_size
@@ -165,7 +165,7 @@ class Pool:
 
         Raises:
             Damaged: there are too many of them for a map, or the pointers to them are invalid.
-            Gone: the process has no memory any more.
+            NoMemory: the process has no memory any more.
         """
         layout, memory = self._layout, self._memory
         before = self._vectors()

@@ -35,7 +35,7 @@ class Mapping(NamedTuple):
     path: str
 
 
-class Gone(Exception):
+class NoMemory(Exception):
     """The process has no memory any more: it has ended, or has become another program."""
 
 
@@ -77,7 +77,7 @@ class RemoteMemory:
         """Return *size* bytes at *address*; ``None`` if not all of them are there.
 
         Raises:
-            Gone: the process has no memory any more.
+            NoMemory: the process has no memory any more.
             PermissionError: the memory may no longer be read.
         """
         if size == 0:
@@ -90,10 +90,10 @@ class RemoteMemory:
             if error.errno in (errno.EIO, errno.EFAULT, errno.EINVAL, errno.ENOMEM):
                 return None  # no memory is mapped there
             if error.errno == errno.ESRCH:
-                raise Gone from None
+                raise NoMemory from None
             raise
         if not found:
-            raise Gone
+            raise NoMemory
         return found if len(found) == size else None
 
     def values(self, address: int, form: Struct) -> tuple[Any, ...] | None:
@@ -250,7 +250,7 @@ class Bss(NamedTuple):
     size: int
 
 
-class Library:
+class MappedLibrary:
     """The library of *file*, whose first byte lies at *base* in the process's memory.
 
     Raises:
