@@ -221,8 +221,9 @@ def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
 def runtime_keeps(scene: Scene) -> Cause | None:
     """TensorFlow itself holds memory of variables that no Python object holds any more."""
     size = min(scene.stock.dropped, scene.stock.rest)
-    if not scene.matters(size):
-        return None
+    held = scene.stock.in_use - scene.stock.rest
+    if not scene.matters(size) or (size < held and not scene.need.failed):
+        return None  # the model that is at work needs more than is kept of those before
     return Cause(
         Key.RUNTIME_KEEPS,
         f"TensorFlow still keeps {counted(scene.stock.gone[0], 'variable')} that Python no longer references: "
