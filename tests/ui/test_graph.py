@@ -72,6 +72,15 @@ def test_on_a_logarithmic_scale_twice_as_much_is_always_the_same_step_up() -> No
     assert [line[20] == "⣿" for line in lines[:-1]] == [False] * 6 + [True] * 2, "128 MiB: 5 of 14 doublings"
 
 
+def test_what_an_earlier_run_held_is_not_cut_at_the_limit_of_the_next() -> None:
+    history = steady((GIB, 12 * GIB, 12 * GIB, 12 * GIB), 100)
+    for second in range(100, 300):
+        history.add(float(second), (GIB, 2 * GIB, 2 * GIB, 2 * GIB))
+    lines = rows(draw(Graph(UNICODE, braille=True), panel(history, 4 * GIB), 299.0))
+    assert lines[0].startswith(" 12.0G"), "of the CPU's pool, the capacity is the newest run's limit"
+    assert lines[0][15] not in BLANK and lines[0][60] in BLANK
+
+
 def test_a_limit_is_drawn_over_its_own_run() -> None:
     shown = replace(
         panel(steady((GIB, 12 * GIB, 12 * GIB, 12 * GIB))), limits=(RunLimit(0, 14 * GIB), RunLimit(150, GIB))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.streams import fold
-from tests.ui.recorded import RECORDINGS, events_until, screen
+from tests.ui.recorded import RECORDINGS, events_until, screen, source_of
 from tests.ui.shown import drawn, rows, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import UiOptions
@@ -82,3 +82,14 @@ def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> Non
     drawn = rows(allocator_table(pools, 80, height, UNICODE))
     assert len(drawn) <= height and sum("_bfc" in line for line in drawn) == seen
     assert (drawn[-1].strip() == f"… {5 - seen} more") == (seen < 5)
+
+
+@pytest.mark.parametrize(("height", "stays"), [(24, False), (36, True)])
+async def test_a_note_that_does_not_change_leaves_a_low_screen_after_ten_seconds(height: int, stays: bool) -> None:
+    app = screen("cpu-demo", 60.0)
+    async with app.run_test(size=(80, height)) as pilot:
+        assert "No NVIDIA driver here" in text_of(await drawn(pilot))
+        await source_of(app).more.put([event for event in events_until("cpu-demo", 72.0) if event.t > 60.0])
+        shown = text_of(await drawn(pilot))
+        assert ("No NVIDIA driver here" in shown) == stays
+        assert "W why" in shown

@@ -106,7 +106,8 @@ class Graph:
         halves = self._halves(panel, window, cells)
         samples = [sample for column in halves.values() for sample in column if sample]
         in_use, highest = (max((sample[layer] for sample in samples), default=0) for layer in (0, -1))
-        self._scale = scale(choice, in_use, highest, panel.capacity or None, self._scale)
+        whole = max(panel.capacity, highest) if panel.capacity else None  # an earlier run's limit may have been larger
+        self._scale = scale(choice, in_use, highest, whole, self._scale)
         look = Look(self._glyphs, self._braille, panel.kinds, rows, self._scale)
         columns = _columns(panel, window, cells, began, halves)
         if steps is not None:

@@ -18,6 +18,9 @@ from tfmemtop.ui.draw.text import wrap
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
 
+_ROOMY = 30  # lines of a screen on which notes stay
+_NOTE_S = 10.0
+
 
 class WhyPanel(Panel):
     """A title and the findings. Findings alike on many devices are drawn as one; those without room are counted."""
@@ -26,15 +29,15 @@ class WhyPanel(Panel):
         """*steers*: whether keys may change anything for the script."""
         super().__init__(glyphs=glyphs)
         self._steers = steers
+        self._since: dict[str, float] = {}  # when each note was first seen, in session seconds, by its headline
 
     async def on_click(self) -> None:
         await self.run_action("app.why")
 
     def build(self, width: int, height: int) -> list[Line]:
         rows: list[Line] = []
-        found = findings(self.state)
-        hidden = len(found)
-        for group in grouped(found):
+        hidden = len(findings(self.state))
+        for group in self._groups(self.state):
             room = height - 1 - len(rows)
             lines = next((lines for lines in self._ever_shorter(group, width) if len(lines) <= room), None)
             # If a finding has no room, less serious ones do not take its place. The first is shown even if it is cut.
@@ -48,8 +51,18 @@ class WhyPanel(Panel):
 
     def wanted_height(self, state: State, width: int) -> int:
         """Return how many lines all findings take, with the title; 0 if there are none."""
-        groups = grouped(findings(state))
+        groups = self._groups(state)
         return 1 + sum(len(self._rows(group, width)) for group in groups) if groups and width else 0
+
+    def _groups(self, state: State) -> list[Group]:
+        """Return the findings to show: on a low screen, those that are for information only leave after a while."""
+        groups = grouped(findings(state))
+        if self.app.size.height >= _ROOMY:
+            return groups
+        seen = {say_group(group).headline: group for group in groups if group.first.severity is Severity.INFO}
+        self._since = {headline: self._since.get(headline, state.now) for headline in seen}
+        old = [seen[headline] for headline, since in self._since.items() if state.now - since > _NOTE_S]
+        return [group for group in groups if group not in old]
 
     def _ever_shorter(self, group: Group, width: int) -> Iterator[list[Line]]:
         """Return the lines of *group* in three lengths: all, without the figures, the headline alone."""
