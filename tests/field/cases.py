@@ -333,6 +333,23 @@ CASES = (
         "records_buffered", "records_buffered.py tensors", "--cpu-pool 250M", "tensors_kept",
         "records_buffered.py losses", holder=r"handlers\[\*\]\.buffer", remedy=NUMPY_OR_FLOAT,
     ),
+    # Those of the third blind test that show a new kind.
+    Case(
+        "session_store", "session_store.py 60", "--cpu-pool 250M", "tensors_kept", "session_store.py 8",
+        holder=r"store\._by_user\[\*\]\.past", remedy="bound",
+    ),
+    Case(
+        "open_shards", "open_shards.py 64", "--cpu-pool 200M", "dataset_buffer", "open_shards.py 8",
+        holder="interleave", remedy="cycle_length", never="smaller batches",
+    ),
+    Case(
+        "influence", "influence.py 64", "--cpu-pool 400M", "limit_too_small", "influence.py 8", remedy="rows",
+        never="smaller model",
+    ),
+    Case(
+        "long_episodes", "long_episodes.py 400", "--cpu-pool 240M", "tape_open", "long_episodes.py 30", remedy="tape",
+        never="smaller model",
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,

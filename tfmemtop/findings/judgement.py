@@ -14,6 +14,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.leaks import Leak
+from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.remedy import Remedy
@@ -70,7 +71,15 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         text = "The kernel killed the run: the host's memory was full."
         return Cause(Key.HOST_GROWTH, text), None
+    for finding in found:
+        if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
+            text = f"TensorFlow waited for room again and again. {finding.cause.text}"
+            return replace(finding.cause, text=text), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
+        kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
+        if kept is not None and any(isinstance(one, TightLimit) for one in found):
+            # The error may be of what waited for the full pool, such as a request to a server.
+            return replace(kept.cause, text=f"The pool was full as the script failed. {kept.cause.text}"), kept
         return _not_memory(state, run), None
     for cause in rising(state).values():
         told = next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
@@ -79,9 +88,6 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if isinstance(finding, Leak):
             return finding.cause, finding
     for finding in found:
-        if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
-            text = f"TensorFlow waited for room again and again. {finding.cause.text}"
-            return replace(finding.cause, text=text), finding
         if finding.key is not None and finding.severity < Severity.INFO:
             said = finding.said
             evidence = (said.figures,) if said.figures else ()

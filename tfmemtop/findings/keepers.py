@@ -26,6 +26,9 @@ MANY = 8
 _LOOSE = 64
 """The least number of tensors without a path, or on one tape. Fewer may be those of one step, which it needs."""
 
+_OF_ALL = 32
+"""The same, where they are most of what is in use."""
+
 _CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
 
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
@@ -135,7 +138,8 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if look is None or look.tapes or not scene.stock.loose:
         return None
     most = scene.stock.loose[0]
-    if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
+    enough = _LOOSE if most.bytes < MOST * scene.stock.in_use else _OF_ALL
+    if most.count < enough or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     shape = tensor_text(list(most.shape or []), most.dtype)
     return Cause(

@@ -197,8 +197,10 @@ def verdict(seen: RunReview) -> Verdict | None:
 
 def _over(seen: RunReview, held: HeldFinding) -> bool:
     """Return whether what was found is no cause: a rise that has ceased, or a short wait for room."""
-    waited = isinstance(held.finding, NoRoom) and held.last - held.first < 2 * RETRIED_S
-    return waited or (isinstance(held.finding, _RISES) and seen.ceased(held.last))
+    run, ceased = seen.state.run, seen.ceased(held.last)
+    if isinstance(held.finding, NoRoom):
+        return held.last - held.first < 2 * RETRIED_S or (ceased and run is not None and run.failed)
+    return isinstance(held.finding, _RISES) and ceased
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:
