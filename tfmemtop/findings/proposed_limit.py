@@ -8,6 +8,7 @@ import msgspec
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.out_of_memory import failures
+from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.limits import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
@@ -57,7 +58,15 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
         return None
     if run.failed or run.out_of_memory or (run is state.run and (leaks(state) or failures(state))):
         return None
+    good = run.ending is not None and run.ending.good
+    if not good and run is state.run and found_no_room(state):
+        return None
     return _together(run, [_need(state, run, device, growth) for device in _limited(run)])
+
+
+def found_no_room(state: State) -> bool:
+    """Return whether an allocation of the newest run found no room at first, and so waited for some."""
+    return any(pool.exhausted for _, hooked in hooked_of_run(state) for pool in hooked.pools.values())
 
 
 def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> list[SuggestedLimit]:

@@ -13,7 +13,15 @@ from tfmemtop.findings.judgement import peaks_of_processes
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.names import alike_gpus, call_text, callsite, devices_made_at, gpus, line_of, line_with_code
 from tfmemtop.findings.pool import WHOLE_CARD
-from tfmemtop.findings.proposed_limit import code, kernel_installed, needed_by, sentences, started, suggested_limit
+from tfmemtop.findings.proposed_limit import (
+    code,
+    found_no_room,
+    kernel_installed,
+    needed_by,
+    sentences,
+    started,
+    suggested_limit,
+)
 from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
@@ -242,6 +250,8 @@ def _limit_in_short(seen: RunReview, run: RunState) -> str:
         return "What the run needs is not known: a request failed."
     if leaks(seen.state):
         return "No limit can be named: memory in use kept rising."
+    if found_no_room(seen.state):
+        return "What the run needs is not known: it waited for room."
     return "The run was cut short, so what it needs is not known."
 
 
