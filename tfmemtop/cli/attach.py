@@ -134,7 +134,10 @@ def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
         Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
     """
     if not sessions:
-        raise Refusal("no session is running; start one: tfmemtop -- COMMAND…")
+        raise Refusal(
+            "no session with a screen is running; start one: tfmemtop -- COMMAND… "
+            "(tfmemtop replay shows what tfmemtop record has recorded so far)"
+        )
     if name is None:
         return next(filter(_is_running, reversed(sessions)), sessions[-1])
     exact = [session for session in sessions if session.id == name]
