@@ -144,3 +144,20 @@ wait()
     assert device == "CPU:0" and count >= 4 + 8 + 2 + 1
     assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+def test_a_dict_with_a_key_for_each_user(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Many keys are one group, since only the largest groups are sent. A few keys, such as names, stay apart."""
+    source = """
+import sys
+import tensorflow as tf
+past = {f"user-{number}": [tf.zeros([50, 50]) for _ in range(4)] for number in range(12)}
+batch = {name: [tf.zeros([60, 60]) for _ in range(4)] for name in ("images", "labels")}
+print("up", flush=True)
+sys.stdin.readline()
+"""
+    process = started(monitor, forks, script(source))
+    found = {holder: count for holder, count, *_ in ask(monitor, process)["alike"]}
+    assert found["past[*]"] == 48
+    assert sorted(count for holder, count in found.items() if holder.startswith("batch[")) == [4, 4]
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_MANY_KEYS = 8
+"""A dict with more keys than these, each of which leads to tensors, is one group. With fewer each key has its own."""
+
+
 class Found(NamedTuple):
     """What a search has found, by the identity of the tensors and variables.
 
     There are the paths by which they are held, and the paths of the groups of all that are held alike:
-    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``. Of tensors
+    ``trainer.history[17]`` is one of ``trainer.history``, ``runs[3].loss`` one of ``runs[*].loss``,
+    ``users["ada"].past[3]`` one of ``users[*].past`` if there are many users. Of tensors
     ``groups`` has only those that are one of many. Variables belong to the object of TensorFlow's or Keras's that the
     script holds: those of ``models[3]``, a model with its optimizer, are all of ``models[*]``. ``items`` has a number
     for the item of the outermost container on a path. ``shapes`` has texts such as ``[2, 3]``, of tensors only.
@@ -56,8 +61,13 @@ class _Groups:
             return ""
         # A name at the end stays in the group: the loss of each row is not its step.
         count = len(line) - (last & NUMBERED > 0 or (last & ITEM > 0 and not many))
-        group = "".join(_any(texts[at]) if marks[at] & NUMBERED else texts[at] for at in range(count))
+        alike = [marks[at] & NUMBERED or (marks[at] & ITEM and self._one_of_many(line[at])) for at in range(count)]
+        group = "".join(_any(texts[at]) if alike[at] else texts[at] for at in range(count))
         return group if count == len(line) else group + _container(texts[-1])
+
+    def _one_of_many(self, node: int) -> bool:
+        """Return whether *node* is the item of a dict with many keys, such as one for each user."""
+        return self._held[self._nodes.parents[node]] > _MANY_KEYS
 
     def of_variable(self, line: "list[int]", owned: bool) -> str:
         """Return the group of a variable: the path of its owner if it is *owned*, else that of its container.
