@@ -20,7 +20,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -156,7 +156,8 @@ def show(
     with ThreadPoolExecutor(1) as other, _on_signals(lambda number, _: noted.append(number)):
         coming = other.submit(answer)  # the script starts while the screen is imported
         try:
-            _import_screen()
+            with uncollected():
+                import tfmemtop.ui.main  # noqa: F401  no other import takes as long
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(launched.error.text, launched.error.exit_code)
@@ -197,19 +198,15 @@ def _engine_gone(session: str, error: OSError) -> Refusal:
     return Refusal(f"the engine of {session} cannot be reached: {error.strerror or error}", 1)
 
 
-def _import_screen() -> None:
-    """Import what :func:`_screen` needs. No other import takes as long."""
-    with uncollected():
-        import tfmemtop.cli.task
-        import tfmemtop.ui.main  # noqa: F401
-
-
 def _screen(launched: Launched, options: UiOptions, step: "GroupListener | None") -> ScreenOutcome:
     """Show the screen of *launched* until it ends. Meanwhile, signals to *step* are passed on to the script."""
-    from tfmemtop.cli import task
     from tfmemtop.ui.main import run_live
 
-    with task.signals_passed_on(launched.socket, step) if step is not None else nullcontext():
+    if step is None:
+        return run_live(Path(launched.socket), options)
+    from tfmemtop.cli.task import signals_passed_on
+
+    with signals_passed_on(launched.socket, step):
         return run_live(Path(launched.socket), options)
 
 

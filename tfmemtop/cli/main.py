@@ -14,6 +14,7 @@ from tfmemtop.cli.output import discard_stdout, open_standard_streams, say
 from tfmemtop.cli.parser import parse
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
 from tfmemtop.failure import describe
+from tfmemtop.uncollected import uncollected
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,7 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_standard_streams()
     fit_streams(os.environ)
     try:
-        call = parse(sys.argv[1:] if argv is None else argv)
+        with uncollected():
+            call = parse(sys.argv[1:] if argv is None else argv)
         return call.run(call.arguments)
     except Refusal as refusal:
         say(str(refusal))
