@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from textual.screen import ModalScreen
 
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.experiments.fit.plan import ImpossibleSearch
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.notebooks.kernelspec import is_recognised_again
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply
@@ -20,7 +18,7 @@ from tfmemtop.ui import refusals
 from tfmemtop.ui.screen_app import ScreenApp
 
 if TYPE_CHECKING:
-    from tfmemtop.experiments.fit.plan import Sought
+    from tfmemtop.experiments.fit.plan import Plan
     from tfmemtop.experiments.fit.session import SessionFit
     from tfmemtop.ui.screens.fit_dialogs import AfterSearch
 
@@ -71,6 +69,8 @@ class NextRunActions(ScreenApp):
 
     def _upcoming(self) -> NextRun | None:
         """Return the next run, if there is one that a choice can reach. Else, notify the user."""
+        from tfmemtop.notebooks.kernelspec import is_recognised_again
+
         upcoming = self.session.next
         if self.session.kernel is not None and not is_recognised_again(self.session.kernel):
             self.notify(refusals.NOT_RECOGNISED)
@@ -207,15 +207,17 @@ class NextRunActions(ScreenApp):
             self._show_search(fitting.search)
 
     def _ask_for_search(self) -> None:
+        from tfmemtop.experiments.fit.plan import ImpossibleSearch
+        from tfmemtop.experiments.fit.session import SessionFit
         from tfmemtop.ui.screens.fit_dialogs import search_dialog
 
         session, upcoming, run = self.session, self.session.next, self.session.state.run
         if upcoming is None:
             return
 
-        def done(answer: "Sought | None") -> None:
-            if answer is not None:
-                session.fitting.begin(session.plan(upcoming, answer), upcoming, run.run if run else 0)
+        def done(plan: "Plan | None") -> None:
+            if plan is not None:
+                session.fitting.begin(SessionFit(plan), upcoming, run.run if run else 0)
                 self._search_begun()
 
         try:

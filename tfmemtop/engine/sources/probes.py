@@ -27,7 +27,6 @@ from tfmemtop.events import (
     Unbuilt,
 )
 from tfmemtop.probe.built import Built
-from tfmemtop.probe.cache import whole
 
 _PROBE, _ADDRESSES = "probe", "addresses"
 """Products of ``probe/build.py``, in the order in which they are built: no script waits for the second."""
@@ -224,6 +223,8 @@ class _Build:
     @property
     def outdated(self) -> bool:
         """Whether the library that was built has been deleted or changed since."""
+        from tfmemtop.probe.cache import whole  # it takes a while to load
+
         if self.outcome is None or self.outcome[1].state is not ProbeState.BUILT:
             return False
         built, _ = self.outcome

@@ -24,7 +24,6 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.experiments.whatif.settings import Asked, present
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run
@@ -76,6 +75,8 @@ class Replays(Source):
 
     def _request(self, pid: int, device: str) -> bytes | None:
         """Return what the worker is asked about a trace; ``None`` if it is not known which TensorFlow to use."""
+        from tfmemtop.experiments.whatif.settings import Asked, present  # it takes a while to load
+
         tensorflow: tuple[str, str] | None = None  # folder and version
         effective: Effective | None = None
         limit: int | None = None

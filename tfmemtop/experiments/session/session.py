@@ -2,21 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from tfmemtop import events
 from tfmemtop.events import Command, Event
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, make_plan
-from tfmemtop.experiments.fit.session import SessionFit
-from tfmemtop.experiments.session.next_run import NextRun, whole_memory
+from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.source import Batch, Source
-from tfmemtop.experiments.session.whatif import still_traced
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
+
+if TYPE_CHECKING:
+    from tfmemtop.experiments.fit.session import SessionFit  # not needed before the user starts a search
 
 
 class Fitting:
@@ -48,10 +47,10 @@ class Fitting:
         found = self.search.plan.suggested(self.search.search)
         return found.under(upcoming.settings.growth) if found else None
 
-    def begin(self, plan: Plan, upcoming: NextRun, newest_run: int) -> None:
-        """Start a search. *upcoming* is the next run as the user has it now, *newest_run* the last run's number."""
+    def begin(self, search: "SessionFit", upcoming: NextRun, newest_run: int) -> None:
+        """Start *search*. *upcoming* is the next run as the user has it now, *newest_run* the last run's number."""
         self._before = upcoming
-        self.search = SessionFit(plan)
+        self.search = search
         self.go_on(newest_run)
 
     def go_on(self, newest_run: int) -> None:
@@ -206,36 +205,6 @@ class Session:
         if self.kernel is not None:
             self.send(events.ForNextStart(settings=chosen.settings))
 
-    def plan(self, upcoming: NextRun, sought: Sought) -> Plan:
-        """Return the plan of a search for *sought*, with the command and the settings of *upcoming*.
-
-        Raises:
-            ImpossibleSearch: a limit would have no effect under these settings; or the largest value of a number is
-                sought, and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
-        """
-        session, settings, wanted = self.state.session, upcoming.settings, sought.wanted
-        limit = None
-        if wanted is not None:
-            if not wanted.is_in(upcoming.argv):
-                raise ImpossibleSearch(
-                    f"the command has no {{{wanted.name}}}: press [E] and put it in place of the value"
-                )
-            limit = settings.limit(has_gpus=bool(self.state.devices))
-            if limit is None and not self.state.devices:
-                raise ImpossibleSearch("the search needs a memory limit, and the next run has none: [L] sets one")
-        return make_plan(
-            list(upcoming.argv),
-            # A search makes many runs, and the contents of their XLA buffers are shown nowhere.
-            msgspec.structs.replace(settings, xla_report=False),
-            has_gpus=bool(self.state.devices),
-            host_memory=session.host_memory if session else 0,
-            goal=sought.goal,
-            tries=sought.tries,
-            largest=limit,
-            ceiling=whole_memory(self.state, settings),
-            wanted=wanted,
-        )
-
     # Commands for the engine.
 
     def relaunch(self) -> None:
@@ -243,12 +212,6 @@ class Session:
         if upcoming := self.next:
             self._chosen = None
             self.send(events.Relaunch(argv=list(upcoming.argv), settings=upcoming.settings))
-
-    def read_traces(self) -> None:
-        """Have the allocations that were recorded until now read, in each process of which none were read yet."""
-        if self.may_change:
-            for pid in still_traced(self.state):
-                self.send(events.HoldersNow(pid=pid))
 
     def stop(self) -> None:
         """End the run and the engine."""

@@ -8,7 +8,7 @@ from textual import events as textual_events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
 
-from tfmemtop.events import SettingReplayed
+from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
 from tfmemtop.failure import describe
@@ -141,7 +141,9 @@ class WhatIfPanel(CoveringPanel):
             self.redraw()
 
     def on_mount(self) -> None:
-        self.session.read_traces()
+        if self.session.may_change:
+            for pid in still_traced(self.state):
+                self.session.send(HoldersNow(pid=pid))
         self.run_worker(self._replay(), name="replay", exit_on_error=False)
 
     async def _replay(self) -> None:

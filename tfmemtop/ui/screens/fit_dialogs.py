@@ -10,10 +10,10 @@ from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, Sought, parse_sought
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Plan, Sought, make_plan, parse_sought
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import conclusion, goal_text, table, trial_words
-from tfmemtop.experiments.session.next_run import NextRun
+from tfmemtop.experiments.session.next_run import NextRun, whole_memory
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
 from tfmemtop.state import State
@@ -29,19 +29,13 @@ from tfmemtop.units import counted, format_bytes
 _WORTH_COUNTING = 10  # steps
 
 
-def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[Sought]:
+def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[Plan]:
     """Return the dialog that asks what to search for under the settings of *upcoming*.
 
     Raises:
         ImpossibleSearch: a search would find nothing under these settings.
     """
-    plan, run = session.plan(upcoming, Sought()), session.state.run
-
-    def read(text: str) -> Sought:
-        sought = parse_sought(text)
-        session.plan(upcoming, sought)  # raises if this search is not possible
-        return sought
-
+    plan, run = _plan_for(session.state, upcoming, Sought()), session.state.run
     steps = pace(run.steps, session.state.now) if run and run.steps else None
     found = _suggestions(SECONDS, TRIES, steps.whole if steps else None, places(upcoming.argv))
     ends = f"run {run.run}" if run and run.going else ""
@@ -49,11 +43,40 @@ def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputD
         "Find the smallest memory limit that works, or the largest batch",
         text=_what_is_done(whose_limit(plan.on_gpu), plan.settings.growth if plan.on_gpu else None, ends.capitalize()),
         value=found[0][0],
-        read=read,
+        read=lambda text: _plan_for(session.state, upcoming, parse_sought(text)),
         takes=f"end {ends} and begin" if ends else "begin",
         suggestions=found,
         glyphs=glyphs,
         width=84,
+    )
+
+
+def _plan_for(state: State, upcoming: NextRun, sought: Sought) -> Plan:
+    """Return the plan of a search for *sought*, with the command and the settings of *upcoming*.
+
+    Raises:
+        ImpossibleSearch: a limit would have no effect under these settings; or the largest value of a number is
+            sought, and the command has no place for it, or the machine has no GPU and the CPU's pool has no limit.
+    """
+    session, settings, wanted = state.session, upcoming.settings, sought.wanted
+    limit = None
+    if wanted is not None:
+        if not wanted.is_in(upcoming.argv):
+            raise ImpossibleSearch(f"the command has no {{{wanted.name}}}: press [E] and put it in place of the value")
+        limit = settings.limit(has_gpus=bool(state.devices))
+        if limit is None and not state.devices:
+            raise ImpossibleSearch("the search needs a memory limit, and the next run has none: [L] sets one")
+    return make_plan(
+        list(upcoming.argv),
+        # A search makes many runs, and the contents of their XLA buffers are shown nowhere.
+        msgspec.structs.replace(settings, xla_report=False),
+        has_gpus=bool(state.devices),
+        host_memory=session.host_memory if session else 0,
+        goal=sought.goal,
+        tries=sought.tries,
+        largest=limit,
+        ceiling=whole_memory(state, settings),
+        wanted=wanted,
     )
 
 
