@@ -273,7 +273,8 @@ def _axis(
     end = cells - len(right) - 2
     ends: list[Places] = [((1, f" {left} "), (_AFTER_A_RUN, f" {left} "))] if left else []
     taken = {at + cell for (at, text), *_ in runs for cell in range(len(text))}
-    scales = [(end - len(scale.text) - 3 - aside, f" {scale.text} ") for aside in range(0, cells, _ASIDE)]
+    text = f" {scale.text} "
+    scales = [(end - len(text) - 1 - aside, text) for aside in range(0, cells, _ASIDE)]
     scales.sort(key=lambda place: not taken.isdisjoint(range(place[0], place[0] + len(place[1]))))
     labels: list[Places] = [((end, f" {right} "),), tuple(scales)]
     begins = [first for (first, _), *_ in runs[: len(began)] if first >= 0]
