@@ -128,8 +128,11 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
     """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
     look = scene.stock.look
     shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
-    maker = scene.stock.maker(one.holder, shapes).rpartition("/")[2]
-    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and not _COPIES.fullmatch(maker)
+    maker = scene.stock.maker(one.holder, shapes)
+    # A compiled function, under whose name all of its results are, makes the next values of variables too.
+    values = {part.operation for part in scene.stock.parts if part.kind is Kind.VARIABLES}
+    computed = maker not in values and not _COPIES.fullmatch(maker.rpartition("/")[2])
+    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and computed
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:

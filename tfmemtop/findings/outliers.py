@@ -32,6 +32,12 @@ _ELEMENTWISE = {
 }
 """Operations whose result is no larger than their largest operand, unless they broadcast them."""
 
+_OF_ONE = {
+    *("Abs", "Cast", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Rsqrt"),
+    *("Selu", "Sigmoid", "Sign", "Sin", "Softmax", "Softplus", "Sqrt", "Square", "Tanh", "Transpose"),
+}
+"""Operations on one tensor, whose result is as large."""
+
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
@@ -206,6 +212,8 @@ def whole_again(request: Request) -> Cause | None:
     own = [one for one in request.stock.singles if _WRAPPER not in one.name]
     alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
     if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
+        return None
+    if operation_name(a.operation) not in _ELEMENTWISE | _OF_ONE:
         return None
     return Cause(
         Key.LIMIT_TOO_SMALL,
