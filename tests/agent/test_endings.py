@@ -40,6 +40,30 @@ def test_the_exception_that_ended_the_script(
     assert error["line"] == 1 + len(source.splitlines()) and not monitor.of("hook_error")
 
 
+GRPC = """
+from concurrent import futures
+import grpc, tensorflow
+server = grpc.server(futures.ThreadPoolExecutor(1))
+answers = grpc.unary_unary_rpc_method_handler(lambda request, context: bytes(6 << 20))
+server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Embedder", {"Embed": answers}),))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+embed = grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/Embedder/Embed")
+def ask():
+    return embed(b"x")
+ask()
+"""
+
+
+def test_an_error_of_an_installed_package(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    """The line is the script's, and the message is found without a call of the error's own code, which takes a lock."""
+    run(monitor, path := script(GRPC), PYTHONPATH=working_tensorflow(tmp_path))
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    (error,) = monitor.of("script_error")
+    assert (error["kind"], error["file"], error["code"]) == ("_InactiveRpcError", path, 'return embed(b"x")')
+    assert "larger than max (6291456 vs. 4194304)" in error["message"] and not monitor.of("hook_error")
+
+
 @pytest.mark.parametrize(
     "source",
     ["sys.exit('mine')", "raise KeyboardInterrupt", "try:\n    1 / 0\nexcept Exception as error:\n    keep(error)"],

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import Event, Forks, Monitor, Process, outcome
+from tests.hooked import VERSION, Event, Forks, Monitor, Process, outcome
 
 Script = Callable[[str], str]
 
@@ -119,6 +119,73 @@ def test_what_a_cache_of_functools_keeps(monitor: Monitor, script: Script, forks
     typed(process)
     assert line(process) == "[]"
     assert outcome(process).code == 0 and not monitor.of("hook_error")
+
+
+WAITING = """
+import asyncio, functools, queue, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import tensorflow as tf
+
+class Writer:
+    def __init__(self):
+        self.executor = ThreadPoolExecutor(max_workers=1)
+        self.gate = threading.Event()
+    def write(self, tile, name):
+        self.gate.wait()
+
+class Server:
+    def __init__(self):
+        self.results = {}
+    def answer(self, key):
+        self.results[key] = future = asyncio.get_running_loop().create_future()
+        future.set_result(tf.zeros([300, 300]))
+
+async def client(server, number):
+    for n in range(20):
+        server.answer((number, n))
+    await asyncio.Event().wait()
+
+async def inner(pieces):
+    await asyncio.Event().wait()
+
+async def outer():
+    await inner([tf.zeros([80, 80]) for _ in range(5)])
+
+async def main():
+    server = Server()
+    tasks = [asyncio.create_task(each) for each in (client(server, 0), client(server, 1), outer())]
+    await asyncio.sleep(0)
+    await asyncio.get_running_loop().run_in_executor(None, wait)
+    for task in tasks:
+        task.cancel()
+
+def wait():
+    print("up", flush=True)
+    sys.stdin.readline()
+
+writer, ready = Writer(), queue.SimpleQueue()
+for n in range(41):
+    writer.executor.submit(writer.write, tf.zeros([200, 200]), name=f"tile{n}")
+    ready.put((n, tf.zeros([90, 90])))
+    ready.put(n)
+ready.get()
+asyncio.run(main())
+writer.gate.set()
+"""
+
+
+def test_what_waits_in_a_queue_or_a_coroutine(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Work of an executor has its arguments; an asyncio server, a local variable of its coroutine, has results."""
+    process = started(monitor, forks, script(WAITING))
+    census = ask(monitor, process)
+    found = {row[0]: row[1] for row in census["alike"]}
+    assert found["writer.executor._work_queue[*].args"] == 40  # one more is being written
+    assert found["ready[*]"] == 40
+    if VERSION >= (3, 11):  # before, a coroutine shows its frame only, and that shows all global variables too
+        (holder,) = [holder for holder in found if holder.endswith(".results[*]._result")]
+        assert holder in ("main.<locals>.results[*]._result", "client.<locals>.results[*]._result")
+        assert found[holder] == 40 and found["outer.<locals>"] == 5
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
 
 def test_variables_that_have_gone(monitor: Monitor, script: Script, forks: Forks) -> None:

@@ -124,7 +124,7 @@ def test_an_audit_hook_that_limited_the_search_is_named_only_where_no_holder_was
         assert cause is not None
         return " ".join(cause.evidence)
 
-    sentence = "The script has an audit hook, so what generators, iterators and caches hold was not looked at."
+    sentence = "The script has an audit hook, so what generators, coroutines, queues and caches hold was not looked at."
     assert sentence in evidence("") and sentence not in evidence("losses")
 
 

@@ -3,7 +3,7 @@
 import _stat as stat
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -67,14 +67,15 @@ def line_of(frame: "Optional[FrameType]") -> Line:
     return Line("", 0)
 
 
-def line_in(trace: "Optional[TracebackType]") -> Line:
-    """Return the same line of a traceback."""
-    line = Line("", 0)
+def line_in(trace: "Optional[TracebackType]", installed: "Callable[[str], bool]") -> Line:
+    """Return the same line of a traceback; one of a file that is *installed* only if there is no other."""
+    line = own = Line("", 0)
     while trace is not None:
         if not _of_library(trace.tb_frame):
             line = Line(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+            own = own if installed(line.file) else line
         trace = trace.tb_next
-    return line
+    return own if own.file else line
 
 
 def _of_library(frame: "FrameType") -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import real_threads
 from .callsite import Line, line_in, line_of
 from .messenger import Messenger
-from .views import name_and_module
+from .views import ATTRIBUTES, Classes, module_of, name_and_module
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -29,6 +29,8 @@ _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is 
 
 _TEXT, _LONG = 2000, 50_000  # characters
 _OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
+_MESSAGES = "_message", "message", "_details", "details"
+"""Attributes in which errors of TensorFlow's and other libraries' have their message, where no argument is one."""
 _NO_ERRORS = SystemExit, KeyboardInterrupt
 _arguments: Any = BaseException.__dict__["args"].__get__
 _file: Any = OSError.__dict__["filename"].__get__
@@ -75,20 +77,39 @@ def uncaught() -> "Optional[dict[str, Any]]":
         return None
     if trace.tb_frame.f_back is not None or hasattr(sys, "ps1"):
         return None
-    return {"kind": name_and_module(kind)[0], "message": _message(value), **line_in(trace).fields()}
+    classes = Classes()
+    line = line_in(trace, classes.of_library)
+    return {"kind": name_and_module(kind)[0], "message": _message(value, classes), **line.fields()}
 
 
-def _message(value: BaseException) -> str:
-    """Return the first line of the message: the first argument that is a text, or TensorFlow's own message.
+def _message(value: BaseException, classes: Classes) -> str:
+    """Return the first line of the message: the first argument or, of a library's error, attribute that is one.
 
     What TensorFlow writes of an error in a graph begins with lines about the place in the graph, which say nothing.
     """
-    own = dict.get(object.__getattribute__(value, "__dict__"), "_message")  # TensorFlow's errors have no arguments
-    text = next((each for each in (*_arguments(value), own) if type(each) is str and each), "")
+    texts = *_arguments(value), *_library_messages(value, classes)
+    text = next((each for each in texts if type(each) is str and each), "")
     lines = [line for line in text[:_LONG].splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()
     file = _file(value) if issubclass(type(value), OSError) else None
     return (f"{first}: {file}" if type(file) is str else first)[:_TEXT]
+
+
+def _library_messages(value: BaseException, classes: Classes) -> "list[Any]":
+    """Return what may be the message of a library's error: in its attributes, or in those of its package's objects.
+
+    The latter is where gRPC's errors have it.
+    """
+    module = module_of(type(value))
+    if not classes.is_librarys(module) or ATTRIBUTES not in classes.views(type(value)):
+        return []
+    own = object.__getattribute__(value, "__dict__")
+    held = [
+        object.__getattribute__(each, "__dict__")
+        for each in dict.values(own)
+        if module_of(type(each)) == module and ATTRIBUTES in classes.views(type(each))
+    ]
+    return [dict.get(each, name) for each in (own, *held) for name in _MESSAGES]
 
 
 def tell_waiting(messenger: Messenger) -> None:

@@ -11,7 +11,7 @@ from .views import CLOSURE, View
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ITEM, NUMBERED, LIBRARY = 1, 2, 4  # marks: one of many; its key is a number; in a library
+ITEM, NUMBERED, LIBRARY = 1, 2, 4  # marks: one of many; its key is a number, or is not plain; in a library
 
 
 class Nodes:
@@ -55,7 +55,7 @@ class Nodes:
         """Yield the object of *node*, if it is still held by its path."""
         root, *line = self.line(node)
         if root in self.threads:
-            found = step.same(self.items[root], step.frame(self.threads[root], self.positions[root]))
+            found = step.frame(self.threads[root], self.items[root])
         else:
             found = globals_of(self.texts[root] or "__main__")
         for each in line:

@@ -14,8 +14,10 @@ That is why a step is put together from ``map``, ``chain`` and their like: they 
 
 import gc
 import sys
+from _weakref import ref
 from ctypes import PyDLL
 from itertools import chain, compress, islice, repeat, starmap
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .collector import MUCH, Collector, NoRoom
@@ -41,6 +43,9 @@ _TYPE: Any = type
 _MAPPING: Any = type(_TYPE.__dict__)
 _FRAME: Any = type(sys._getframe())
 _AUDIT: Any = PyDLL(None).PySys_Audit
+_REFERENCE: Any = ref
+_TASKS = "_scheduled_tasks" if sys.version_info >= (3, 12) else "_all_tasks"
+"""Asyncio's weak set of the tasks of all loops."""
 _PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 """The classes whose instances are plain values: only keys of these classes are read."""
 
@@ -85,16 +90,24 @@ class Step:
         box = self.box()
         return chain(without_result(map(box.append, found)), compress(box, map(item.__eq__, map(identity, box))))
 
-    def frame(self, thread: int, height: int) -> "Iterator[Any]":
-        """Yield the frame that is *height* calls inwards from the outermost one of *thread*, or of :data:`RAISED`.
-
-        It is counted from the outermost, since that changes less often than the innermost.
-        """
+    def of_kind(self, kind: type, found: "Iterator[Any]") -> "Iterator[Any]":
+        """Yield those of the objects that are *found* whose class is *kind*."""
         box = self.box()
-        return chain(self.frames_into(box, thread), _at(height, _reversed(box)))
+        are = map(identity(kind).__eq__, map(identity, map(type, box)))
+        return chain(without_result(map(box.extend, (found,))), compress(box, are))
+
+    def frame(self, thread: int, item: int) -> "Iterator[Any]":
+        """Yield the frame of *thread*, as in :meth:`frames_into`, whose identity is *item*."""
+        box = self.box()
+        return self.same(item, chain(self.frames_into(box, thread), box))
 
     def frames_into(self, box: "list[Any]", thread: int) -> "Iterator[Any]":
-        """Fill the *box* with the frames of *thread*, or of :data:`RAISED`, the innermost first, and yield nothing."""
+        """Fill the *box* with the frames of *thread*, or of :data:`RAISED`, the innermost first, and yield nothing.
+
+        Of :data:`WAITING`, these are coroutines.
+        """
+        if thread == WAITING:
+            return without_result(map(box.extend, (self._coroutines(),)))
         if thread == RAISED:
             traces = self.box()
             outermost = starmap(getattr, ((sys, "last_traceback"),))
@@ -107,6 +120,16 @@ class Step:
         innermost = filter(None, map(dict.get, called(sys._current_frames), repeat(thread)))
         callers = filter(None, map(_FRAME.f_back.__get__, box))  # as above
         return without_result(chain(map(box.append, innermost), map(box.extend, (callers,))))
+
+    def _coroutines(self) -> "Iterator[Any]":
+        """Yield the coroutines of asyncio's tasks. Those of subclasses and of other classes are left out."""
+        module = dict.get(sys.modules, "_asyncio")
+        kind = None if module is None else dict.get(vars(module), "Task")
+        if kind is None:
+            return iter(())
+        weak = filter(None, map(dict.get, globals_of("asyncio.tasks"), repeat(_TASKS)))
+        tasks = map(_REFERENCE.__call__, chain.from_iterable(attribute("data", weak)))
+        return self.of_kind(CoroutineType, attribute("_coro", self.of_kind(kind, tasks)))
 
     def unheard(self) -> "Iterator[Any]":
         """Yield nothing. In the agent's thread, raise :data:`HEARD` if the script has an audit hook.
@@ -173,6 +196,8 @@ RAISED = -1
 """In the place of a thread: the functions that ended by the exception that ended the script. They run no more, so their
 local variables are read in any version."""
 LEFT_LOCALS = LOCALS or MAPPING
+WAITING = -2
+"""In the place of a thread: the coroutines of asyncio's tasks, which show what their local variables hold."""
 
 
 def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
@@ -194,7 +219,7 @@ def globals_of(module: str) -> "Iterator[Any]":
 
 
 def frames(step: Step, thread: int) -> "tuple[list[int], list[str]]":
-    """Return identity and description of the functions that run in *thread*, or of :data:`RAISED`, the outermost first.
+    """Return identity and description of the frames of *thread*, as in :meth:`Step.frames_into`, the outermost first.
 
     A frame's own attributes would raise audit events. So it is known by its ``repr``.
     """

@@ -63,7 +63,7 @@ class _Groups:
         count = len(line) - (last & NUMBERED > 0 or (last & ITEM > 0 and not many))
         alike = [marks[at] & NUMBERED or (marks[at] & ITEM and self._one_of_many(line[at])) for at in range(count)]
         group = "".join(_any(texts[at]) if alike[at] else texts[at] for at in range(count))
-        return group if count == len(line) else group + _container(texts[-1])
+        return group if count == len(line) else group + container_of(texts[-1])
 
     def _one_of_many(self, node: int) -> bool:
         """Return whether *node* is the item of a dict with many keys, such as one for each user."""
@@ -78,7 +78,7 @@ class _Groups:
         for each in line:
             text, item = nodes.texts[each], nodes.marks[each] & ITEM
             if item and each == line[-1] and not owned:
-                return group + _container(text)
+                return group + container_of(text)
             several = item and self._held[nodes.parents[each]] > 1
             if several and (outer or nodes.views[each].container is not TUPLE):
                 text = _any(text)
@@ -97,10 +97,10 @@ class _Groups:
 
 def _any(text: str) -> str:
     """Return the piece of a path for any item of a container, where *text* is that of one of them."""
-    return _container(text) + "[*]"
+    return container_of(text) + "[*]"
 
 
-def _container(text: str) -> str:
+def container_of(text: str) -> str:
     """Return what the piece of a path says of the container before the item: nothing but for a cache."""
     return text.partition("[")[0]
 

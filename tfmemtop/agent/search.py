@@ -1,11 +1,11 @@
 """Finds paths by which Python holds tensors and variables: ``trainer.history[17]``, ``train.<locals>.kept``.
 
-The search goes forwards, the shortest paths first. It begins at the script's global variables, its modules and the
-local variables of running functions, and goes through containers, attributes and closures. It does not go backwards:
-``gc.get_referrers`` goes through all objects for each holder, and crashes on Python 3.11 where an object makes its dict
-for that. Each part is read in one step from the root on, so a path that is reported did exist at that moment. What
-Python shows only with an audit event, such as what a generator holds, is searched only if the script has no audit hook.
-The default values of arguments are not searched.
+The search goes forwards, the shortest paths first. It begins at the script's global variables, its modules, the local
+variables of running functions and the coroutines of asyncio's tasks, and goes through containers, attributes and
+closures. It does not go backwards: ``gc.get_referrers`` goes through all objects for each holder, and crashes on Python
+3.11 where an object makes its dict for that. Each part is read in one step from the root on, so a path that is reported
+did exist at that moment. What Python shows only with an audit event, such as what a generator holds, is searched only
+if the script has no audit hook. The default values of arguments are not searched.
 
 The nodes of the search are kept in columns, because one container for each would make the collector due.
 """
@@ -25,6 +25,7 @@ from .objects import (
     LOCALS,
     RAISED,
     TUPLE,
+    WAITING,
     Flat,
     Step,
     Values,
@@ -41,7 +42,7 @@ from .objects import (
     threads,
     values,
 )
-from .paths import Found, write
+from .paths import Found, container_of, write
 from .views import (
     ATTRIBUTES,
     CACHE,
@@ -77,7 +78,8 @@ _KEY = 60  # characters
 _HELD = 32  # tensors
 
 _SOON, _LATE, _LAST = range(3)
-"""Ranks of nodes: late is what lies in libraries or is much, last the functions and the book-keeping of libraries."""
+"""Ranks of nodes: late is what lies in libraries or is much, last the functions and the book-keeping of libraries, and
+what the local variables of their functions hold."""
 _CODE = FUNCTION, CELL
 _BOOKS = "._self_", "._tracker", "._auto_config", "._inbound_nodes", "._outbound_nodes"
 """Attributes in which TensorFlow and Keras keep again, with much else, what a model's other attributes hold."""
@@ -143,6 +145,7 @@ class Search:
         for name in self._attempt(_module_names) or ():
             if name != "__main__" and not self._classes.is_librarys(name):
                 self._attempt(self._look_into_module, name)
+        self._attempt(self._look_into_tasks)
         self._go_on(_LAST)
         found = Found({}, {}, {}, self._shapes, self._arrays.rows())
         write(found, self._nodes, self._paths, self._kind, self._owner)
@@ -212,6 +215,14 @@ class Search:
             if thread == RAISED:
                 self._go_on(_SOON)  # what an outer function holds is handed to inner ones under other names
 
+    def _look_into_tasks(self) -> None:
+        for item, text in zip(*frames(Step(self._collector), WAITING)):
+            # <coroutine object Server.answer at 0x7f31>
+            name = text.partition(" object ")[2].rpartition(" at ")[0]
+            node = self._nodes.add(-1, ITERATED, 0, item, object, f"{name}.<locals>", 0)
+            self._nodes.threads[node] = WAITING
+            self._attempt(self._look_into, node, ITERATED, False)
+
     def _views_of(self, node: int) -> "tuple[View, ...]":
         kind = self._nodes.kinds[node]
         views = self._classes.views(kind)
@@ -258,7 +269,7 @@ class Search:
         for at in there:
             text, mark = _piece(view, read.keys[at] if read.keys else at, fields)
             if view is CACHE and read.kinds[at] is dict:
-                text, mark = view.form, 0
+                text, mark = container_of(text), 0
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
 
     def _note_arrays(self, node: int, view: View, read: Values, fields: "tuple[str, ...]") -> None:
@@ -346,13 +357,15 @@ class Search:
             return
         if item in self._seen or self._nodes.depths[parent] >= _DEEPEST or not self._may_hold(kind):
             return
-        self._seen.add(item)
         inherits = kind in _CODE or self._classes.is_container(kind)
         library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
         method = kind is FUNCTION and issubclass(self._nodes.kinds[parent], type)
         late = library or method or len(self._waiting[_SOON]) >= _SOME
+        passed = library and parent in self._nodes.threads and self._nodes.marks[parent] & LIBRARY
+        if not passed:  # a library's function was given it: another path to it is shown if there is one
+            self._seen.add(item)
         node = self._nodes.add(parent, view, position, item, kind, text, mark | (LIBRARY if library else 0))
-        last = library and (kind in _CODE or issubclass(kind, type) or text.startswith(_BOOKS))
+        last = passed or (library and (kind in _CODE or issubclass(kind, type) or text.startswith(_BOOKS)))
         self._waiting[_LAST if last else _LATE if late else _SOON].append(node)
 
     def _is_librarys_class(self, node: int) -> bool:
@@ -367,15 +380,15 @@ class Search:
 
 def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
     """Return the piece of a path for the value at *key*, and its marks."""
-    if view is CACHE:
-        return f"{view.form}[{key}]", ITEM | NUMBERED
-    if view is ITERATED:
-        return "", 0
+    if view.hidden:
+        return view.form.format(key), ITEM | NUMBERED if view.form else 0
     if view.form:
         return (view.form.format(key), 0) if key is not ... else ("[...]", ITEM)
     if type(key) is int:
         return (f".{fields[key]}", 0) if key < len(fields) else (f"[{key}]", ITEM | NUMBERED)
-    text = "..." if key is ... else repr(key)
+    if key is ...:
+        return "[...]", ITEM | NUMBERED
+    text = repr(key)
     return f"[{text if len(text) <= _KEY else text[: _KEY - 3] + '...'}]", ITEM
 
 

@@ -18,7 +18,7 @@ _SLOT = type(list.__len__)
 _mro, class_dict = _TYPE.__dict__["__mro__"].__get__, _TYPE.__dict__["__dict__"].__get__
 _name, module_of = _TYPE.__dict__["__name__"].__get__, _TYPE.__dict__["__module__"].__get__
 
-_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen "
+_LIBRARIES = os.__file__.rpartition("/")[0] + "/", "<frozen ", sys.prefix + "/bin/"
 _PACKAGES = "/site-packages/", "/dist-packages/"
 INSTALLED = "tensorflow", "keras", "tf_keras"
 
@@ -46,13 +46,18 @@ WRAPPED = View("__wrapped__")
 """From a proxy to the object for which it stands."""
 STORED = View("_storage")
 """From TensorFlow's own kind of list, as a ``tf.Module`` keeps it, to the list for which it stands."""
-CACHE = View("", LIST, ".<lru_cache>", hidden=True)
+CACHE = View("", LIST, ".<lru_cache>[{}]", hidden=True)
 """From a function with a ``functools.lru_cache`` to what the cache holds. Without a bound, that is in a dict."""
 ITERATED = View("", LIST, hidden=True)
-"""From an iterator, a generator, a traceback or the frame of a call that has ended to what it holds."""
+"""From an iterator, a generator, a coroutine, a traceback or the frame of a call that has ended to what it holds."""
+QUEUE = ITERATED if sys.version_info < (3, 13) else View("", LIST, "[{}]", hidden=True)
+"""From a ``queue.SimpleQueue`` to its items. Before Python 3.13, they are in a list."""
+RESULT, COROUTINE = View("_result"), View("_coro")
+"""From asyncio's future to its result, and from its task to the coroutine that it runs."""
 TRACEBACK = View("__traceback__")
 _ITERATED = {
-    *(("builtins", name) for name in ("generator", "list_iterator", "traceback", "enumerate", "map", "zip")),
+    *(("builtins", name) for name in ("generator", "coroutine", "async_generator")),
+    *(("builtins", name) for name in ("list_iterator", "traceback", "enumerate", "map", "zip")),
     *(("itertools", name) for name in ("chain", "cycle", "islice")),
 }
 if sys.version_info >= (3, 11):
@@ -121,6 +126,8 @@ class Classes:
             return (CONTENTS,)
         if name_and_module(kind)[::-1] in _ITERATED:
             return (ITERATED,)
+        if name_and_module(kind) == ("SimpleQueue", "_queue"):
+            return (QUEUE,)
         items = tuple(view for base, view in _ITEMS if issubclass(kind, base))
         slots: list[View] = []
         has_attributes, proxy = False, False
@@ -147,6 +154,8 @@ class Classes:
                 slots += [View(each) for each, what in in_c.items() if what is MEMBER and each != "__doc__"]
             if (name, module) == ("BaseException", "builtins"):
                 slots.append(TRACEBACK)
+            if module == "_asyncio":
+                slots += [view for view in (RESULT, COROUTINE) if in_c.get(view.attribute) is GETSET]
             if name == "ObjectProxy" and in_c.get("__wrapped__") is GETSET:
                 slots.append(WRAPPED)
                 proxy = True

@@ -105,7 +105,7 @@ class Unseen(DescribedEnum):
     FROZEN = "frozen", "{frozen} objects that the script put aside with gc.freeze were not looked at."
     AUDITED = (
         "audited",
-        "The script has an audit hook, so what generators, iterators and caches hold was not looked at.",
+        "The script has an audit hook, so what generators, coroutines, queues and caches hold was not looked at.",
     )
 
 
