@@ -100,6 +100,8 @@ def holder_name(path: str) -> str:
     """Return the name of the holder with that *path* in Python: ```losses```, ```cache` in wrapper()``."""
     if cached := _CACHED.fullmatch(path):
         return f"the lru_cache of {holder_name(cached['function'])}"
+    if path.endswith(".<locals>"):
+        return f"a local variable of {path.removesuffix('.<locals>')}()"  # of a coroutine, which does not show its name
     function, name = path.rpartition(".<locals>.")[::2]
     return quoted(_PRIVATE.sub("", name)) + (f" in {function}()" if function else "")
 
