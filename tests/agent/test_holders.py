@@ -162,14 +162,18 @@ async def main():
 def wait():
     print("up", flush=True)
     sys.stdin.readline()
+    sys.addaudithook(lambda event, arguments: heard.append(event) if event == "gc.get_referents" else None)
+    print("up", flush=True)
+    sys.stdin.readline()
 
-writer, ready = Writer(), queue.SimpleQueue()
+heard, writer, ready = [], Writer(), queue.SimpleQueue()
 for n in range(41):
     writer.executor.submit(writer.write, tf.zeros([200, 200]), name=f"tile{n}")
     ready.put((n, tf.zeros([90, 90])))
     ready.put(n)
 ready.get()
 asyncio.run(main())
+print(heard)
 writer.gate.set()
 """
 
@@ -185,7 +189,10 @@ def test_what_waits_in_a_queue_or_a_coroutine(monitor: Monitor, script: Script, 
         (holder,) = [holder for holder in found if holder.endswith(".results[*]._result")]
         assert holder in ("main.<locals>.results[*]._result", "client.<locals>.results[*]._result")
         assert found[holder] == 40 and found["outer.<locals>"] == 5
-    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+    typed(process)
+    assert line(process) == "up"
+    assert ask(monitor, process)["hidden"] == "audited"
+    assert outcome(process, "\n")[:2] == (0, "[]\n") and not monitor.of("hook_error")
 
 
 def test_variables_that_have_gone(monitor: Monitor, script: Script, forks: Forks) -> None:

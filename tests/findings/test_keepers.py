@@ -128,6 +128,11 @@ def test_an_audit_hook_that_limited_the_search_is_named_only_where_no_holder_was
     assert sentence in evidence("") and sentence not in evidence("losses")
 
 
+def test_a_local_variable_of_a_coroutine_whose_name_is_not_known() -> None:
+    cause = kept(look(group("Server.serve.<locals>", 900, 600 * MIB)))
+    assert cause is not None and cause.text.startswith("A local variable of Server.serve() keeps 900 tensors")
+
+
 def test_models_in_a_list_are_counted_by_their_items() -> None:
     variables = group("models[*]", 56, 300 * MIB, "variables", items=14)
     copies = named(*(f"sequential_{model}/dense/kernel" for model in range(14)))
