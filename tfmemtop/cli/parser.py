@@ -197,8 +197,8 @@ class _UnknownCommand(Exception):
     """The name of a command is expected, and there is another word, which is the exception's message."""
 
 
-def parsers() -> dict[str, Parser]:
-    """Return the parser of each command by its name. That of ``tfmemtop`` itself, with the others in it, is the first.
+def parsers(names: Iterable[str] = NAMES) -> dict[str, Parser]:
+    """Return the parsers of the commands *names*, by name, after that of ``tfmemtop`` itself, which contains them.
 
     None of them is loaded.
     """
@@ -207,7 +207,7 @@ def parsers() -> dict[str, Parser]:
     commands = root.add_subparsers(
         title=title, dest="subcommand", metavar="COMMAND", prog="tfmemtop", parser_class=Parser
     )
-    return {"tfmemtop": root} | {name: commands.add_parser(name, help=_summary(name)) for name in NAMES}
+    return {"tfmemtop": root} | {name: commands.add_parser(name, help=_summary(name)) for name in names}
 
 
 def parse(argv: Sequence[str]) -> Call:
@@ -219,7 +219,8 @@ def parse(argv: Sequence[str]) -> Call:
     """
     split = argv.index("--") if "--" in argv else len(argv)
     head, command = list(argv[:split]), tuple(argv[split + 1 :])
-    known = parsers()
+    # An option may be --help, which lists all commands. To make the parsers of all would delay the first picture.
+    known = parsers(NAMES if any(word.startswith("-") for word in head) else [name for name in NAMES if name in head])
     root = known["tfmemtop"]
     try:
         typed, rest = root.parse_known_args(head)
