@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events as textual_events
 
-from tfmemtop.ui.draw.lines import Line, Panel, width_of
+from tfmemtop.ui.draw.lines import Line, Panel
 from tfmemtop.ui.draw.palette import KEY, Glyphs
 
 Hints = Sequence[tuple[str, str]]
@@ -25,14 +25,16 @@ class KeyBar(Panel):
 
     def build(self, width: int, height: int) -> list[Line]:
         line: Line = [Segment(" ")]
+        end = 1
         self._spots = {}
         for key, word in self._hints():
-            text, end = (f" {word}" if key else word), width_of(line)
+            text = f" {word}" if key else word
             cells = range(end, end + cell_len(key + text))
             if cells.stop > width:
                 break
             line += [Segment(key, KEY), Segment(f"{text}  ")]
             self._spots[cells] = key.partition(" ")[0]
+            end = cells.stop + 2
         return [line]
 
     def on_click(self, click: textual_events.Click) -> None:
