@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 PACE_S = 30.0
 SOON_S = 2.0
-"""A census is repeated after this time if variables or data sets have been made since."""
+"""A census is repeated after this time if variables have been made since."""
+AT_ONCE_S = 0.2
+"""The same for data sets. A buffer of one fills within a second, and then the script may wait for room with Python's
+lock held, so that nothing can be counted."""
 PATHS_S = 0.4
 """In a look for tensors that was requested, the most of the agent's thread time that the search for their paths takes.
 The script's threads take their turns meanwhile."""
@@ -51,7 +54,7 @@ class Census:
         self._collector = collector
         self._tensors: Optional[Tensors] = None
         self._address: Any = None
-        self._seen = 0
+        self._seen = 0, 0  # variables and data sets that had been made
         self._wanted = self._tensors_wanted = False
         self._moment = USUAL
         self._window = 0
@@ -96,8 +99,9 @@ class Census:
             return
         self.variables.look()
         age = now - self._taken
-        made = self.variables.made + self.datasets.made
-        due = age >= (SOON_S if made != self._seen else PACE_S) and not self._costly
+        made = self.variables.made, self.datasets.made
+        pace = AT_ONCE_S if made[1] != self._seen[1] else SOON_S if made != self._seen else PACE_S
+        due = age >= pace and not self._costly
         if not (self._wanted or due):
             return
         if self._waits_since is None:
