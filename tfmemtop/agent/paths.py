@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .nodes import ITEM, NUMBERED, Nodes
+from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
 from .objects import TUPLE, identity
 from .views import derives
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 _MANY_KEYS = 8
 """A dict with more keys than these, each of which leads to tensors, is one group. With fewer each key has its own."""
+
+_OWN = 3
+"""Nodes of a path from a function of a library's through a local variable to an item of it. What such a function holds
+itself, such as the gradients of the step, is of this call."""
 
 
 class Found(NamedTuple):
@@ -110,6 +114,8 @@ def write(found: Found, nodes: Nodes, ends: "dict[int, int]", tensor: type, owne
     groups = _Groups(nodes, ends.values(), owner)
     for item, node in ends.items():
         line = nodes.line(node)
+        if nodes.marks[line[0]] & LIBRARY and len(line) <= _OWN:
+            continue
         if len(line) > 1 and nodes.texts[node] == "._value" and groups.is_owner(line[-2]):
             del line[-1]  # of Keras's variable
         found.paths[item] = "".join(nodes.texts[each] for each in line)

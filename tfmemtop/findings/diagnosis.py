@@ -79,7 +79,11 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept
-    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, trend.peak if trend else None), a.shape)
+    peak = trend.peak if trend else None
+    in_function = (a.operation or "").startswith("__")
+    if in_function and not hooked.steps.made(0.0, t)[0]:
+        peak = 0  # not one step has found enough, so what one needs is not known
+    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, peak), a.shape)
     return _beyond_all(_between(full, stock), hooked, trend, a, t)
 
 
