@@ -29,7 +29,7 @@ _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is 
 
 _TEXT, _LONG = 2000, 50_000  # characters
 _OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
-_MESSAGES = "_message", "message", "_details", "details"
+_MESSAGES = "_message", "message"
 """Attributes in which errors of TensorFlow's and other libraries' have their message, where no argument is one."""
 _NO_ERRORS = SystemExit, KeyboardInterrupt
 _arguments: Any = BaseException.__dict__["args"].__get__
@@ -96,20 +96,11 @@ def _message(value: BaseException, classes: Classes) -> str:
 
 
 def _library_messages(value: BaseException, classes: Classes) -> "list[Any]":
-    """Return what may be the message of a library's error: in its attributes, or in those of its package's objects.
-
-    The latter is where gRPC's errors have it.
-    """
-    module = module_of(type(value))
-    if not classes.is_librarys(module) or ATTRIBUTES not in classes.views(type(value)):
+    """Return what may be the message of a library's error, in its attributes."""
+    if not classes.is_librarys(module_of(type(value))) or ATTRIBUTES not in classes.views(type(value)):
         return []
     own = object.__getattribute__(value, "__dict__")
-    held = [
-        object.__getattribute__(each, "__dict__")
-        for each in dict.values(own)
-        if module_of(type(each)) == module and ATTRIBUTES in classes.views(type(each))
-    ]
-    return [dict.get(each, name) for each in (own, *held) for name in _MESSAGES]
+    return [dict.get(own, name) for name in _MESSAGES]
 
 
 def tell_waiting(messenger: Messenger) -> None:
