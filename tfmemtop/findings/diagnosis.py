@@ -145,8 +145,8 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
 
 
 def _beside_training(stock: Inventory) -> bool:
-    """Return whether most of what is in use was made by no layer and for no gradient, such as by a data set."""
-    if any(part.kind is Kind.GRADIENTS for part in stock.parts):
+    """Return whether no model is there yet, and most of what is in use was made by no layer and for no gradient."""
+    if stock.groups.get(Group.VARIABLES) or any(part.kind is Kind.GRADIENTS for part in stock.parts):
         return False
     bare = (part.bytes for part in stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS) and not part.layer)
     return sum(bare) >= stock.in_use / 2

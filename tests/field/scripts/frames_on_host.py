@@ -7,7 +7,7 @@ import tensorflow as tf
 
 w = tf.Variable(tf.random.normal([84 * 84 * 4, 16]) * 0.01)
 frames = []
-for episode in range(60):
+for episode in range(90):
     for _ in range(20):
         frame = np.random.rand(84, 84, 4, 8)  # 1.7 MiB
         action = tf.reshape(tf.cast(frame[..., 0], tf.float32), [1, -1]) @ w
