@@ -17,7 +17,6 @@ import sys
 from _weakref import ref
 from ctypes import PyDLL
 from itertools import chain, compress, islice, repeat, starmap
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .collector import MUCH, Collector, NoRoom
@@ -46,6 +45,15 @@ _AUDIT: Any = PyDLL(None).PySys_Audit
 _REFERENCE: Any = ref
 _TASKS = "_scheduled_tasks" if sys.version_info >= (3, 12) else "_all_tasks"
 """Asyncio's weak set of the tasks of all loops."""
+
+
+async def _nothing() -> None:
+    pass
+
+
+_made = _nothing()
+_COROUTINE: Any = type(_made)
+_made.close()  # one that was never run would give a warning
 _PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 """The classes whose instances are plain values: only keys of these classes are read."""
 
@@ -123,13 +131,10 @@ class Step:
 
     def _coroutines(self) -> "Iterator[Any]":
         """Yield the coroutines of asyncio's tasks. Those of subclasses and of other classes are left out."""
-        module = dict.get(sys.modules, "_asyncio")
-        kind = None if module is None else dict.get(vars(module), "Task")
-        if kind is None:
-            return iter(())
-        weak = filter(None, map(dict.get, globals_of("asyncio.tasks"), repeat(_TASKS)))
+        kind: Any = dict.get(vars(dict.__getitem__(sys.modules, "_asyncio")), "Task")  # KeyError: asyncio is not used
+        weak = map(dict.get, globals_of("asyncio.tasks"), repeat(_TASKS))  # its truth would be asked in Python code
         tasks = map(_REFERENCE.__call__, chain.from_iterable(attribute("data", weak)))
-        return self.of_kind(CoroutineType, attribute("_coro", self.of_kind(kind, tasks)))
+        return self.of_kind(_COROUTINE, attribute("_coro", self.of_kind(kind, tasks)))
 
     def unheard(self) -> "Iterator[Any]":
         """Yield nothing. In the agent's thread, raise :data:`HEARD` if the script has an audit hook.
