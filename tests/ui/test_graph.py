@@ -236,5 +236,7 @@ def test_phases_stand_above_the_graph_where_they_begin_with_their_peaks_as_far_a
     assert "┊block 3.0G " in first and "┊fit 1 1.0G " in first
     assert "fit 2" not in first and first.index("┊block") - 4 == first.rindex("┊", 0, first.index("┊block"))
     assert {width_of(each) for each in line} == {68}
+    limited = replace(panel(steady((GIB, GIB, GIB, GIB)), limit=16 * GIB), phases=phases)
+    assert "┊block 3.0G " in rows(draw(Graph(UNICODE, braille=True), limited, 299.0))[1], "below the limit's line"
     full = replace(shown, history=steady((16 * GIB,) * 4))
     assert "fit" not in rows(draw(Graph(UNICODE, braille=True), full, 299.0))[0]

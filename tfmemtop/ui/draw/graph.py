@@ -116,7 +116,8 @@ class Graph:
             columns = [replace(column, steps=(left, right)) for column, left, right in pairs]
         columns += [Column()] * (cells - len(columns))  # the future
         lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale, self._glyphs))
-        lines[0] = _with_phases(*lines[0], panel.phases, window.column_s(cells), list(halves), self._glyphs)
+        row = 1 if "l" in lines[0][1] and rows > 2 else 0  # below the line of the limit
+        lines[row] = _with_phases(*lines[row], panel.phases, window.column_s(cells), list(halves), self._glyphs)
         left = gutters(self._scale.figures(rows), rows, self._glyphs) if gutter else [[]] * rows
         area = [[*figure, *styled(*line, STYLES)] for figure, line in zip(left, lines, strict=True)]
         return [*area, _axis(panel, window, began, look, list(halves), cells, gutter)]
@@ -211,11 +212,12 @@ def _with_texts(
 def _with_phases(
     text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int], glyphs: Glyphs
 ) -> tuple[str, str]:
-    """Return the first row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
+    """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
 
-    Each has its name and its peak, if there is room. *numbers* are those of the columns.
+    Each has its name and its peak, if there is room: the one with the highest peak comes first. *numbers* are those of
+    the columns.
     """
-    for phase in phases:
+    for phase in sorted(phases, key=lambda each: -each.peak):
         number = History.newest_column(column_s, phase.began)
         if not numbers or number < numbers[0]:
             continue
