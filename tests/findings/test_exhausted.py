@@ -357,7 +357,7 @@ def test_a_crash_far_from_the_limit_is_not() -> None:
 def test_who_held_most_is_told_from_the_newest_window_with_its_age() -> None:
     full = [*gpu(2 * GIB), reading(29.0, 2000 * MIB, pool=2 * GIB, limit=2 * GIB)]
     text = told(full, w.census(), w.step().done(t=18.0), error()).said.text
-    assert "12 s before the failure, most of 52.0 MiB was held by down 20.0 MiB, up 20.0 MiB and optimizer" in text
+    assert "12 s earlier, most of 52.0 MiB was held by down 20.0 MiB, up 20.0 MiB and optimizer" in text
     waited = w.step().done(t=29.5, opened=events.Opened.WAITING)
     assert "While it waited, most of 24.0 MiB" in told(full, w.census(), waited, error()).said.text
     assert "was held by" not in told(full, error()).said.text

@@ -47,7 +47,7 @@ CASES = {
     "fragmented": (
         ["--memory-limit", "1G", "--growth", "off"],
         PIECES,
-        ("asked for 200.0 MiB", "The pool is fragmented: ", "In one chunk it would have fitted"),
+        ("asked for 200.0 MiB", "The pool is fragmented: ", "In one chunk they would have been enough"),
     ),
     "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", (" is full: ",)),
     "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", (" is full: ",)),

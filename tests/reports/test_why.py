@@ -82,7 +82,7 @@ def test_what_was_not_larger_than_before_is_not_compared() -> None:
         assert "before, it asked" not in report and "worked before" not in report and "limit of ~" not in report
     assert "one_hot 128.0 MiB" in " ".join(parts("leaks/one-hot-labels")), "it was in use as the step failed"
     alone = " ".join(parts("leaks/whole-test-set"))
-    assert "52 steps before this one needed at most 50.8 MiB in all" in alone and "bound the batch" in alone
+    assert "52 steps before had at most 50.8 MiB in use" in alone and "bound the batch" in alone
 
 
 def test_copies_of_weights_are_no_gradients() -> None:
@@ -92,7 +92,7 @@ def test_copies_of_weights_are_no_gradients() -> None:
 
 def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
     report = " ".join(parts("leaks/thumbnails-between"))
-    assert "Between them lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
+    assert "Between the free chunks lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
 
 
 def judged(*events: Event, code: int = 0) -> Verdict:

@@ -1,13 +1,12 @@
 """Show who held the memory of a recorded run, at its peak or at another recorded moment.
 
-usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--phase NAME] [--lifetimes]
-                        [--device NAME] [--json]
+usage: tfmemtop holders [FILE] [--by WHAT] [--at MOMENT] [--phase NAME] [OPTIONS]
 example: tfmemtop holders run.jsonl --by layer
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. The run
 may still go on.
 
-With --lifetimes, each buffer of the recorded step has a line, from its allocation to its release.
+With --lifetimes, each buffer of the recorded step has a row, from its allocation to its release.
 
 The rows add up to what TensorFlow's allocator had in use. One row holds the memory whose holder is not known; the
 reason is below the table.

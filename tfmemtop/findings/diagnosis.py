@@ -75,7 +75,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
-        seen = f"The script's objects were searched {spoken(t - stock.look.t)} before the failure."
+        seen = f"The script's objects were searched {spoken(t - stock.look.t)} earlier."
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept
@@ -92,7 +92,7 @@ def _between(cause: Cause, stock: Inventory) -> Cause:
     most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
     if cause.key is not Key.FRAGMENTATION or most is None:
         return cause
-    text = f"Between them lies what {holder_name(most.holder)} keeps: {counted(most.count, 'tensor')}"
+    text = f"Between the free chunks lies what {holder_name(most.holder)} keeps: {counted(most.count, 'tensor')}"
     return replace(cause, evidence=(f"{text}, {format_bytes(most.bytes)}.", *cause.evidence))
 
 
@@ -104,7 +104,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t
     asked, peak = a.asked or 0, max(before, default=0)
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
-    text = f"{steps:,.0f} {unit} before this one needed at most {format_bytes(peak)} in all."
+    text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=text)
     return replace(cause, remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies)) if asked > peak else cause
 
@@ -140,7 +140,7 @@ def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
         return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
     if beside:
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.SMALLER_PARTS))
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
     return replace(cause, evidence=evidence)
 
 

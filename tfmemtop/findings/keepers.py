@@ -155,7 +155,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         (Remedy(Action.KEEP_ARRAYS),),
         evidence=(
             *_made_by(most, scene),
-            "A local variable of a function that runs, before Python 3.13, or a thread's own data may hold them.",
+            "A thread's own data may hold them, or, up to Python 3.12, a local variable of a function that runs.",
             *_unseen(scene),
         ),
     )
@@ -335,7 +335,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     of = f"up to {largest.elements:,} elements" if largest else "elements"
     what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
     if kind == _INTERLEAVE:
-        what = f"The interleave of a data set keeps {count} pieces of {format_bytes(each)}, of its open inputs"
+        what = f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(each)} each"
     return Cause(
         Key.DATASET_BUFFER,
         f"{what}: ~{_sized(size, scene)}.",

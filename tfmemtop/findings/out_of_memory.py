@@ -279,7 +279,7 @@ def held(found: HoldersAtFailure) -> str:
     names = [f"{holder(row.name, row.kind)} {format_bytes(row.bytes)}" for row in found.holders]
     if not names:
         return ""
-    ago = f", {spoken(found.age_s)} before the failure" if found.age_s >= 1 else ""
+    ago = f", {spoken(found.age_s)} earlier" if found.age_s >= 1 else ""
     when = f"While it waited{ago}" if found.waiting else f"At the peak of the newest window{ago}"
     untold = ""
     if found.nameless is not None:

@@ -225,7 +225,8 @@ def whole_again(request: Request) -> Cause | None:
 
 
 def _in_use(a: Anatomy) -> tuple[str, ...]:
-    return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use.",)
+    limit = "" if a.limit is None else f"; the limit is {format_bytes(a.limit)}"
+    return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
 
 
 def step_larger(request: Request) -> Cause | None:

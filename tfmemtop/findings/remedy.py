@@ -25,7 +25,6 @@ class Action(Enum):
     HIDE_OTHER_GPUS = auto()  # those for which growth was not set
     XLA_REPORT = auto()
     REDUCE_BATCH = auto()
-    SMALLER_PARTS = auto()  # no step of a training is at work
     RUN_AGAIN = auto()
     RUN_WHEN_FREE = auto()
     CHANGE_SETTINGS = auto()
@@ -144,7 +143,6 @@ _SAID = {
         "use smaller batches or a smaller model, or mixed precision, which saves at most half of the activations",
         ("E",),
     ),
-    Action.SMALLER_PARTS: SaidRemedy("work on less data at a time, and let go of what is no longer needed"),
     Action.RUN_AGAIN: SaidRemedy("run it again", ("R",), screen_only=True),
     Action.RUN_WHEN_FREE: SaidRemedy("run it again when the card is free", ("R",)),
     Action.CHANGE_SETTINGS: SaidRemedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True),
@@ -168,7 +166,7 @@ _SAID = {
     Action.SMALLER_MODEL: SaidRemedy("use a smaller model, or an optimizer that keeps less, such as SGD"),
     Action.CLEAR_RESULTS: SaidRemedy("end the line with ; and clear the results with %reset -f out"),
     Action.TAPE_EACH_STEP: SaidRemedy(
-        "record less on one tape: open one for each step; smaller batches, fewer rounds of a loop, tf.recompute_grad"
+        "record less on one tape: a new tape for each batch, smaller batches, a shorter loop, or tf.recompute_grad"
     ),
     Action.DEFINE_ONCE: SaidRemedy("define the function once, and pass the array as an argument or a tf.Variable"),
     Action.SMALLER_BUFFER: SaidRemedy("use a smaller buffer: shuffle indices or file names, and load after that"),
@@ -177,19 +175,19 @@ _SAID = {
     ),
     Action.PREFETCH_LESS: SaidRemedy("prefetch fewer batches: two are enough, prefetch(2)"),
     Action.INTERLEAVE_LESS: SaidRemedy(
-        "open fewer inputs at the same time, by a smaller cycle_length, or smaller ones"
+        "open fewer inputs at the same time, by a smaller cycle_length, or open smaller inputs"
     ),
     Action.FEED_BATCHES: SaidRemedy("feed batches: a generator, or tf.data that reads and maps batch by batch"),
     Action.BOUND_REQUEST: SaidRemedy("bound the batch or the length to what worked before"),
     Action.CHECK_SHAPES: SaidRemedy(
         "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
     ),
-    Action.FEWER_ROWS: SaidRemedy("compute fewer rows at a time, or pass experimental_use_pfor=False"),
+    Action.FEWER_ROWS: SaidRemedy("compute fewer rows at a time, or give jacobian experimental_use_pfor=False"),
     Action.IN_PARTS: SaidRemedy("compute it in parts: batch by batch with tf.data, or in a layer of the model"),
     Action.CONCAT_ON_HOST: SaidRemedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host"),
     Action.KEEP_SPARSE: SaidRemedy("keep the gradient as IndexedSlices: change only the rows that were used"),
     Action.ONE_DATASET: SaidRemedy("make one Dataset before the loop, and pass it the data"),
-    Action.FIX_SHAPES: SaidRemedy("use shapes and sizes that do not change"),
+    Action.FIX_SHAPES: SaidRemedy("use shapes and sizes that do not change, such as by padding to a few sizes"),
     Action.FIX_ARGUMENTS: SaidRemedy("pass tensors instead of Python values, or fix the input_signature"),
     Action.COMPILE_ONCE: SaidRemedy("make and compile a model once, and give it batches of one shape"),
 }

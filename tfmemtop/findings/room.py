@@ -80,7 +80,7 @@ def fragmented(a: Anatomy) -> Cause | None:
         f"{format_bytes(a.largest_free)}.",
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)),
-        evidence=("In one chunk it would have fitted.",),
+        evidence=("In one chunk they would have been enough.",),
         explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. A tensor in use keeps the free "
         f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
         "an old one was.",

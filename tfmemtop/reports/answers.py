@@ -137,7 +137,9 @@ def _taken_in_short(seen: RunReview, run: RunState) -> str:
     if kind is PoolKind.RESERVED:
         return f"{answer}: growth was off, so TensorFlow took {pool} at once."
     if kind is PoolKind.GROWING:
-        return f"{answer}: growth was on, and the pool came to {pool}."
+        limit = run.settings.memory_limit
+        limited = f" under a limit of {format_bytes(limit)}" if limit is not None else ""
+        return f"{answer}: growth was on, and the pool came to {pool}{limited}."
     return "Not known." if kind is PoolKind.UNKNOWN else f"{answer}: CUDA's own pool takes what is needed."
 
 

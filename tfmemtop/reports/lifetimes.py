@@ -22,7 +22,9 @@ def table(one: Chosen) -> list[str]:
     shown = lifetimes(one.window, one.hooked)
     listed, others = shown.buffers[:_ROWS], shown.buffers[_ROWS:]
     head = about(one, (), standing(one.window, one.hooked, By.KIND), "at the peak")
-    head += f" The bars are {duration(shown.whole_us)} long; {_PEAK} is the peak, after {duration(shown.peak_us)}."
+    head += (
+        f" The column of bars spans {duration(shown.whole_us)}; {_PEAK} is the peak, after {duration(shown.peak_us)}."
+    )
     rows = [_cells(shown, each) for each in listed]
     lines = [*wrap(head), ""]
     lines += aligned([("BUFFER", "KIND", "BYTES", _bar(shown, range(0)), "LINE"), *rows], {0, 1, 3, 4})
