@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import Engines
+from tests.engines import Engines, Screen
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.processes import find
 from tfmemtop.events import (
@@ -30,6 +30,19 @@ from tfmemtop.settings import Settings
 
 # It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.
 FOREVER = "import time\nprint('up')\nwhile True: time.sleep(0.1)"
+
+UNTIL_IT_MAY_END = """
+import pathlib, signal, time
+signal.signal(signal.SIGTERM, lambda *_: None)
+print('up', flush=True)
+while not pathlib.Path("{}").exists(): time.sleep(0.01)
+"""
+
+
+async def until_all_is_received(screen: Screen) -> None:
+    """Wait for the engine's answer to a command that it cannot obey: it has received every command before it."""
+    await screen.client.send(SendSignal(pids=[os.getpid()], signal=signal.SIGKILL))
+    await screen.until(Notice, lambda notice: notice.key == "signal")
 
 
 @pytest.mark.parametrize(("command", "exit_code", "number"), [("exit 7", 7, None), ("kill -SEGV $$", None, 11)])
@@ -228,11 +241,14 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
     assert end.signal == signal.SIGTERM and end.t <= second.t
 
 
-async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines) -> None:
-    screen = await engines.python(FOREVER)
+async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines, tmp_path: Path) -> None:
+    may_end = tmp_path / "may end"
+    screen = await engines.python(UNTIL_IT_MAY_END.format(may_end))
     await screen.until_shown("up")
     await screen.client.send(Relaunch(argv=["echo", "taken back"], settings=Settings(gpus=())))
     await screen.client.send(Stop())
+    await until_all_is_received(screen)
+    may_end.touch()
     await screen.until(Stopping, lambda stopping: stopping.phase is StoppingPhase.RELEASED)
     await screen.client.send(Relaunch(argv=["echo", "the next"], settings=Settings()))
     await screen.until_shown("the next")
@@ -241,16 +257,11 @@ async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines) -> Non
 
 async def test_of_two_relaunches_the_second_is_started(engines: Engines, tmp_path: Path) -> None:
     may_end = tmp_path / "may end"
-    screen = await engines.python(
-        "import pathlib, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: None)\nprint('up', flush=True)\n"
-        f"while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.01)"
-    )
+    screen = await engines.python(UNTIL_IT_MAY_END.format(may_end))
     await screen.until_shown("up")
     await screen.client.send(Relaunch(argv=["echo", "one"], settings=Settings(gpus=())))
     await screen.client.send(Relaunch(argv=["echo", "two"], settings=Settings()))
-    # This is answered after the engine has received both. Only then does the script end.
-    await screen.client.send(SendSignal(pids=[os.getpid()], signal=signal.SIGKILL))
-    await screen.until(Notice, lambda notice: notice.key == "signal")
+    await until_all_is_received(screen)
     may_end.touch()
     await screen.until_shown("two")
     assert [run.argv[-1] for run in screen.all(Run)][1:] == ["two"]

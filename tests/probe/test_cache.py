@@ -267,4 +267,5 @@ def test_of_other_processes_nobody_knows_what_ended_them(compiler: Compiler, ten
 def check_refusal(compiler: Compiler, refused: bool, words: list[str]) -> None:
     run = Recorded(compiler.folder / "run", *words, **compiler.variables)
     run.end()
-    assert compiler.kept() == (["refused"] if refused else ["so"])
+    # After the probe the library of addresses is built, and that build goes on after the run.
+    assert [kept for kept in compiler.kept() if kept != "build"] == (["refused"] if refused else ["so"])
