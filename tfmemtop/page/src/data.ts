@@ -1,0 +1,185 @@
+/**
+ * What a page shows, as `tfmemtop report` writes it: `tfmemtop/reports/shared/data.py` has the same classes.
+ *
+ * Sizes are bytes. Times are seconds since the session began, unless a name ends in `_us`: these are microseconds since
+ * the window began. Lists whose names are in the plural and that stand beside each other are the columns of one table.
+ */
+
+export interface Page {
+    tfmemtop: string; // the version
+    sessions: Session[]; // several: recordings beside each other, or the ranks of a job
+    comparison: Comparison | null; // with two sessions or more
+}
+
+export interface Session {
+    name: string; // the recording's name
+    placement: string; // "rank 1 of 2 on node-2"; empty for a session alone
+    began: number; // seconds since the epoch
+    ended: number; // the last event
+    places: Place[]; // each GPU, and the CPU's pool
+    runs: Run[]; // the oldest first; a page shows the last one
+}
+
+/** A GPU or the CPU's pool, and its memory over time. A column has `null` where the figure is not known. */
+export interface Place {
+    key: string; // "0", "cpu"
+    name: string; // "GPU 0", "CPU pool"
+    model: string; // "NVIDIA H200"; empty for the CPU
+    total: number | null;
+    times: number[]; // rising; each has the highest figures until the next one
+    layers: Layer[]; // each lies upon the one before, in this order; their sum is all that is used
+    limits: Limit[];
+}
+
+export interface Layer {
+    key: "in_use" | "cached" | "context" | "outside" | "others" | string; // another framework has its own name as key
+    name: string;
+    bytes: (number | null)[];
+}
+
+export interface Limit {
+    run: number;
+    bytes: number;
+}
+
+export interface Run {
+    number: number;
+    title: string; // the command line, short
+    command: string; // the whole command line, quoted for a shell
+    settings: string; // "growth on, limit 2.0 GiB"
+    heading: string; // the run in one sentence
+    began: number;
+    ended: number | null;
+    facts: [string, string][]; // "TensorFlow": "2.21.0", …
+    verdict: Verdict;
+    findings: Finding[]; // the most serious first
+    answers: Answer[]; // of the five questions
+    settingRows: SettingRow[];
+    accounts: Account[];
+    phases: Phase[];
+    failures: number[]; // when memory ran out
+    whatIf: WhatIf[];
+    pools: Pool[]; // those with recorded allocations, the fullest first
+}
+
+export interface Verdict {
+    cause: string;
+    severity: "info" | "warning" | "fatal" | "good";
+    text: string;
+    evidence: string;
+    remedies: string[];
+    command: string; // to paste; empty if there is none
+    code: string;
+    holder: string | null;
+    bytes: number | null;
+    count: number | null;
+}
+
+export interface Finding {
+    key: string;
+    severity: "info" | "warning" | "fatal" | "good";
+    text: string;
+    began: number;
+    ended: number | null; // null if it held until the end
+}
+
+export interface Answer {
+    question: string;
+    line: string;
+    paragraphs: string[];
+}
+
+export interface SettingRow {
+    setting: string;
+    requested: string;
+    effective: string;
+    where: string; // "train.py:12"; empty if it is not known
+}
+
+export interface Account {
+    heading: string; // "Its memory on GPU 0 at 00:00:21: 1.1 GiB"
+    at: number | null;
+    total: number;
+    parts: { name: string; bytes: number; exact: boolean; meaning: string }[]; // they add up to the total
+    notes: string[];
+}
+
+export interface Phase {
+    name: string;
+    label: string; // "epoch 3", or the name
+    began: number;
+    ended: number | null;
+    peaks: Record<string, number>; // by logical device
+}
+
+export interface WhatIf {
+    setting: string;
+    needs: string; // "at least 180.0 MiB, surely 196.0 MiB"
+    at_least: number | null;
+    surely: number | null;
+    note: string;
+}
+
+/** The pool of a logical device of a process. */
+export interface Pool {
+    pid: number;
+    device: string; // "GPU:0"
+    place: string; // the key of its place
+    peak: number; // the allocator's own figure
+    peakAt: number | null;
+    windows: Window[]; // in the order of their beginnings; that of the highest peak is `shown`
+    shown: number;
+    maps: PoolMap[]; // the newest last; a map is of one moment
+}
+
+/** Recorded allocations. An event is an allocation or a release, counted from 0. */
+export interface Window {
+    title: string; // "one step of train_function", "the run's start"
+    about: string; // the sentence above the table of holders
+    began: number;
+    ended: number;
+    peak: number;
+    peakAt: number; // the event that reached the peak
+    unknown: number; // bytes of the peak that belong to no buffer
+    times_us: number[]; // of each event, as differences from the one before
+    owners: Owner[];
+    // The buffers, in the order of their beginnings.
+    owner: number[]; // a place in `owners`
+    bytes: number[];
+    address: number[]; // less `base`
+    base: number;
+    from: number[]; // the event; -1 if it is older than the window
+    to: number[]; // the event of its release; -1 if it is not released in the window
+}
+
+/** What buffers that are alike have in common. A row's name is that of `holders --by`. */
+export interface Owner {
+    kind: string; // "activations"
+    layer: string;
+    op: string;
+    shape: string;
+    line: string; // "train.py:12", or the name of a Python holder
+    code: string; // that line's text; empty if it is not known
+    stack: string[]; // the call stack, the outermost first; empty if only the line is known
+}
+
+export interface PoolMap {
+    at: number;
+    regions: { address: number; size: number; since: number | null; chunks: Chunk[] }[]; // addresses less the first
+    free: number;
+    largestFree: number;
+}
+
+export interface Chunk {
+    offset: number; // in the region
+    size: number;
+    name: string; // empty if it is free
+    kind: string; // "free" or a kind of owner; "in use" if the owner is not known
+}
+
+export interface Comparison {
+    title: string; // "run 1 of a.jsonl beside run 1 of b.jsonl", "4 ranks"
+    rows: { name: string; values: string[]; different: boolean }[]; // one value for each session; differences first
+    differences: { name: string; values: (number | null)[] }[]; // allocations by identity, the largest first
+    text: string[]; // sentences
+}
