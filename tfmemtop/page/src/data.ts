@@ -143,10 +143,10 @@ export interface Window {
     unknown: number; // bytes of the peak that belong to no buffer
     times_us: number[]; // of each event, as differences from the one before
     owners: Owner[];
-    // The buffers, in the order of their beginnings.
+    // The buffers, in the order of their beginnings. The known parts of an XLA buffer stand here as buffers.
     owner: number[]; // a place in `owners`
     bytes: number[];
-    address: number[]; // less `base`
+    address: number[]; // less `base`; -1 for a sum of small allocations whose addresses are not recorded
     base: number;
     from: number[]; // the event; -1 if it is older than the window
     to: number[]; // the event of its release; -1 if it is not released in the window
@@ -163,18 +163,24 @@ export interface Owner {
     stack: string[]; // the call stack, the outermost first; empty if only the line is known
 }
 
+/** Where the pool's memory lay at one moment. Its chunks are not recorded, only cells: equal parts of a region. */
 export interface PoolMap {
     at: number;
-    regions: { address: number; size: number; since: number | null; chunks: Chunk[] }[]; // addresses less the first
+    base: number; // the address of the first region
+    regions: Region[];
     free: number;
     largestFree: number;
 }
 
-export interface Chunk {
-    offset: number; // in the region
+export interface Region {
+    address: number; // less `base`
     size: number;
-    name: string; // empty if it is free
-    kind: string; // "free" or a kind of owner; "in use" if the owner is not known
+    since: number | null; // when the pool took it
+    inUse: number;
+    // The cells, from the lowest address on.
+    shares: number[]; // how much of it is in use, 0 to 255
+    kinds: string[]; // that of most of it; empty if nothing is in use, "unknown" if the owner is not known
+    names: string[]; // of its largest owner, as in the table by layer
 }
 
 export interface Comparison {
