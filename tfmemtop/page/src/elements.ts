@@ -1,0 +1,74 @@
+/** Elements of the page, and figures as the rest of tfmemtop writes them. Texts are set as texts, never as markup. */
+
+type Child = Node | string | null | false;
+
+/** A new element: `element("p", "note", "text", otherElement)`. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+    tag: Tag,
+    classes = "",
+    ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+    const made = document.createElement(tag);
+    if (classes) made.className = classes;
+    made.append(...children.filter((child): child is Node | string => child !== null && child !== false));
+    return made;
+}
+
+export function button(label: string, title: string, action: () => void): HTMLButtonElement {
+    const made = element("button", "", label);
+    made.type = "button";
+    made.title = title;
+    made.addEventListener("click", action);
+    return made;
+}
+
+/** A choice among *names*, with a label; nothing where there is none. */
+export function select(label: string, names: string[], chosen: number, action: (place: number) => void): HTMLElement {
+    const made = element("select");
+    names.forEach((name, place) => made.append(new Option(name, String(place), false, place === chosen)));
+    made.addEventListener("change", () => action(made.selectedIndex));
+    return element("label", "choice", label, " ", made);
+}
+
+/** A table; a cell that is a number of bytes is aligned to the right by the class "figure". */
+export function table(heads: string[], rows: (Node | string)[][], figures: number[] = []): HTMLElement {
+    const style = (column: number) => (figures.includes(column) ? "figure" : "");
+    const head = element("tr", "", ...heads.map((text, column) => element("th", style(column), text)));
+    head.querySelectorAll("th").forEach((cell) => (cell.scope = "col"));
+    const body = rows.map((row) => element("tr", "", ...row.map((cell, column) => element("td", style(column), cell))));
+    return element("div", "table", element("table", "", element("thead", "", head), element("tbody", "", ...body)));
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+export const UNKNOWN = "—";
+
+/** `1536` as `1.5 KiB`, an unknown size as `—`. */
+export function bytes(count: number | null | undefined): string {
+    if (count == null) return UNKNOWN;
+    let [size, power] = [count, 0];
+    // 1023.95 would be written as 1024.0, so it takes the next unit.
+    while (Math.abs(size) >= 1023.95 && power < UNITS.length - 1) [size, power] = [size / 1024, power + 1];
+    return `${power === 0 ? size : size.toFixed(1)} ${UNITS[power]}`;
+}
+
+/** `3725` seconds as `01:02:05`, a day or more as `2d 03:04`. */
+export function clock(seconds: number): string {
+    const whole = Math.max(0, Math.floor(seconds));
+    const two = (number: number) => String(Math.floor(number)).padStart(2, "0");
+    const [days, rest] = [Math.floor(whole / 86_400), whole % 86_400];
+    const [hours, minutes] = [two(rest / 3600), two((rest / 60) % 60)];
+    return days ? `${days}d ${hours}:${minutes}` : `${hours}:${minutes}:${two(rest % 60)}`;
+}
+
+export const share = (part: number, whole: number) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : UNKNOWN);
+
+/** Draws *canvas* sharply at its size on the page, whenever it changes: *draw* gets its size in CSS pixels. */
+export function onSize(canvas: HTMLCanvasElement, draw: (width: number, height: number) => void): void {
+    new ResizeObserver(() => {
+        const { width, height } = canvas.getBoundingClientRect();
+        canvas.width = Math.round(width * devicePixelRatio);
+        canvas.height = Math.round(height * devicePixelRatio);
+        canvas.getContext("2d")!.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+        draw(width, height);
+    }).observe(canvas);
+}

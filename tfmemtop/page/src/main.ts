@@ -1,0 +1,74 @@
+/**
+ * The page. `tfmemtop report` writes an HTML file with
+ *
+ *     <main id="page">…what the page says without scripts…</main>
+ *     <script type="application/octet-stream" id="data">…gzip in base64…</script>
+ *     <script>…built/page.js…</script>
+ *
+ * This module reads the data and puts the views in place of what `main` has. A view is a module that exports
+ * `mount(element, page, moment)`: it fills the element, subscribes to the moment, and never looks at another view.
+ */
+import * as account from "./account";
+import { changeTheme } from "./colours";
+import * as comparison from "./comparison";
+import type { Page } from "./data";
+import { button, element } from "./elements";
+import * as holders from "./holders";
+import * as lifetimes from "./lifetimes";
+import * as map from "./map";
+import { Moment } from "./moment";
+import * as settings from "./settings";
+import * as time from "./time";
+import * as verdict from "./verdict";
+import * as whatif from "./whatif";
+
+interface View {
+    mount(element: HTMLElement, page: Page, moment: Moment): void;
+}
+
+/** The keys 1 to 7 go to the sections, in this order. */
+const SECTIONS: { id: string; title: string; views: View[]; shown?: (page: Page) => boolean }[] = [
+    { id: "verdict", title: "Verdict", views: [verdict] },
+    { id: "time", title: "Memory over time", views: [time] },
+    { id: "holders", title: "Who holds it", views: [holders] },
+    { id: "lifetimes", title: "Lifetimes", views: [lifetimes] },
+    { id: "map", title: "The pool's map", views: [map] },
+    { id: "account", title: "Account and settings", views: [account, settings, whatif] },
+    { id: "comparison", title: "Side by side", views: [comparison], shown: (page) => page.comparison !== null },
+];
+
+async function read(): Promise<Page> {
+    const text = document.getElementById("data")!.textContent!.trim();
+    const zipped = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return (await new Response(stream).json()) as Page;
+}
+
+function show(page: Page): void {
+    const moment = new Moment(page);
+    const main = document.getElementById("page")!;
+    const sections = SECTIONS.filter((section) => section.shown?.(page) ?? true);
+    const links = sections.map(({ id, title }, place) => {
+        const link = element("a", "", element("kbd", "", String(place + 1)), ` ${title}`);
+        link.href = `#${id}`;
+        return link;
+    });
+    const bar = element("nav", "bar", ...links, button("◐", "Light or dark", changeTheme));
+    const parts = sections.map(({ id, title, views }) => {
+        const heading = element("h2", "", title);
+        const section = element("section", "", heading, ...views.map(() => element("div", "view")));
+        section.id = id;
+        section.tabIndex = -1;
+        return section;
+    });
+    main.replaceChildren(bar, ...parts);
+    sections.forEach(({ views }, place) => {
+        const places = parts[place].querySelectorAll<HTMLElement>(":scope > .view");
+        views.forEach((view, number) => view.mount(places[number], page, moment));
+    });
+    document.documentElement.dataset.drawn = "true"; // what tests wait for
+}
+
+read().then(show, (error: unknown) => {
+    document.getElementById("page")!.prepend(element("p", "note", `The page's data could not be read: ${error}`));
+});

@@ -1,0 +1,155 @@
+/**
+ * What is chosen on the page. There is one such state: a moment that is chosen in one view is chosen in all.
+ *
+ * A view draws from it, subscribes to its changes, and changes it by `choose`. Data flows one way.
+ */
+import type { Page, Place, Pool, Run, Session, Window } from "./data";
+
+export interface Choice {
+    session: number; // a place in `page.sessions`
+    run: number; // a place in the session's `runs`
+    place: number; // a place in the session's `places`: the GPU or the CPU's pool whose memory is drawn over time
+    pool: number; // a place in the run's `pools`
+    window: number; // a place in the pool's `windows`
+    at: number; // seconds since the session began; a fraction is an event of the window
+    grouping: Grouping;
+    selection: string | null; // the name of a row of that grouping, as `holders --by` has it
+}
+
+export const GROUPINGS = ["layer", "op", "kind", "shape", "line"] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+type Listener = (choice: Readonly<Choice>, changed: ReadonlySet<keyof Choice>) => void;
+
+export class Moment {
+    private listeners: Listener[] = [];
+    private chosen: Choice;
+
+    constructor(private readonly page: Page) {
+        this.chosen = { session: 0, run: 0, place: 0, pool: 0, window: 0, at: 0, grouping: "layer", selection: null };
+        this.chosen = this.completed({ session: 0 });
+    }
+
+    get choice(): Readonly<Choice> {
+        return this.chosen;
+    }
+
+    get session(): Session {
+        return this.page.sessions[this.chosen.session];
+    }
+
+    /** `undefined` where the session has no run, as that of a screen that only watched. */
+    get run(): Run | undefined {
+        return this.session.runs[this.chosen.run];
+    }
+
+    get place(): Place | undefined {
+        return this.session.places[this.chosen.place];
+    }
+
+    get pool(): Pool | undefined {
+        return this.run?.pools[this.chosen.pool];
+    }
+
+    get window(): Window | undefined {
+        return this.pool?.windows[this.chosen.window];
+    }
+
+    /** The highest peak of the chosen run: of its chosen pool, else of its place. */
+    get peakAt(): number {
+        return peakOf(this.run, this.pool, this.place) ?? this.session.ended;
+    }
+
+    /** The end of the chosen run. */
+    get end(): number {
+        return this.run?.ended ?? this.session.ended;
+    }
+
+    /** Change what is chosen. What depends on it follows: another run has its own pool, window and moment. */
+    choose(change: Partial<Choice>): void {
+        const before = this.chosen;
+        this.chosen = this.completed(change);
+        const keys = Object.keys(before) as (keyof Choice)[];
+        const changed = new Set(keys.filter((key) => before[key] !== this.chosen[key]));
+        if (changed.size) for (const listener of this.listeners) listener(this.chosen, changed);
+    }
+
+    /** Call *listener* after each change, and once at once: then all has changed. */
+    subscribe(listener: Listener): void {
+        this.listeners.push(listener);
+        listener(this.chosen, new Set(Object.keys(this.chosen) as (keyof Choice)[]));
+    }
+
+    private completed(change: Partial<Choice>): Choice {
+        const session = this.page.sessions[change.session ?? this.chosen.session];
+        const next = { ...this.chosen, ...change };
+        if (change.session !== undefined) next.run = change.run ?? Math.max(0, session.runs.length - 1);
+        const run = session.runs[next.run] as Run | undefined;
+        const otherRun = change.session !== undefined || change.run !== undefined;
+        if (otherRun) next.pool = change.pool ?? 0;
+        const pool = run?.pools[next.pool] as Pool | undefined;
+        if (otherRun || change.pool !== undefined) {
+            next.window = change.window ?? pool?.shown ?? 0;
+            const place = pool ? session.places.findIndex((each) => each.key === pool.place) : 0;
+            next.place = change.place ?? Math.max(0, place);
+            next.selection = change.selection ?? null;
+            next.at = change.at ?? peakOf(run, pool, session.places[next.place]) ?? session.ended;
+        } else if (change.window !== undefined && change.at === undefined) {
+            const window = pool?.windows[next.window];
+            if (window) next.at = timeOf(window, window.peakAt);
+        } else if (change.at !== undefined && change.window === undefined) {
+            const within = pool?.windows.findIndex((each) => each.began <= next.at && next.at <= each.ended) ?? -1;
+            if (within >= 0) next.window = within;
+        }
+        if (change.grouping !== undefined && change.selection === undefined) next.selection = null;
+        return next;
+    }
+}
+
+function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | undefined): number | null {
+    const window = pool?.windows[pool.shown];
+    if (window) return timeOf(window, window.peakAt);
+    if (pool?.peakAt != null) return pool.peakAt;
+    const inUse = place?.layers.find((layer) => layer.key === "in_use");
+    if (!run || !place || !inUse) return null;
+    let best: number | null = null;
+    place.times.forEach((time, index) => {
+        if (time < run.began || time > (run.ended ?? Infinity) || inUse.bytes[index] == null) return;
+        if (best === null || inUse.bytes[index]! > inUse.bytes[best]!) best = index;
+    });
+    return best === null ? null : place.times[best];
+}
+
+const moments = new WeakMap<Window, Float64Array>();
+
+/** The moments of a window's events, in seconds since the session began. */
+export function momentsOf(window: Window): Float64Array {
+    let found = moments.get(window);
+    if (!found) {
+        let sum = 0;
+        found = Float64Array.from(window.times_us, (difference) => window.began + (sum += difference) / 1e6);
+        moments.set(window, found);
+    }
+    return found;
+}
+
+/** The moment of event *event*, in seconds since the session began. */
+export function timeOf(window: Window, event: number): number {
+    return momentsOf(window)[event] ?? window.began;
+}
+
+/** The last event of *window* that is not after *at*; -1 before the first. */
+export function eventAt(window: Window, at: number): number {
+    return lastUpTo(momentsOf(window), at + 1e-7); // half a microsecond is lost where seconds are large
+}
+
+/** The last place in the rising *times* that is not after *at*; -1 before the first. */
+export function lastUpTo(times: ArrayLike<number>, at: number): number {
+    let [low, high] = [0, times.length];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (times[middle] <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low - 1;
+}
