@@ -152,14 +152,17 @@ export interface Window {
     to: number[]; // the event of its release; -1 if it is not released in the window
 }
 
-/** What buffers that are alike have in common. A row's name is that of `holders --by`. */
+/**
+ * What buffers that are alike have in common. `layer`, `op`, `shape` and `line` are the names of rows of `holders --by`;
+ * each is empty where it is not known: then the row has the name of the kind.
+ */
 export interface Owner {
-    kind: string; // "activations"
+    kind: string; // "activations", as in `holders --json`
     layer: string;
     op: string;
     shape: string;
-    line: string; // "train.py:12", or the name of a Python holder
-    code: string; // that line's text; empty if it is not known
+    line: string; // "train.py:12"
+    code: string; // that line's text
     stack: string[]; // the call stack, the outermost first; empty if only the line is known
 }
 
