@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tfmemtop.engine.process.launch import FLAGS, Refused, with_report
 from tfmemtop.events import XlaMissing
 from tfmemtop.findings.start_errors import unusable
+from tfmemtop.frameworks import Framework, share
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import Settings, carry, launch_environment
 from tfmemtop.units import MIB
@@ -146,3 +148,52 @@ def test_a_path_with_blanks_is_quoted_and_one_with_quotes_is_none() -> None:
     found = with_report({}, Path("/my files/xla"))
     assert isinstance(found, dict) and found[FLAGS].startswith("--xla_dump_to='/my files/xla/0' ")
     assert with_report({}, Path("/it's/xla")) == Refused(XlaMissing.NO_FOLDER, "/it's/xla")
+
+
+# JAX and PyTorch, where the run before used them.
+
+
+JAX, TORCH, OLD_TORCH = Framework("jax"), Framework("torch", "2.13.0+cu130"), Framework("torch", "2.9.1")
+CARD = 80 << 30
+
+
+def to(settings: Settings, *frameworks: Framework, **base: str) -> dict[str, str]:
+    """Return the variables of JAX and PyTorch in the environment of a run that used *frameworks* before."""
+    made = launch_environment(base, replace(settings, frameworks=frameworks), GPUS, CARD)
+    return {name: value for name, value in made.items() if name.startswith(("XLA_", "PYTORCH_"))}
+
+
+def test_jax_takes_growth_limit_and_allocator() -> None:
+    assert to(Settings(growth="on"), JAX) == {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    assert to(Settings(growth="off"), JAX) == {"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
+    assert to(Settings(memory_limit=20 << 30), JAX) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.250000"}
+    assert to(Settings(allocator="cuda_malloc_async"), JAX) == {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}
+    assert to(Settings(allocator="bfc"), JAX) == {"XLA_PYTHON_CLIENT_ALLOCATOR": "bfc"}
+    assert to(Settings(), JAX, TORCH) == {}
+
+
+def test_a_user_who_knows_the_new_name_of_jax_fraction_gets_no_second_one() -> None:
+    """JAX refuses to use the GPU if both are set."""
+    users = {"XLA_CLIENT_MEM_FRACTION": "0.9"}
+    assert to(Settings(memory_limit=8 << 30), JAX, **users) == {"XLA_CLIENT_MEM_FRACTION": "0.100000"}
+
+
+def test_pytorch_takes_limit_and_allocator_beside_the_users_own_options() -> None:
+    users = {"PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:[256:1,512:2], backend:native"}
+    chosen = Settings(growth="on", memory_limit=20 << 30, allocator="cuda_malloc_async")
+    assert to(chosen, TORCH, **users) == {
+        "PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:[256:1,512:2],per_process_memory_fraction:0.250000,"
+        "backend:cudaMallocAsync"
+    }
+    assert to(Settings(growth="off"), TORCH) == {}, "its pool always grows"
+
+
+def test_a_limit_for_an_older_pytorch_is_not_passed_on_since_it_would_end_the_process() -> None:
+    assert to(Settings(memory_limit=20 << 30), OLD_TORCH) == {}
+    assert not OLD_TORCH.takes_limit
+    assert not Framework("torch").takes_limit, "the version is not known"
+
+
+@given(st.integers(1, 1 << 50), st.integers(1, 1 << 50))
+def test_a_share_of_the_card_is_never_more_than_the_limit(limit: int, card: int) -> None:
+    assert 0 <= float(share(limit, card)) <= min(1.0, limit / card)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfmemtop.bounds import Few, Index, Size, Variables
+from tfmemtop.frameworks import Framework, carried_to, share
 from tfmemtop.units import MIB
 
 Growth = Literal["on", "off"]
@@ -39,7 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ``memory_limit`` and ``cpu_pool`` are bytes; only whole MiB have an effect, because TensorFlow counts limits in
     MiB. ``gpus`` are NVML indices in the order that TensorFlow uses for the GPUs; an empty tuple hides every GPU.
     With ``xla_report`` XLA writes down what its buffers contain. ``environment`` holds further variables, which replace
-    the user's own.
+    the user's own. ``frameworks`` are those beside TensorFlow that receive the settings too: those that the run before
+    used.
     """
 
     growth: Growth | None = None
@@ -49,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_pool: Size | None = None
     xla_report: bool = False
     environment: Variables = {}
+    frameworks: Annotated[tuple[Framework, ...], Few] = ()
 
     def limit(self, *, has_gpus: bool) -> int | None:
         """Return the limit of TensorFlow's pools: of those of the GPUs, or without GPUs that of the CPU pool."""
@@ -68,10 +71,13 @@ class NoSuchGpu(ValueError):
         self.count = count
 
 
-def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
+def carry(
+    settings: Settings, gpu_uuids: Sequence[str], card: int | None = None, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the environment variables that apply *settings*. *gpu_uuids* are those of all GPUs in NVML's order.
 
-    Without a GPU the memory limit and the BFC allocator act on TensorFlow's CPU pool.
+    Without a GPU the memory limit and the BFC allocator act on TensorFlow's CPU pool. JAX and PyTorch take a limit as
+    a share of *card*, the bytes of the smallest GPU that the run sees. *base* is the user's environment.
 
     Raises:
         NoSuchGpu: a setting names or needs a GPU that this machine lacks.
@@ -103,19 +109,30 @@ def carry(settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
         variables["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(max(1, cpu_pool // MIB))
     in_process = {"growth": settings.growth, "memory_limit": settings.memory_limit if gpu_uuids else None}
     variables["TFMEMTOP_SETTINGS"] = msgspec.json.encode(in_process).decode()
-    return variables | settings.environment
+    variables |= settings.environment
+    given = {**(base or {}), **variables}
+    limit = share(settings.memory_limit, card) if settings.memory_limit is not None and card else None
+    growth = None if settings.growth is None else settings.growth == "on"
+    asynchronous = None if settings.allocator is None else settings.allocator == "cuda_malloc_async"
+    for framework in settings.frameworks if gpu_uuids else ():
+        variables |= carried_to(framework, growth, limit, asynchronous, given)
+    return variables
 
 
-def launch_environment(base: Mapping[str, str], settings: Settings, gpu_uuids: Sequence[str]) -> dict[str, str]:
+def launch_environment(
+    base: Mapping[str, str], settings: Settings, gpu_uuids: Sequence[str], card: int | None = None
+) -> dict[str, str]:
     """Return *base*, which is the user's unchanged environment, with the variables of *settings* added.
+
+    *gpu_uuids* and *card* are those of :func:`carry`.
 
     Raises:
         NoSuchGpu: a setting names or needs a GPU that this machine lacks.
     """
-    return dict(base) | carry(settings, gpu_uuids)
+    return dict(base) | carry(settings, gpu_uuids, card, base)
 
 
-KEPT_VARIABLES = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "NCCL_", "TFMEMTOP_")
+KEPT_VARIABLES = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "NCCL_", "TFMEMTOP_", "JAX_", "KERAS_", "PYTORCH_")
 """A recording keeps only variables whose names begin so and do not suggest a secret: people pass recordings on."""
 
 

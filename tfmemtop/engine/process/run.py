@@ -120,7 +120,8 @@ class Runs:
         if not self._launch.argv:
             raise StartError(Unstarted(Why.NO_COMMAND))  # a session that only watches
         limits.check(settings, machine)
-        environment = launch_environment(self._launch.environment, settings, machine.uuids)
+        card = machine.whole(settings).size
+        environment = launch_environment(self._launch.environment, settings, machine.uuids, card)
         # For an argument that was made readable to be shown, take the original that the user gave.
         given = [self._given.get(argument, argument) for argument in argv]
         check_command(given, self._launch.cwd, environment)
