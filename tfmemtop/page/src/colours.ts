@@ -1,35 +1,43 @@
 /** The colours of layers and kinds: those that `page.css` defines for light and for dark, the same in all views. */
 
-const LISTENERS: (() => void)[] = [];
+const changed: (() => void)[] = [];
+const known = new Map<string, string>();
+const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /** The CSS variable of a layer of memory or of a kind of owner: `style.background = variable("gradients")`. */
 export function variable(key: string): string {
-    return `var(--${name(key)}, var(--framework))`;
+    return `var(--${key.replace(/[^a-z]+/g, "-")}, var(--framework))`;
 }
 
 /** The colour itself, for a canvas. It differs between light and dark: draw again on `onTheme`. */
 export function colour(key: string): string {
-    const probe = document.body.appendChild(document.createElement("i"));
-    probe.style.color = variable(key);
-    const found = getComputedStyle(probe).color;
-    probe.remove();
+    let found = known.get(key);
+    if (found === undefined) {
+        const probe = document.body.appendChild(document.createElement("i"));
+        probe.style.color = variable(key);
+        found = getComputedStyle(probe).color;
+        probe.remove();
+        known.set(key, found);
+    }
     return found;
 }
 
-const name = (key: string) => key.replace(/[^a-z]+/g, "-");
-
-/** Call *draw* whenever light becomes dark, or the other way round. */
+/** Call *draw* whenever light becomes dark, or the other way round, and before the page is printed. */
 export function onTheme(draw: () => void): void {
-    LISTENERS.push(draw);
+    changed.push(draw);
 }
-
-const dark = matchMedia("(prefers-color-scheme: dark)");
-dark.addEventListener("change", () => LISTENERS.forEach((draw) => draw()));
 
 /** Change between light and dark, whatever the reader's system prefers. */
 export function changeTheme(): void {
-    const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
-    root.dataset.theme = isDark ? "light" : "dark";
-    LISTENERS.forEach((draw) => draw());
+    const { dataset } = document.documentElement;
+    dataset.theme = (dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
+    drawAgain();
 }
+
+function drawAgain(): void {
+    known.clear();
+    for (const draw of changed) draw();
+}
+
+dark.addEventListener("change", drawAgain);
+matchMedia("print").addEventListener("change", drawAgain); // paper is light

@@ -12,15 +12,15 @@ import * as account from "./account";
 import { changeTheme } from "./colours";
 import * as comparison from "./comparison";
 import type { Page } from "./data";
-import { button, element } from "./elements";
+import { button, element, select } from "./elements";
 import * as holders from "./holders";
+import { listen, showHelp } from "./keys";
 import * as lifetimes from "./lifetimes";
 import * as map from "./map";
 import { Moment } from "./moment";
 import * as settings from "./settings";
 import * as time from "./time";
 import * as verdict from "./verdict";
-import * as whatif from "./whatif";
 
 interface View {
     mount(element: HTMLElement, page: Page, moment: Moment): void;
@@ -33,7 +33,7 @@ const SECTIONS: { id: string; title: string; views: View[]; shown?: (page: Page)
     { id: "holders", title: "Who holds it", views: [holders] },
     { id: "lifetimes", title: "Lifetimes", views: [lifetimes] },
     { id: "map", title: "The pool's map", views: [map] },
-    { id: "account", title: "Account and settings", views: [account, settings, whatif] },
+    { id: "account", title: "Account and settings", views: [account, settings] },
     { id: "comparison", title: "Side by side", views: [comparison], shown: (page) => page.comparison !== null },
 ];
 
@@ -48,25 +48,41 @@ function show(page: Page): void {
     const moment = new Moment(page);
     const main = document.getElementById("page")!;
     const sections = SECTIONS.filter((section) => section.shown?.(page) ?? true);
-    const links = sections.map(({ id, title }, place) => {
-        const link = element("a", "", element("kbd", "", String(place + 1)), ` ${title}`);
-        link.href = `#${id}`;
-        return link;
-    });
-    const bar = element("nav", "bar", ...links, button("◐", "Light or dark", changeTheme));
     const parts = sections.map(({ id, title, views }) => {
-        const heading = element("h2", "", title);
-        const section = element("section", "", heading, ...views.map(() => element("div", "view")));
+        const section = element("section", "", element("h2", "", title), ...views.map(() => element("div", "view")));
         section.id = id;
         section.tabIndex = -1;
         return section;
     });
-    main.replaceChildren(bar, ...parts);
+    main.replaceChildren(bar(page, moment, sections), ...parts);
     sections.forEach(({ views }, place) => {
         const places = parts[place].querySelectorAll<HTMLElement>(":scope > .view");
         views.forEach((view, number) => view.mount(places[number], page, moment));
     });
+    main.append(element("footer", "note", `Written by tfmemtop ${page.tfmemtop}.`));
+    listen(moment, sections);
     document.documentElement.dataset.drawn = "true"; // what tests wait for
+}
+
+/** The bar that stays at the top: the session and the run to choose, the sections, light or dark, the keys. */
+function bar(page: Page, moment: Moment, sections: { id: string; title: string }[]): HTMLElement {
+    const links = sections.map(({ id, title }, place) => {
+        const link = element("a", "", element("kbd", "", String(place + 1)), title);
+        link.href = `#${id}`;
+        return link;
+    });
+    const choices = element("span", "choices");
+    moment.subscribe((choice, changed) => {
+        if (!changed.has("session") && !changed.has("run")) return;
+        const sessions = page.sessions.map(({ name, placement }) => (placement ? `${name}: ${placement}` : name));
+        const runs = moment.session.runs.map(({ number, title, settings }) => `${number}: ${settings || title}`);
+        choices.replaceChildren(
+            sessions.length > 1 ? select("session", sessions, choice.session, (session) => moment.choose({ session })) : "",
+            runs.length > 1 ? select("run", runs, choice.run, (run) => moment.choose({ run })) : "",
+        );
+    });
+    const ends = [button("◐", "Light or dark", changeTheme), button("?", "The keys (?)", showHelp)];
+    return element("nav", "bar", element("b", "", "tfmemtop"), choices, element("span", "links", ...links), ...ends);
 }
 
 read().then(show, (error: unknown) => {

@@ -1,6 +1,37 @@
-import type { Page } from "./data";
+/** The findings of the chosen run, its settings as requested and as they are in effect, and other settings' effects. */
+import type { Finding, Page, Run } from "./data";
+import { button, clock, element, table } from "./elements";
 import type { Moment } from "./moment";
+import { sign } from "./verdict";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
+    moment.subscribe((_choice, changed) => {
+        if (!changed.has("session") && !changed.has("run")) return;
+        place.replaceChildren(...(moment.run ? parts(moment.run, moment) : []));
+    });
+}
+
+function* parts(run: Run, moment: Moment): Iterable<Node> {
+    if (run.findings.length) {
+        yield element("h3", "", "Findings");
+        yield element("ul", "findings", ...run.findings.map((finding) => found(finding, moment)));
+    }
+    if (run.settingRows.length) {
+        const heads = ["setting", "requested", "in effect", "set in"];
+        const rows = run.settingRows.map((row) => [row.setting, row.requested, row.effective, row.where]);
+        yield element("h3", "", "Settings");
+        yield table(heads, rows);
+    }
+    if (run.whatIf.length) {
+        const rows = run.whatIf.map(({ setting, needs, note }) => [setting, needs, note]);
+        yield element("h3", "", "What other settings would need");
+        yield element("p", "note", "The run's recorded allocations, replayed under other settings.");
+        yield table(["setting", "limit", ""], rows);
+    }
+}
+
+function found({ severity, text, began, ended }: Finding, moment: Moment): HTMLElement {
+    const until = ended === null ? "to the end" : `to ${clock(ended)}`;
+    const time = button(`${clock(began)} ${until}`, "Go to this moment", () => moment.choose({ at: began }));
+    return element("li", severity, sign(severity), element("span", "", text), time);
 }

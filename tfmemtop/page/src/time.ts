@@ -1,6 +1,157 @@
+/** Memory over time: the layers of a GPU or of the CPU's pool, or the runs laid over each other. */
+import type uPlot from "uplot";
+import { onTheme, variable } from "./colours";
 import type { Page } from "./data";
-import type { Moment } from "./moment";
+import { button, bytes, clock, element, select, share, UNKNOWN } from "./elements";
+import { onKeys } from "./keys";
+import { lastUpTo, type Moment } from "./moment";
+import { chart, showAll, zoom } from "./time_chart";
+import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_data";
+import { drawMarks, drawMoment } from "./time_marks";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
+const VIEWS = ["layers", "runs over each other: in use", "runs over each other: all that is used"];
+
+export function mount(place: HTMLElement, page: Page, moment: Moment): void {
+    let view = 0;
+    let logarithmic = false;
+    let hovered: number | null = null;
+    let graph: uPlot | undefined;
+    let lines: Course[] = [];
+
+    const controls = element("div", "controls");
+    const area = element("div", "graph");
+    const legend = element("div", "legend");
+    place.append(controls, element("div", "beside", area, legend));
+    area.role = "img";
+
+    /** The moment in the graph's own seconds: where runs are laid over each other, since the run began. */
+    const offset = () => (view ? (moment.run?.began ?? 0) : 0);
+    const closer = (factor: number) => graph && zoom(graph, factor, moment.choice.at - offset());
+    const all = () => graph && showAll(graph);
+
+    function build(): void {
+        const { session, place: card } = moment;
+        graph?.destroy();
+        graph = undefined;
+        const height = innerWidth < 600 ? 260 : 380;
+        area.style.minHeight = `${height}px`;
+        const hooks = {
+            onHover: (at: number | null) => {
+                hovered = at === null ? null : at + offset();
+                tell();
+            },
+            onClick: (at: number) => moment.choose({ at: at + offset() }),
+        };
+        lines = card && view ? courses(page, card.key, view === 2) : [];
+        if (!card?.times.length) {
+            area.replaceChildren(element("p", "note", "Memory was not read in this session."));
+        } else if (view) {
+            graph = chart(area, {
+                lines: lines.map((_line, number) => ({ key: RUNS[number % RUNS.length], filled: false })),
+                data: joined(lines),
+                reach: [],
+                logarithmic,
+                height,
+                draw: (u) => drawMoment(u, moment.choice.at - offset()),
+                ...hooks,
+            });
+        } else {
+            graph = chart(area, {
+                lines: card.layers.map(({ key }) => ({ key, filled: true })),
+                data: stacked(card, session.ended),
+                reach: [...card.limits.map((limit) => limit.bytes), ...(card.total === null ? [] : [card.total])],
+                logarithmic,
+                height,
+                draw: (u) => drawMarks(u, session, card, moment.choice.at),
+                ...hooks,
+            });
+        }
+        steer();
+        tell();
+    }
+
+    function steer(): void {
+        const { session } = moment;
+        const toggle = button("logarithmic", "A logarithmic axis (l)", () => change(() => (logarithmic = !logarithmic)));
+        toggle.ariaPressed = String(logarithmic);
+        const runs = page.sessions.reduce((count, each) => count + each.runs.length, 0);
+        const places = session.places.map(({ name, model }) => (model ? `${name}, ${model}` : name));
+        controls.replaceChildren(
+            places.length > 1 ? select("of", places, moment.choice.place, (number) => moment.choose({ place: number })) : "",
+            runs > 1 ? select("show", VIEWS, view, (number) => change(() => (view = number))) : "",
+            toggle,
+            button("+", "Zoom in (+, or the wheel)", () => closer(0.5)),
+            button("−", "Zoom out (-, or the wheel)", () => closer(2)),
+            button("all", "Show all (0, or a double click)", all),
+            button("peak", "Go to the peak (p)", () => moment.choose({ at: moment.peakAt })),
+            element("span", "note", "Drag to zoom, click to choose a moment."),
+        );
+    }
+
+    function tell(): void {
+        const at = hovered ?? moment.choice.at;
+        const rows = view ? runRows(at - offset()) : layerRows(at);
+        const run = moment.session.runs.findLast((each) => each.began <= at);
+        const phases = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity)) ?? [];
+        const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...phases.map(({ label }) => label)];
+        const heading = where.filter(Boolean).join(", ");
+        legend.replaceChildren(element("h3", "", heading), element("table", "", element("tbody", "", ...rows)));
+        area.ariaLabel = `Memory over time. ${heading}: ${rows.map((row) => row.textContent).join("; ")}`;
+    }
+
+    function layerRows(at: number): HTMLElement[] {
+        const card = moment.place;
+        if (!card) return [];
+        const figures = figuresAt(card, at);
+        const used = sum(figures);
+        const limit = card.limits.find((each) => each.run === moment.session.runs.findLast((run) => run.began <= at)?.number);
+        return [
+            ...card.layers.map(({ key, name }, index) => row(key, name, figures[index], used)).reverse(),
+            row(null, "all that is used", used, null),
+            ...(limit ? [row(null, "limit of the pool", limit.bytes, null)] : []),
+            ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total, null)]),
+        ];
+    }
+
+    function runRows(at: number): HTMLElement[] {
+        return lines.map(({ name, times, bytes: sizes }, number) => {
+            const figure = at > (times.at(-1) ?? 0) ? null : (sizes[lastUpTo(times, at)] ?? null);
+            return row(RUNS[number % RUNS.length], name, figure, null);
+        });
+    }
+
+    const change = (how: () => void) => {
+        how();
+        build();
+    };
+    moment.subscribe((_choice, changed) => {
+        if (changed.has("session") || changed.has("place") || (view && changed.has("run"))) build();
+        else if (changed.has("at")) {
+            graph?.redraw(false);
+            tell();
+        }
+    });
+    onTheme(() => graph?.redraw(false));
+    onKeys({
+        "+": ["Zoom in on the moment", () => closer(0.5)],
+        "-": ["Zoom out", () => closer(2)],
+        "0": ["Show all of the time", all],
+        l: ["A logarithmic axis", () => change(() => (logarithmic = !logarithmic))],
+    });
+    new ResizeObserver(() => graph?.setSize({ width: area.clientWidth, height: graph.height })).observe(area);
+}
+
+/** A row of the legend: a layer with its colour, its bytes, and its share of *whole*. */
+function row(key: string | null, name: string, figure: number | null, whole: number | null): HTMLElement {
+    const swatch = element("span", "swatch");
+    swatch.style.background = key ? variable(key) : "transparent";
+    const part = whole && figure !== null ? share(figure, whole) : "";
+    return element(
+        "tr",
+        key ? "" : "sum",
+        element("th", "", swatch, name),
+        element("td", "figure", figure === null ? UNKNOWN : bytes(figure)),
+        element("td", "figure quiet", part),
+    );
 }

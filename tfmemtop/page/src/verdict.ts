@@ -1,6 +1,76 @@
-import type { Page } from "./data";
+/** The head of the page: the verdict of the chosen run, what it rests on, what helps, and the run's facts. */
+import type { Answer, Page, Run, Session } from "./data";
+import { button, clock, element } from "./elements";
 import type { Moment } from "./moment";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+const SIGNS = { fatal: "✖", warning: "▲", info: "●", good: "✔" };
+export type Severity = keyof typeof SIGNS;
+
+/** A severity as a sign and, for those who do not see it, as a word. */
+export function sign(severity: Severity): HTMLElement {
+    const made = element("span", "sign", SIGNS[severity]);
+    made.role = "img";
+    made.ariaLabel = severity;
+    return made;
+}
+
+export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
+    moment.subscribe((_choice, changed) => {
+        if (!changed.has("session") && !changed.has("run")) return;
+        const { session, run } = moment;
+        place.className = "view head";
+        place.replaceChildren(
+            element("div", "", ...(run ? verdict(run) : [element("p", "", "No program was started in this session.")])),
+            element("aside", "", facts(session, run)),
+        );
+    });
+}
+
+function* verdict({ verdict, answers }: Run): Iterable<Node> {
+    yield element("p", `verdict ${verdict.severity}`, sign(verdict.severity), " ", verdict.text);
+    if (verdict.evidence) yield element("p", "evidence", verdict.evidence);
+    if (verdict.remedies.length) {
+        yield element("h3", "", "What helps");
+        yield element("ul", "remedies", ...verdict.remedies.map((remedy) => element("li", "", remedy)));
+    }
+    if (verdict.command) yield toCopy("Run it so", verdict.command);
+    if (verdict.code) yield toCopy("Or in the program", verdict.code);
+    yield element("div", "answers", ...answers.map(folded));
+}
+
+function folded({ question, line, paragraphs }: Answer): HTMLElement {
+    const summary = element("summary", "", element("b", "", question), " ", line);
+    return element("details", "", summary, ...paragraphs.map((text) => element("p", "", text)));
+}
+
+function facts(session: Session, run: Run | undefined): HTMLElement {
+    const rows: [string, string][] = [["recording", session.name]];
+    if (session.placement) rows.push(["place", session.placement]);
+    const began = new Date(1000 * (session.began + (run?.began ?? 0)));
+    rows.push(["began", began.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })]);
+    if (run) {
+        rows.push(["took", clock((run.ended ?? session.ended) - run.began) + (run.ended === null ? ", still running" : "")]);
+        rows.push(["command", run.command], ["settings", run.settings], ...run.facts);
+    }
+    const known = rows.filter(([, value]) => value);
+    return element("dl", "facts", ...known.flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]));
+}
+
+/** A text with a button that copies it. Where the clipboard is refused, the text is selected, to be copied by a key. */
+function toCopy(label: string, text: string): HTMLElement {
+    const code = element("code", "", text);
+    const copy = button("Copy", "Copy to the clipboard", () => {
+        const told = (word: string) => (copy.textContent = word);
+        Promise.resolve(navigator.clipboard?.writeText(text) ?? Promise.reject()).then(
+            () => told("Copied"),
+            () => told(selected(code) ? "Copied" : "Selected: Ctrl+C"),
+        );
+    });
+    return element("figure", "copy", element("figcaption", "", label, copy), element("pre", "", code));
+}
+
+/** Select what *shown* contains, and try the old way to copy it. */
+function selected(shown: HTMLElement): boolean {
+    getSelection()!.selectAllChildren(shown);
+    return document.execCommand("copy");
 }

@@ -1,0 +1,74 @@
+/** The keys of the page, and the list of them that `?` shows. */
+import { button, element } from "./elements";
+import { eventAt, lastUpTo, timeOf, type Moment } from "./moment";
+
+type Keys = Record<string, [meaning: string, action: () => void]>;
+
+const keys: Keys = {};
+
+/** Let *more* keys act, wherever the focus is, except where one writes or chooses. */
+export function onKeys(more: Keys): void {
+    Object.assign(keys, more);
+}
+
+/** Listen. The keys that move the moment are the page's own. */
+export function listen(moment: Moment, sections: { id: string; title: string }[]): void {
+    const go = (at: number | undefined) => at !== undefined && moment.choose({ at });
+    const column = (by: number) => {
+        const times = moment.place?.times ?? [];
+        go(times[Math.max(0, lastUpTo(times, moment.choice.at) + by)]);
+    };
+    const event = (by: number) => {
+        const { window } = moment;
+        if (!window) return;
+        const last = window.times_us.length - 1;
+        go(timeOf(window, Math.min(last, Math.max(0, eventAt(window, moment.choice.at) + by))));
+    };
+    onKeys({
+        ArrowLeft: ["The reading before", () => column(-1)],
+        ArrowRight: ["The next reading", () => column(1)],
+        "Shift+ArrowLeft": ["The allocation or release before", () => event(-1)],
+        "Shift+ArrowRight": ["The next allocation or release", () => event(1)],
+        p: ["The highest peak", () => moment.choose({ at: moment.peakAt, window: moment.pool?.shown ?? 0 })],
+        e: ["The end of the run", () => go(moment.end)],
+    });
+    sections.forEach(({ id, title }, place) =>
+        onKeys({
+            [place + 1]: [
+                title,
+                () => {
+                    const section = document.getElementById(id)!;
+                    section.scrollIntoView();
+                    section.focus({ preventScroll: true });
+                },
+            ],
+        }),
+    );
+    onKeys({ "?": ["These keys", showHelp] });
+    document.addEventListener("keydown", (event) => {
+        const { target } = event;
+        if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
+        if (target instanceof HTMLElement && target.closest("input, select, textarea, dialog")) return;
+        const key = event.shiftKey && event.key.length > 1 ? `Shift+${event.key}` : event.key;
+        const action = Object.hasOwn(keys, key) ? keys[key][1] : undefined;
+        if (!action) return;
+        event.preventDefault();
+        action();
+    });
+}
+
+const NAMES: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", "Shift+ArrowLeft": "Shift ←", "Shift+ArrowRight": "Shift →" };
+
+export function showHelp(): void {
+    const rows = Object.entries(keys).map(([key, [meaning]]) =>
+        element("tr", "", element("th", "", element("kbd", "", NAMES[key] ?? key)), element("td", "", meaning)),
+    );
+    const dialog = element("dialog", "help", element("h2", "", "Keys"), element("table", "", element("tbody", "", ...rows)));
+    dialog.append(
+        element("p", "note", "The moment chosen in one view is chosen in all. In memory over time, the wheel and a drag zoom."),
+        button("Close", "Close (Esc)", () => dialog.close()),
+    );
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+}

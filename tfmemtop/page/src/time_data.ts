@@ -1,0 +1,80 @@
+/** The columns that the graphs of memory over time draw. */
+import type { Page, Place, Run, Session } from "./data";
+import { lastUpTo } from "./moment";
+
+export type Column = (number | null)[];
+
+/** The layers of a place, each upon those before it; `null` where nothing is known. The last figures last to the end. */
+export function stacked(place: Place, ended: number): [number[], ...Column[]] {
+    const times = [...place.times, Math.max(ended, place.times.at(-1) ?? 0)];
+    const tops: Column[] = [];
+    for (const { bytes } of place.layers) {
+        const below = tops.at(-1);
+        const top = place.times.map((_time, index) => {
+            const under = below?.[index] ?? null;
+            return bytes[index] === null ? under : bytes[index]! + (under ?? 0);
+        });
+        tops.push([...top, top.at(-1) ?? null]);
+    }
+    return [times, ...tops];
+}
+
+/** What is known of *place* at a moment: the bytes of each layer, `null` where they are not known. */
+export function figuresAt(place: Place, at: number): (number | null)[] {
+    const index = lastUpTo(place.times, at);
+    return place.layers.map(({ bytes }) => bytes[index] ?? null);
+}
+
+export function sum(figures: (number | null)[]): number | null {
+    const known = figures.filter((figure) => figure !== null);
+    return known.length ? known.reduce((one, other) => one + other, 0) : null;
+}
+
+/** One run of any session, in seconds since it began. */
+export interface Course {
+    name: string;
+    session: number;
+    run: number;
+    times: number[];
+    bytes: Column;
+}
+
+/** The runs of all sessions on places called *key*, to be laid over each other: what is in use, or all that is used. */
+export function courses(page: Page, key: string, all: boolean): Course[] {
+    return page.sessions.flatMap((session, number) => {
+        const place = session.places.find((each) => each.key === key);
+        if (!place) return [];
+        return session.runs.map((run, index) => ({
+            name: page.sessions.length > 1 ? `${session.name}, run ${run.number}` : `run ${run.number}`,
+            session: number,
+            run: index,
+            ...course(place, session, run, all),
+        }));
+    });
+}
+
+function course(place: Place, session: Session, run: Run, all: boolean): { times: number[]; bytes: Column } {
+    const ended = run.ended ?? session.ended;
+    const first = Math.max(0, lastUpTo(place.times, run.began));
+    const times: number[] = [];
+    const bytes: Column = [];
+    for (let index = first; index < place.times.length && place.times[index] <= ended; index += 1) {
+        times.push(Math.max(0, place.times[index] - run.began));
+        const inUse = place.layers.find((layer) => layer.key === "in_use")?.bytes[index] ?? null;
+        bytes.push(all ? sum(place.layers.map((layer) => layer.bytes[index])) : inUse);
+    }
+    if (times.length && ended - run.began > times.at(-1)!) {
+        times.push(ended - run.began);
+        bytes.push(bytes.at(-1)!);
+    }
+    return { times, bytes };
+}
+
+/** The columns of *lines* on one axis of time: each lasts until its next figure. */
+export function joined(lines: Course[]): [number[], ...Column[]] {
+    const times = [...new Set(lines.flatMap((line) => line.times))].sort((one, other) => one - other);
+    const columns = lines.map((line) =>
+        times.map((time) => (time > (line.times.at(-1) ?? -1) ? null : (line.bytes[lastUpTo(line.times, time)] ?? null))),
+    );
+    return [times, ...columns];
+}
