@@ -18,6 +18,7 @@ NAMES = (
     "replay",
     "why",
     "holders",
+    "report",
     "compare",
     "whatif",
     "cluster",

@@ -1,6 +1,6 @@
 """The review of a whole run: what was found when, how busy the GPUs were, the last account of its memory."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
@@ -96,13 +96,25 @@ def review(
 
     *alive* is whether the session still goes on.
     """
+    seen = RunReview()
+    for seen in reviews(stream, look_s, alive=alive):
+        if run is not None and seen.state.run is not None and seen.state.run.run >= run:
+            break
+    return seen
+
+
+def reviews(stream: Iterable[events.Event], look_s: float = LOOK_S, *, alive: bool = False) -> Iterator[RunReview]:
+    """Review each run of *stream*, in the way of :func:`review`; one without a run is reviewed as well.
+
+    It is the same object each time, which the next run changes.
+    """
     seen = RunReview(alive=alive)
     state, pace, looks, next_look = seen.state, look_s, 0, 0.0
     by_key: dict[_Key, HeldFinding] = {}
     for event in stream:
         if isinstance(event, events.Run):
-            if run is not None and event.run > run:
-                break
+            if state.run is not None:
+                yield _complete(seen, by_key)
             by_key.clear()
             seen.cards.clear()
             seen.account, seen.end = None, 0.0
@@ -119,6 +131,10 @@ def review(
                 pace *= 2
             next_look = state.now + pace
             _look(seen, by_key)
+    yield _complete(seen, by_key)
+
+
+def _complete(seen: RunReview, by_key: dict[_Key, HeldFinding]) -> RunReview:
     _look(seen, by_key)
     seen.held = sorted(by_key.values(), key=lambda held: held.first)
     return seen

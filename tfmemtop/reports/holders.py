@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from tfmemtop.events import Closed, Opened
+from tfmemtop.events import Closed, Holders, Opened
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.holders import group, holder, kind, nameless
 from tfmemtop.safe import safe
@@ -121,19 +121,23 @@ def higher(one: Chosen) -> str | None:
     return None if peak is None else f"The highest use of this pool was {format_bytes(peak)}, outside this window."
 
 
+def what_was_recorded(window: Holders) -> str:
+    """Return what the window is: ``one step of train_step``, ``the run's start``."""
+    if window.function and window.steps:
+        return f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
+    return "a window" if window.opened is not Opened.START else "the run's start"
+
+
 def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str:
     """Return the description of the window, of which *found* stood at the moment *when*.
 
     *others* are the devices of other pools that have a window.
     """
     window = one.window
-    what = "a window" if window.opened is not Opened.START else "the run's start"
-    if window.function and window.steps:
-        what = f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
     joined = f"{when} of" if found.at == window.peak_at else f"{when}, in"
     text = (
         f"Who held the {format_bytes(found.total)} that were in use in {pool_name(one)} of process {one.pid} {joined} "
-        f"{what}. It was recorded at {spoken(window.began)}, {window.opened.text}."
+        f"{what_was_recorded(window)}. It was recorded at {spoken(window.began)}, {window.opened.text}."
     )
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."

@@ -63,16 +63,26 @@ def _evidence(found: Verdict) -> list[str]:
 
 def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     """Yield the part about what to do: the remedies in words, then the command or the code of the first."""
-    run, suggested = seen.state.run, suggested_limit(seen.state)
-    steps = sized(found.cause.remedies, suggested)
-    step = next((step for step in steps if step.complete), None) if not found.cause.code else None
+    steps = sized(found.cause.remedies, suggested_limit(seen.state))
+    step = _step(steps, found)
     shown = [each for place, each in enumerate(steps) if place < REMEDIES or each is step]
     if shown:
         yield ["What to do", *(line for each in shown for line in _wrap(each.elsewhere, "  * "))]
     if found.cause.code:
         yield [*found.cause.code]
-    elif step is not None and run is not None:
-        yield _command(step, run)
+    elif command := command_to_paste(seen, found):
+        yield command
+
+
+def _step(steps: Sequence[SaidRemedy], found: Verdict) -> SaidRemedy | None:
+    """Return the first of *steps* that is a whole command; ``None`` if there is code to paste instead."""
+    return next((step for step in steps if step.complete), None) if not found.cause.code else None
+
+
+def command_to_paste(seen: RunReview, found: Verdict) -> list[str]:
+    """Return the command that does the first remedy that is one, as lines of text; empty if there is none."""
+    run, step = seen.state.run, _step(sized(found.cause.remedies, suggested_limit(seen.state)), found)
+    return _command(step, run) if step is not None and run is not None else []
 
 
 def _command(step: SaidRemedy, run: RunState) -> list[str]:

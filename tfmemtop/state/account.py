@@ -119,7 +119,7 @@ def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[st
 def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tuple[PoolPart, ...]) -> Account:
     t, total, used = measured.t, measured.total, measured.card_used
     held = sum(pool.in_use + (pool.cached or 0) for pool in pools)
-    context, exact = _context(hooked, index)
+    context, exact = context_size(hooked, index)
     context = min(context, total - held)
     left = total - held - context
     if any(pool.cached is None for pool in pools):
@@ -127,7 +127,8 @@ def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tu
     return Account(pid, index, t, total, context, exact, pools, left, None, used)
 
 
-def _context(hooked: Hooked, index: int) -> tuple[int, bool]:
+def context_size(hooked: Hooked, index: int) -> tuple[int, bool]:
+    """Return the bytes of the process's CUDA context on GPU *index*, and whether they were measured."""
     seen = hooked.contexts.get(index)
     if seen is None or seen.size is None or seen.size > _LARGEST_CONTEXT:
         return USUAL_CONTEXT, False

@@ -101,7 +101,7 @@ def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing
     rows: dict[str, list[Part]] = {}
     for part in parts:
         if part.kind is not Kind.UNKNOWN:
-            rows.setdefault(_row(part, by), []).append(part)
+            rows.setdefault(row_key(part, by), []).append(part)
     holders = sorted((_holder(name, of_row) for name, of_row in rows.items()), key=lambda row: (-row.bytes, row.name))
     unknown = course.nobodys + sum(part.bytes for part in nameless)
     return Standing(at, sum(holder.bytes for holder in holders) + unknown, tuple(holders), unknown, nameless)
@@ -158,7 +158,7 @@ def _holder(name: str, parts: Iterable[Part]) -> Holder:
     return Holder(named, max(kinds, key=lambda kind: kinds[kind]), sum(kinds.values()), count, tuple(parts))
 
 
-def _row(part: Part, by: By) -> str:
+def row_key(part: Owner, by: By) -> str:
     """Return the name of the row for *part*, or a zero character and the kind where it has no name."""
     nameless = f"\0{part.kind.value}"
     if by is By.KIND:

@@ -18,6 +18,7 @@ export interface Session {
     ended: number; // the last event
     places: Place[]; // each GPU, and the CPU's pool
     runs: Run[]; // the oldest first; a page shows the last one
+    notes: string[]; // what is missing: "12 damaged lines left out"
 }
 
 /** A GPU or the CPU's pool, and its memory over time. A column has `null` where the figure is not known. */
@@ -59,7 +60,7 @@ export interface Run {
     phases: Phase[];
     failures: number[]; // when memory ran out
     whatIf: WhatIf[];
-    pools: Pool[]; // those with recorded allocations, the fullest first
+    pools: Pool[]; // those with recorded allocations or a map, the fullest first
 }
 
 export interface Verdict {
@@ -112,12 +113,13 @@ export interface Phase {
     peaks: Record<string, number>; // by logical device
 }
 
+/** What `tfmemtop whatif` prints of a pool. */
 export interface WhatIf {
-    setting: string;
-    needs: string; // "at least 180.0 MiB, surely 196.0 MiB"
-    at_least: number | null;
-    surely: number | null;
-    note: string;
+    device: string;
+    about: string[]; // sentences: what the table rests on
+    columns: string[]; // "growth", "limit", "fits", "peak", …; the last one, "", has remarks
+    rows: string[][]; // the present setting first
+    sentences: string[]; // the smallest limits
 }
 
 /** The pool of a logical device of a process. */
@@ -128,7 +130,7 @@ export interface Pool {
     peak: number; // the allocator's own figure
     peakAt: number | null;
     windows: Window[]; // in the order of their beginnings; that of the highest peak is `shown`
-    shown: number;
+    shown: number; // -1 if there are no windows, only maps
     maps: PoolMap[]; // the newest last; a map is of one moment
 }
 
@@ -140,7 +142,8 @@ export interface Window {
     ended: number;
     peak: number;
     peakAt: number; // the event that reached the peak
-    unknown: number; // bytes of the peak that belong to no buffer
+    unknown: number; // bytes of the peak that belong to no buffer; they are in the row "unknown", as buffers of that kind are
+    leftOut: { count: number; bytes: number; atPeak: number }; // the smallest buffers, which the page does not have
     times_us: number[]; // of each event, as differences from the one before
     owners: Owner[];
     // The buffers, in the order of their beginnings. The known parts of an XLA buffer stand here as buffers.
@@ -154,7 +157,7 @@ export interface Window {
 
 /**
  * What buffers that are alike have in common. `layer`, `op`, `shape` and `line` are the names of rows of `holders --by`;
- * each is empty where it is not known: then the row has the name of the kind.
+ * each is empty where it is not known: then the row has the name of the kind. Rows of one name are one row.
  */
 export interface Owner {
     kind: string; // "activations", as in `holders --json`

@@ -22,11 +22,11 @@ function* parts(run: Run, moment: Moment): Iterable<Node> {
         yield element("h3", "", "Settings");
         yield table(heads, rows);
     }
-    if (run.whatIf.length) {
-        const rows = run.whatIf.map(({ setting, needs, note }) => [setting, needs, note]);
-        yield element("h3", "", "What other settings would need");
-        yield element("p", "note", "The run's recorded allocations, replayed under other settings.");
-        yield table(["setting", "limit", ""], rows);
+    for (const { device, about, columns, rows, sentences } of run.whatIf) {
+        yield element("h3", "", `${device} under other settings`);
+        yield element("p", "note", about.join(" "));
+        yield table(columns, rows, [3, 4, 5, 6, 7, 8, 9]);
+        yield element("p", "note", sentences.join(" "));
     }
 }
 

@@ -1,0 +1,1 @@
+"""The page to share: a run, or several, as one HTML file that needs nothing else."""

@@ -1,0 +1,99 @@
+"""The memory of each GPU and of the CPU's pool over time, as a page has it. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tfmemtop.reports.shared.data import PageLayer, PageLimit, PagePlace
+from tfmemtop.state import State
+from tfmemtop.state.account import context_size
+from tfmemtop.state.history import History, Sample
+from tfmemtop.state.lookup import of_run
+
+CPU = "cpu"
+"""The key of the CPU's pool; that of a GPU is its NVML index."""
+
+LAYERS = {
+    "in_use": "in use",
+    "cached": "cached",
+    "context": "CUDA context",
+    "outside": "outside the pool",
+    "others": "other processes",
+}
+
+
+class RunSpan(msgspec.Struct, frozen=True):
+    """When a run went on, its limits by place, and the bytes of its processes' CUDA contexts by NVML index."""
+
+    number: int
+    began: float
+    ended: float
+    limits: dict[str, int]
+    contexts: dict[int, int]
+
+
+def run_span(state: State) -> RunSpan:
+    """Return the span of the newest run. It must be called before the next one begins."""
+    run = state.run
+    assert run is not None
+    hooked = [process.hooked for pid, process in state.processes.items() if process.hooked and of_run(state, pid)]
+    contexts = {
+        index: sum(context_size(one, index)[0] for one in hooked if index in one.contexts) for index in state.devices
+    }
+    limits = {CPU if place == CPU else place.removeprefix("GPU "): limit for place, limit in run.limit_on.items()}
+    return RunSpan(run.run, run.started, state.now if run.ended is None else run.ended, limits, contexts)
+
+
+def page_places(state: State, spans: Sequence[RunSpan]) -> list[PagePlace]:
+    """Return the GPUs in the order of their numbers, then the CPU's pool."""
+    found = [
+        _place(str(index), f"GPU {index}", device.info.name, device.info.total, device.history, spans)
+        for index, device in sorted(state.devices.items())
+    ]
+    if state.cpu_pool:
+        found.append(_place(CPU, "CPU pool", "", None, state.cpu_pool.history, spans))
+    return found
+
+
+def _place(key: str, name: str, model: str, total: int | None, history: History, spans: Sequence[RunSpan]) -> PagePlace:
+    columns = _columns(history)
+    layers = [_layers(key, t, sample, spans) for t, sample in columns]
+    keys = [one for one in LAYERS if key != CPU or one in ("in_use", "cached")]
+    limits = [PageLimit(run=span.number, bytes=span.limits[key]) for span in spans if span.limits.get(key)]
+    return PagePlace(
+        key=key,
+        name=name,
+        model=model,
+        total=total,
+        times=[t for t, _ in columns],
+        layers=[PageLayer(key=one, name=LAYERS[one], bytes=[each.get(one) for each in layers]) for one in keys],
+        limits=limits,
+    )
+
+
+def _columns(history: History) -> list[tuple[float, Sample | None]]:
+    """Return the beginning of each stretch of time and its highest figures, without stretches like the one before."""
+    end = history.end or 0.0
+    width_s = history.width_s(end)
+    count = int(end / width_s) + 1
+    samples = history.read(end, width_s, 0, count)
+    changed = [place for place in range(count) if place in (0, count - 1) or samples[place] != samples[place - 1]]
+    return [(place * width_s, samples[place]) for place in changed]
+
+
+def _layers(key: str, t: float, sample: Sample | None, spans: Sequence[RunSpan]) -> dict[str, int]:
+    if sample is None:
+        return {}
+    if key == CPU:
+        in_use, pool = sample
+        return {"in_use": in_use, "cached": pool - in_use}
+    in_use, pool, own, used = sample
+    known = next((span.contexts.get(int(key), 0) for span in spans if span.began <= t <= span.ended), 0)
+    context = min(known, own - pool)
+    return {
+        "in_use": in_use,
+        "cached": pool - in_use,
+        "context": context,
+        "outside": own - pool - context,
+        "others": used - own,
+    }

@@ -1,0 +1,258 @@
+"""One run, as a page has it: the verdict and all that it rests on. Pure."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.findings.cause import Key
+from tfmemtop.findings.finding import Severity
+from tfmemtop.findings.names import call_text, callsite, settled_text, spot
+from tfmemtop.findings.proposed_limit import suggested_limit
+from tfmemtop.findings.review import RunReview, Verdict, verdict, weighed
+from tfmemtop.reports import account as account_text
+from tfmemtop.reports.answers import answers
+from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
+from tfmemtop.reports.shared.data import (
+    PageAccount,
+    PageAnswer,
+    PageFinding,
+    PageMap,
+    PagePart,
+    PagePhase,
+    PagePool,
+    PageRun,
+    PageSetting,
+    PageVerdict,
+    PageWhatIf,
+)
+from tfmemtop.reports.shared.places import CPU
+from tfmemtop.reports.shared.windows import bounded, page_map, page_window
+from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest
+from tfmemtop.reports.why import command_to_paste, heading, key, quoted, sized
+from tfmemtop.settings import masked
+from tfmemtop.state import State
+from tfmemtop.state.breakdown import Breakdown, breakdowns
+from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.holder_choice import Chosen, chosen, higher_peak, recorded
+from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.map_faces import Faces
+from tfmemtop.state.model import Hooked, RunState
+from tfmemtop.state.pool_views import PoolKey, pool_map
+from tfmemtop.state.predicted import predicted
+from tfmemtop.state.program import title
+from tfmemtop.state.step_course import times_us
+from tfmemtop.units import counted, format_bytes
+
+_SEVERITIES = {Severity.ERROR: "fatal", Severity.WARNING: "warning", Severity.INFO: "info"}
+
+ROOM, ROOM_EARLIER = 24_000, 3_000
+"""The most buffers of a run, besides those of the window of its highest peak; and those of a run before the last."""
+
+
+def page_run(seen: RunReview) -> PageRun | None:
+    """Return the run that *seen* has reviewed; ``None`` if there was none."""
+    state, run, found = seen.state, seen.state.run, verdict(seen)
+    if run is None or found is None:
+        return None
+    hooked = {pid: one.hooked for pid, one in state.processes.items() if one.hooked and of_run(state, pid)}
+    variables = [f"{name}={value}" for name, value in run.variables.items()]
+    return PageRun(
+        number=run.run,
+        title=title(run),
+        command=" ".join(map(quoted, [*variables, *run.argv])),
+        settings=", ".join(in_effect(effective_settings(run))) or SCRIPTS_OWN,
+        heading=heading(seen),
+        began=run.started,
+        ended=run.ended,
+        facts=list(_facts(state, run, hooked)),
+        verdict=_verdict(seen, run, found),
+        findings=list(_findings(seen, run)),
+        answers=[
+            PageAnswer(question=one.question.value, line=one.line, paragraphs=one.paragraphs) for one in answers(seen)
+        ],
+        setting_rows=[row for one in hooked.values() for row in _setting_rows(state, run, one)],
+        accounts=[_account(state, pid, found) for pid in hooked for found in breakdowns(state, pid)],
+        phases=[
+            PagePhase(name=one.name, label=one.label, began=one.began, ended=one.ended, peaks=one.peaks)
+            for one in run.phases.values()
+        ],
+        failures=[one.t for one in run.ran_out],
+        what_if=list(_what_if(state)),
+        pools=_bounded([_pool(seen, pid, one, device) for pid, one in hooked.items() for device in _devices(one)]),
+    )
+
+
+def earlier(run: PageRun) -> PageRun:
+    """Return a run that is not the last: only the windows of its pools' highest peaks, with few of their buffers."""
+    room = ROOM_EARLIER // max(1, len(run.pools))
+    pools = [
+        replace(pool, windows=[bounded(pool.windows[pool.shown], room)], shown=0) if pool.windows else pool
+        for pool in run.pools
+    ]
+    return replace(run, pools=pools)
+
+
+def _facts(state: State, run: RunState, hooked: dict[int, Hooked]) -> Iterator[tuple[str, str]]:
+    for name, size in sorted(run.peaks.items()):
+        yield f"peak in use, {name}", format_bytes(size)
+    if run.peak_pool is not None:
+        yield "largest pool", format_bytes(run.peak_pool)
+    for index, size in sorted(run.totals.items()):
+        if size:
+            yield f"peak of the process, GPU {index}", format_bytes(size)
+    yield from ((f"GPU {index}", device.info.name) for index, device in sorted(state.devices.items()))
+    versions = {(one.hello.tensorflow or "", one.hello.python) for one in hooked.values()}
+    for tensorflow, python in sorted(versions):
+        if tensorflow:
+            yield "TensorFlow", tensorflow
+        yield "Python", python
+    if session := state.session:
+        yield "machine", f"{session.host}, {counted(session.cores, 'core')}, {format_bytes(session.host_memory)}"
+        yield "recorded by", f"tfmemtop {session.version}"
+    yield "folder", run.cwd
+
+
+def _verdict(seen: RunReview, run: RunState, found: Verdict) -> PageVerdict:
+    cause = found.cause
+    severity = {Key.NONE: "good", Key.NOT_MEMORY: "info"}.get(cause.key, "fatal" if run.failed else "warning")
+    return PageVerdict(
+        cause=cause.key.value,
+        severity=severity,
+        text=found.text,
+        evidence=" ".join(filter(None, cause.evidence)),
+        remedies=[step.elsewhere for step in sized(cause.remedies, suggested_limit(seen.state))],
+        command="\n".join(command_to_paste(seen, found)),
+        code="\n".join(cause.code),
+        holder=cause.holder or None,
+        bytes=cause.bytes,
+        count=cause.count,
+    )
+
+
+def _findings(seen: RunReview, run: RunState) -> Iterator[PageFinding]:
+    for held in weighed(seen):
+        yield PageFinding(
+            key=key(type(held.finding).__name__),
+            severity=_SEVERITIES[held.finding.severity],
+            text=held.finding.said.text,
+            began=run.started + held.first,
+            ended=run.started + held.last if seen.ceased(held.last) else None,
+        )
+
+
+def _setting_rows(state: State, run: RunState, hooked: Hooked) -> Iterator[PageSetting]:
+    """Yield what the script asked for, what the environment and tfmemtop set, and what each device has."""
+    for call in hooked.requested:
+        effective = f"raised {call.error}" if call.error else ""
+        site = callsite(call)
+        yield PageSetting(
+            setting=call.call.value,
+            requested=call_text(call),
+            effective=effective,
+            where=spot(site.file, site.line) if site.file else "",
+        )
+    made = hooked.initialised
+    for name, value in sorted(made.variables.items()) if made else ():
+        yield PageSetting(setting=name, requested=masked(name, value), effective="", where="environment")
+    for device, effect in sorted(hooked.effective.items()):
+        grows = "growth not known" if effect.growth is None else f"growth {'on' if effect.growth else 'off'}"
+        limit = "" if effect.limit is None else f"limit {format_bytes(effect.limit)}"
+        yield PageSetting(
+            setting=device,
+            requested="; ".join(f"tfmemtop: {settled_text(settled)}" for settled in effect.settled),
+            effective=", ".join(filter(None, (grows, limit, effect.allocator))),
+            where=spot(made.file, made.line) if made and made.file else "",
+        )
+
+
+def _account(state: State, pid: int, found: Breakdown) -> PageAccount:
+    notes = list(account_text.notes(found))
+    if found.account is not None:
+        notes += [f"{name}: {said}" for name, said in account_text.others_say(found.account)]
+        notes += filter(None, [account_text.why_they_differ(found.account)])
+    return PageAccount(
+        heading=account_text.heading(state, pid, found),
+        at=found.t,
+        total=found.size,
+        parts=[
+            PagePart(
+                name=account_text.name(part.part),
+                bytes=part.size,
+                exact=part.exact,
+                meaning=account_text.meaning(part, found),
+            )
+            for part in found.slices
+        ],
+        notes=notes,
+    )
+
+
+def _what_if(state: State) -> Iterator[PageWhatIf]:
+    for view in predicted(state, None):
+        if not view.replayed.is_missing:
+            rows = [(*cells(view, row), remark(view, row)) for row in view.rows]
+            yield PageWhatIf(
+                device=view.device,
+                about=list(basis(view)),
+                columns=[*COLUMNS, ""],
+                rows=rows,
+                sentences=list(smallest(view)),
+            )
+
+
+def _devices(hooked: Hooked) -> list[str]:
+    """Return the logical devices whose pools have recorded allocations or a map."""
+    return [name for name in {**hooked.windows, **hooked.pools} if not is_pinned(name)]
+
+
+def _pool(seen: RunReview, pid: int, hooked: Hooked, device: str) -> PagePool:
+    state = seen.state
+    known = recorded(hooked.windows.get(device))
+    one = next((one for one in chosen(state) if (one.pid, one.device) == (pid, device)), None)
+    card, reading = device_of(state, pid, device), hooked.allocators.get(device)
+    return PagePool(
+        pid=pid,
+        device=device,
+        place=str(card.info.index) if card else CPU if is_cpu(device) else "",
+        peak=max(reading.peak or 0 if reading else 0, one.window.peak if one else 0),
+        peak_at=_peak_at(one) if one else None,
+        windows=[page_window(Chosen(pid, device, window, hooked)) for window in known],
+        shown=next((place for place, window in enumerate(known) if one and window is one.window), -1),
+        maps=list(_maps(state, (pid, device), hooked)),
+    )
+
+
+def _peak_at(one: Chosen) -> float | None:
+    """Return when the pool had its highest peak, in seconds of the session; ``None`` if no window has it."""
+    times, at = times_us(one.window), one.window.peak_at
+    if higher_peak(one.hooked, one.device, one.window) is not None:
+        return None
+    return one.window.began + (times[at] / 1e6 if 0 <= at < len(times) else 0.0)
+
+
+def _maps(state: State, place: PoolKey, hooked: Hooked) -> Iterator[PageMap]:
+    began = state.run.started if state.run else 0.0
+    found = [pool_map(state, place, out_of_memory=failed) for failed in (True, False)]
+    for view in sorted(filter(None, found), key=lambda view: view.read.t):
+        known = recorded(hooked.windows.get(place[1]))
+        near = min(known, key=lambda window: abs(window.ended - view.read.t), default=None)
+        yield page_map(view, began, Faces(near, hooked) if near else None)
+
+
+def _bounded(pools: list[PagePool]) -> list[PagePool]:
+    """Return *pools*, the fullest first, of whose windows only that of the highest peak has all its buffers."""
+    pools = sorted(pools, key=lambda pool: -max((window.peak for window in pool.windows), default=0))
+    whole = next(((pool, pool.shown) for pool in pools if pool.windows), None)
+    others = sum(len(pool.windows) for pool in pools) - 1
+    room = ROOM // max(1, others)
+    return [
+        replace(
+            pool,
+            windows=[
+                window if (pool, number) == whole else bounded(window, room)
+                for number, window in enumerate(pool.windows)
+            ],
+        )
+        for pool in pools
+    ]
