@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tfmemtop.engine.process.launch import FLAGS, Refused, with_report
 from tfmemtop.events import XlaMissing
 from tfmemtop.findings.start_errors import unusable
-from tfmemtop.frameworks import Framework, share
+from tfmemtop.frameworks import FrameworkName, UsedFramework, share
 from tfmemtop.limits import HostOwner, Machine, TooMuch, check, needs_gpus, parse_limit
 from tfmemtop.settings import Settings, carry, launch_environment
 from tfmemtop.units import MIB
@@ -153,11 +153,12 @@ def test_a_path_with_blanks_is_quoted_and_one_with_quotes_is_none() -> None:
 # JAX and PyTorch, where the run before used them.
 
 
-JAX, TORCH, OLD_TORCH = Framework("jax"), Framework("torch", "2.13.0+cu130"), Framework("torch", "2.9.1")
+JAX = UsedFramework(FrameworkName.JAX)
+TORCH, OLD_TORCH = (UsedFramework(FrameworkName.PYTORCH, version) for version in ("2.13.0+cu130", "2.9.1"))
 CARD = 80 << 30
 
 
-def to(settings: Settings, *frameworks: Framework, **base: str) -> dict[str, str]:
+def to(settings: Settings, *frameworks: UsedFramework, **base: str) -> dict[str, str]:
     """Return the variables of JAX and PyTorch in the environment of a run that used *frameworks* before."""
     made = launch_environment(base, replace(settings, frameworks=frameworks), GPUS, CARD)
     return {name: value for name, value in made.items() if name.startswith(("XLA_", "PYTORCH_"))}
@@ -191,7 +192,7 @@ def test_pytorch_takes_limit_and_allocator_beside_the_users_own_options() -> Non
 def test_a_limit_for_an_older_pytorch_is_not_passed_on_since_it_would_end_the_process() -> None:
     assert to(Settings(memory_limit=20 << 30), OLD_TORCH) == {}
     assert not OLD_TORCH.takes_limit
-    assert not Framework("torch").takes_limit, "the version is not known"
+    assert not UsedFramework(FrameworkName.PYTORCH).takes_limit, "the version is not known"
 
 
 @given(st.integers(1, 1 << 50), st.integers(1, 1 << 50))

@@ -1,4 +1,4 @@
-"""JAX and PyTorch: the environment variables by which each takes the settings of a run. Pure.
+"""The frameworks beside TensorFlow, and the environment variables by which they take the settings of a run. Pure.
 
 PyTorch has no setting of growth, since its pool always grows. It takes a limit from 2.10 on; before, an unknown key in
 its variable ended the process.
@@ -7,14 +7,34 @@ its variable ended the process.
 import math
 import re
 from collections.abc import Mapping
-from typing import Literal
+from enum import Enum
 
 import msgspec
 
 from tfmemtop.bounds import Label
 
-FrameworkName = Literal["jax", "torch"]
-TITLES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch", "cupy": "CuPy", "rmm": "RMM"}
+
+class FrameworkName(Enum):
+    """A framework beside TensorFlow that uses GPU memory."""
+
+    JAX = "jax"
+    PYTORCH = "pytorch"
+    CUPY = "cupy"
+    RMM = "rmm"
+
+    @property
+    def title(self) -> str:
+        """The name as its makers write it."""
+        return _TITLES[self]
+
+
+_TITLES = {
+    FrameworkName.JAX: "JAX",
+    FrameworkName.PYTORCH: "PyTorch",
+    FrameworkName.CUPY: "CuPy",
+    FrameworkName.RMM: "RMM",
+}
+
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 JAX_ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
@@ -31,25 +51,27 @@ _LIMITED_FROM = 2, 10
 _DIGITS = 6
 
 
-class Framework(msgspec.Struct, frozen=True):
-    """A framework with a GPU pool of its own; ``version`` is empty if it is not known."""
+class UsedFramework(msgspec.Struct, frozen=True):
+    """A framework that a run used a GPU with; ``version`` is empty if it is not known."""
 
     name: FrameworkName
     version: Label = ""
 
     @property
-    def title(self) -> str:
-        return TITLES[self.name]
-
-    @property
     def takes_growth(self) -> bool:
         """Whether its environment decides if its pool grows."""
-        return self.name == "jax"
+        return self.name is FrameworkName.JAX
+
+    @property
+    def takes_allocator(self) -> bool:
+        """Whether its environment chooses its allocator."""
+        return self.name in (FrameworkName.JAX, FrameworkName.PYTORCH)
 
     @property
     def takes_limit(self) -> bool:
         """Whether its environment can limit its pool."""
-        return self.name == "jax" or _numbers(self.version) >= _LIMITED_FROM
+        newer = self.name is FrameworkName.PYTORCH and _numbers(self.version) >= _LIMITED_FROM
+        return newer or self.name is FrameworkName.JAX
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -62,20 +84,26 @@ def share(limit: int, card: int) -> str:
 
 
 def carried_to(
-    framework: Framework, growth: bool | None, limit: str | None, asynchronous: bool | None, given: Mapping[str, str]
+    framework: UsedFramework,
+    growth: bool | None,
+    limit: str | None,
+    asynchronous: bool | None,
+    given: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the variables that pass settings to *framework*; ``None`` leaves a setting to the script.
 
     *limit* is as :func:`share` returns it. *asynchronous* is whether CUDA's own pool is the allocator. *given* is the
     environment: what else stands in a variable of PyTorch's stays there.
     """
-    if framework.name == "torch":
+    if framework.name is FrameworkName.PYTORCH:
         ours = {}
         if limit is not None and framework.takes_limit:
             ours[TORCH_FRACTION] = limit
         if asynchronous is not None:
             ours[TORCH_BACKEND] = "cudaMallocAsync" if asynchronous else "native"
         return {TORCH: _merged(given.get(TORCH) or given.get(NEW_TORCH, ""), ours)} if ours else {}
+    if framework.name is not FrameworkName.JAX:
+        return {}
     found = {}
     if growth is not None:
         found[PREALLOCATE] = "false" if growth else "true"

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfmemtop.bounds import Few, Index, Size, Variables
-from tfmemtop.frameworks import Framework, carried_to, share
+from tfmemtop.frameworks import UsedFramework, carried_to, share
 from tfmemtop.units import MIB
 
 Growth = Literal["on", "off"]
@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_pool: Size | None = None
     xla_report: bool = False
     environment: Variables = {}
-    frameworks: Annotated[tuple[Framework, ...], Few] = ()
+    frameworks: Annotated[tuple[UsedFramework, ...], Few] = ()
 
     def limit(self, *, has_gpus: bool) -> int | None:
         """Return the limit of TensorFlow's pools: of those of the GPUs, or without GPUs that of the CPU pool."""

@@ -13,6 +13,7 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
@@ -62,7 +63,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     run, found = state.run, list(found)
     assert run is not None
     for finding in found:
-        if isinstance(finding, AllocationFailed):
+        if isinstance(finding, AllocationFailed | FrameworkFailed):
             cause = finding.whole_cause
             if run.ending is not None and run.ending.good:
                 text = cause.text.removeprefix("Out of memory: ")

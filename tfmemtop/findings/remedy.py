@@ -63,6 +63,13 @@ class Action(Enum):
     FIX_ARGUMENTS = auto()
     COMPILE_ONCE = auto()
 
+    # Of JAX and PyTorch. The keys set for them what they set for TensorFlow; tfmemtop has no options for them.
+    JAX_GROWTH_ON = auto()
+    MORE_FOR_JAX = auto()
+    MORE_FOR_TORCH = auto()
+    EXPAND_SEGMENTS = auto()
+    HIDE_FROM_TENSORFLOW = auto()
+
     AS_NOTICE_SAYS = auto()
 
 
@@ -190,6 +197,17 @@ _SAID = {
     Action.FIX_SHAPES: SaidRemedy("use shapes and sizes that do not change, such as by padding to a few sizes"),
     Action.FIX_ARGUMENTS: SaidRemedy("pass tensors instead of Python values, or fix the input_signature"),
     Action.COMPILE_ONCE: SaidRemedy("make and compile a model once, and give it batches of one shape"),
+    Action.JAX_GROWTH_ON: SaidRemedy(
+        "let JAX take memory when it needs it, by XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)
+    ),
+    Action.MORE_FOR_JAX: SaidRemedy(
+        "give JAX a larger share of the card, by XLA_PYTHON_CLIENT_MEM_FRACTION, which is 0.75 if it is not set", ("L",)
+    ),
+    Action.MORE_FOR_TORCH: SaidRemedy("set a higher limit for PyTorch, in the script or by its environment", ("L",)),
+    Action.EXPAND_SEGMENTS: SaidRemedy(
+        "let PyTorch's segments grow, by PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("E",)
+    ),
+    Action.HIDE_FROM_TENSORFLOW: SaidRemedy("hide the GPU from TensorFlow, if it only prepares data"),
 }
 
 

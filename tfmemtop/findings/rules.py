@@ -7,6 +7,7 @@ from tfmemtop.findings.busy import full_but_idle
 from tfmemtop.findings.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.findings.ending import how_it_ended
 from tfmemtop.findings.finding import Finding, RuleFailed
+from tfmemtop.findings.framework_memory import framework_failed
 from tfmemtop.findings.host_growth import host_growth
 from tfmemtop.findings.judgement import judged_at_the_end
 from tfmemtop.findings.leaks import leak
@@ -34,6 +35,7 @@ Rule = Callable[[State], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     how_it_ended,
     out_of_memory,
+    framework_failed,
     running_out,
     growth_differs,
     no_gpu_seen,
