@@ -3,14 +3,16 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM, tfmemtop
+from tests.starting import PROGRAM, Start, ended, tfmemtop
 from tfmemtop import events as ev
 from tfmemtop.events.recording import read
 
@@ -81,6 +83,30 @@ def test_a_recorder_that_is_killed_leaves_what_happened_up_to_then(tmp_path: Pat
     found = list(recording.events())
     assert [event.t for event in found] == sorted(event.t for event in found)
     assert kinds() >= {ev.Run, ev.ProcessReadings} and recording.damaged == 0
+
+
+def test_screens_attach_to_what_is_recorded_and_change_nothing(start: Start, tmp_path: Path) -> None:
+    path, script = tmp_path / "run.jsonl", ("sh", "-c", "read line; exit 3")
+    recorder = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", *script], stdin=subprocess.PIPE)
+    (session,) = until(own_sessions)
+    leaving, staying, stopped = (start("attach", session.id) for _ in range(3))
+    for screen in (leaving, staying, stopped):
+        screen.expect("READ-ONLY")
+        screen.expect("read line")  # in the table of processes, whose readings are live
+        screen.expect("the command has a terminal of its own")
+    leaving.send("R")
+    leaving.expect("This screen is read-only")
+    leaving.send("q")
+    code, printed = ended(leaving)
+    assert code == 0 and f"tfmemtop attach {session.id} brings the screen back" in printed
+    assert recorder.poll() is None
+    stopped.kill(signal.SIGSTOP)
+    recorder.communicate(b"\n", timeout=PATIENCE_S)
+    assert recorder.returncode == 3
+    staying.expect("exit code 3")
+    staying.expect("ENGINE GONE")
+    (run,) = (event for event in read(path).events() if isinstance(event, ev.Run))
+    assert run.argv == list(script)
 
 
 def test_a_command_that_cannot_be_started_costs_no_recording(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: py
     assert re.fullmatch(r"  abd34  watching  started .+ ago  \(watching only\)", listed[1])
     with pytest.raises(Refusal, match="no session is called 'x'; choose one: tfmemtop attach ccc56"):
         choose([*found, session("ccc56", "python", "train.py")], "x")  # the one that still runs
-    with pytest.raises(Refusal, match="no session with a screen is running"):
+    with pytest.raises(Refusal, match="no session is running"):
         choose([], None)
 
 

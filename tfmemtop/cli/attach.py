@@ -6,7 +6,8 @@ example: tfmemtop attach
 example: tfmemtop attach 4242
 
 RUN is the name of a session, or the beginning of the name; tfmemtop ls lists them. Without RUN it is the newest
-session whose command still runs. If there is none, it is the newest session.
+session whose command still runs. If there is none, it is the newest session. The screen of a session that tfmemtop
+record runs changes nothing.
 
 PID is the number of a process with TensorFlow. Its allocators are read from outside: nothing is put into it, and it
 is not stopped. It goes on when you leave. See also: tfmemtop help outside.
@@ -78,6 +79,7 @@ def run(arguments: AttachArguments) -> int:
 
 def _show_session(session: SessionInfo, arguments: AttachArguments) -> int:
     terminal_size()
+    arguments.readonly |= session.recorded
     launched = Launched(id=session.id, socket=session.socket, output_path=session.output_path)
     return show(lambda: launched, arguments, outside=session.reads is not None)
 
@@ -135,8 +137,7 @@ def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
     """
     if not sessions:
         raise Refusal(
-            "no session with a screen is running; start one: tfmemtop -- COMMAND… "
-            "(tfmemtop replay shows what tfmemtop record has recorded so far)"
+            "no session is running; start one: tfmemtop -- COMMAND… (tfmemtop ls lists those that have ended)"
         )
     if name is None:
         return next(filter(_is_running, reversed(sessions)), sessions[-1])

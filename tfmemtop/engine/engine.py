@@ -1,28 +1,31 @@
 """The live engine: a watch, and a server through which screens follow it and steer it.
 
 It runs a script in a terminal, watches a Jupyter kernel, reads a process from outside, or only watches the machine.
-What differs between these is in the :class:`Launch`. :mod:`tfmemtop.engine.watch` has the sources of all readings. The
-:class:`Relauncher` ends a run and starts the next. The :class:`EngineLifetime` decides when an engine ends that has a
-process of its own: some time after nobody needs it any more.
+What differs between these is in the :class:`Launch`. ``tfmemtop record`` has an engine too, in its own process.
+
+:mod:`tfmemtop.engine.watch` has the sources of all readings. The :class:`Relauncher` ends a run and starts the next.
+The :class:`EngineLifetime` decides when an engine ends that has a process of its own: some time after nobody needs it
+any more.
 """
 
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
 from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal
-from tfmemtop.engine.process.launch import Kernel, Launch
+from tfmemtop.engine.process.launch import Kernel, Launch, readable
 from tfmemtop.engine.process.run import Prepared, unstarted
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
 from tfmemtop.engine.stream.complaints import complain, keep_short
-from tfmemtop.engine.stream.folders import SessionFolder
+from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo
 from tfmemtop.engine.stream.kept_sessions import choose_for_kernel, open_recording
 from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.engine.stream.server import Reader, Server
-from tfmemtop.engine.watch import Watch
+from tfmemtop.engine.watch import Watch, watched_command
 from tfmemtop.events import (
     Attach,
     CensusNow,
@@ -55,6 +58,26 @@ UNSEEN_S = 3600.0
 """How long an engine waits for a reader if the run ended while no screen was connected."""
 UNREAD_S = 10.0
 """How long an engine that only watches waits for its first reader."""
+
+
+def session_info(
+    launch: Launch, folder: SessionFolder, output_path: str | None = None, *, recorded: bool = False
+) -> SessionInfo:
+    """Return the description by which other processes find the session in *folder*. This process has its engine."""
+    kernel = launch.kernel
+    return SessionInfo(
+        id=folder.id,
+        pid=os.getpid(),
+        started=time.time(),
+        command=watched_command(launch),
+        recorded=recorded,
+        reads=launch.attach,
+        kernel=kernel.pid if kernel else None,
+        connection=readable(kernel.connection) if kernel else None,
+        notebook=readable(kernel.notebook) if kernel and kernel.notebook else None,
+        socket=str(folder.engine_socket),
+        output_path=output_path,
+    )
 
 
 class EngineLifetime:
@@ -207,12 +230,14 @@ class Engine:
         output_path: str | None = None,
         terminal: PseudoTerminal | None = None,
         keeper: Keeper | None = None,
+        *,
+        helper: int = 0,
     ) -> None:
         """The script's output is kept in the file *output_path*.
 
-        Without a *terminal* and a *keeper*, the engine is a guest in the process of a screen. It then starts no script,
-        and leaves signals and child processes to that process. It runs until :meth:`leave` or a command of a screen
-        ends it.
+        Without a *terminal* and a *keeper*, the engine is a guest in the process of a screen, or of ``tfmemtop record``
+        with its *helper*. It then leaves signals to that process. In a screen's process it starts no script, and runs
+        until :meth:`leave` or a command of a screen ends it.
 
         Raises:
             StartError: the metrics cannot be exported as requested.
@@ -221,9 +246,10 @@ class Engine:
         self._folder = folder
         self._terminal = terminal
         self._loop = asyncio.get_running_loop()
-        self.watch = Watch(launch, folder, output_path=output_path, terminal=terminal, keeper=keeper)
+        self.watch = Watch(launch, folder, output_path=output_path, terminal=terminal, keeper=keeper, helper=helper)
         self.stream = self.watch.stream
-        self.stream.publish(Terminal(t=self.stream.now(), columns=launch.columns, rows=launch.rows))
+        if terminal is not None:
+            self.stream.publish(Terminal(t=self.stream.now(), columns=launch.columns, rows=launch.rows))
         self._server = Server(
             self.stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
         )

@@ -16,7 +16,6 @@ import shutil
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -25,15 +24,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tfmemtop.engine.engine import Engine
+from tfmemtop.engine.engine import Engine, session_info
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal, detach
-from tfmemtop.engine.process.launch import Launch, Launched, readable
+from tfmemtop.engine.process.launch import Launch, Launched
 from tfmemtop.engine.process.run import REFUSALS, allow_many_files, unstarted
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
-from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo, open_session
+from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import begin_kernel, forget_old, kept_elsewhere
-from tfmemtop.engine.watch import watched_command
 from tfmemtop.events import NoticeKind
 from tfmemtop.events.recording import Writer
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
@@ -158,7 +156,7 @@ def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, Non
     If the session cannot be started, the answer contains the reason, and for a foreseen reason the exit code is 0.
     """
     try:
-        with closing(open_session(lambda made: _info(launch, made))) as folder:
+        with closing(open_session(lambda made: session_info(launch, made, output_for(launch, made)))) as folder:
             try:
                 asyncio.run(session(folder))
             except Exception as error:
@@ -173,22 +171,6 @@ def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, Non
         answers.give(Launched(error=unstarted(error)))
         return 0 if isinstance(error, REFUSALS) else 1
     return 0
-
-
-def _info(launch: Launch, folder: SessionFolder) -> SessionInfo:
-    """Return the description by which other processes find the session in *folder*. This process has its engine."""
-    return SessionInfo(
-        id=folder.id,
-        pid=os.getpid(),
-        started=time.time(),
-        command=watched_command(launch),
-        reads=launch.attach,
-        kernel=launch.kernel.pid if launch.kernel else None,
-        connection=readable(launch.kernel.connection) if launch.kernel else None,
-        notebook=readable(launch.kernel.notebook) if launch.kernel and launch.kernel.notebook else None,
-        socket=str(folder.engine_socket),
-        output_path=output_for(launch, folder),
-    )
 
 
 def output_for(launch: Launch, folder: SessionFolder) -> str | None:

@@ -1,4 +1,4 @@
-"""Records a run without a screen. The script keeps the caller's stdio and terminal."""
+"""Records a run. The script keeps the caller's stdio and terminal. Screens can attach, but change nothing."""
 
 import os
 import signal
@@ -7,13 +7,13 @@ from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
+from tfmemtop.engine.engine import Engine, session_info
 from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.recorder import Thinner
-from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Allocator, DeviceReading, Event, Notice, NoticeKind, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer
 
@@ -62,7 +62,7 @@ async def record(launch: Launch, path: str | os.PathLike[str] | None = None) -> 
         ValueError: the settings do not fit this machine.
         OSError: there is no place for the hook's socket, or for the recording.
     """
-    with closing(open_session()) as folder:
+    with closing(open_session(lambda made: session_info(launch, made, recorded=True))) as folder:
         if path is not None:
             with closing(Writer(path)) as writer:
                 return await _record(launch, folder, writer, None)
@@ -88,10 +88,12 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
     # A signal that is ignored, as under nohup, must stay ignored in the script.
     heeded = {n for n in signal.valid_signals() - _OURS if signal.getsignal(n) is not signal.SIG_IGN}
     with closing(GroupListener(heeded)) as group:
-        watch = Watch(launch, folder, helper=group.pid)
+        engine = Engine(launch, folder, helper=group.pid)
+        watch = engine.watch
         watch.stream.listen(count)
-        async with watch:
+        async with engine:
             run = await watch.prepare(launch.argv, launch.settings)
+            engine.begin()
             with _passed_on(heeded, group, watch.runs):
                 watch.start(run)
                 recorder = watch.record(lambda: writer, thinner)

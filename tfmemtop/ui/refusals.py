@@ -43,7 +43,7 @@ def no_change(*, replay: bool, outside: bool = False) -> str:
         return READ_ONLY
     if replay:
         return "This is a recording: nothing in it can be changed."
-    return "This screen is read-only (--readonly): no key changes the script or a process."
+    return "This screen is read-only: no key changes the script or a process."
 
 
 def fit_impossible(reason: str) -> str:

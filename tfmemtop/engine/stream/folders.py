@@ -34,9 +34,9 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A session in progress. ``pid`` is the engine's; ``started`` is seconds since the epoch.
 
     ``reads`` is the number of the process that the session reads from outside; ``command`` is then the command line of
-    that process. ``kernel`` is the number of the process of the Jupyter kernel that the session watches, which is not a
-    child of the engine. ``connection`` is the kernel's connection file, and ``notebook`` the file of its notebook, if
-    known.
+    that process. ``recorded`` is true if ``tfmemtop record`` runs the command: a screen only shows it. ``kernel`` is
+    the number of the process of the Jupyter kernel that the session watches, which is not a child of the engine.
+    ``connection`` is the kernel's connection file, and ``notebook`` the file of its notebook, if known.
     """
 
     id: str
@@ -45,6 +45,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     socket: str
     output_path: str | None
+    recorded: bool = False
     reads: int | None = None
     kernel: int | None = None
     connection: str | None = None

@@ -137,7 +137,9 @@ class OutputPanel(Panel, can_focus=True):
         above = max(0, self.scrolled - most)
         self.scrolled = min(self.scrolled, most)
         if not self.state.output_count and not self.typing:
-            return [self._title(width), [Segment(" no output so far"[:width], DIM)]]
+            # Only a command of ``tfmemtop record`` is shown here without a terminal that it got from tfmemtop.
+            told = "no output so far" if self.state.terminal else "the command has a terminal of its own"
+            return [self._title(width), [Segment(f" {told}"[:width], DIM)]]
         lines = self.terminal.view(self.scrolled, rows)
         self._search.look(self.terminal)
         first = self.terminal.number(self.scrolled, rows)
