@@ -1,6 +1,87 @@
+/** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
+import { onTheme } from "./colours";
 import type { Page } from "./data";
-import type { Moment } from "./moment";
+import { bytes, button, element, select } from "./elements";
+import { Flame, tree } from "./flame";
+import { shownEvent, standing } from "./holdersAt";
+import { HoldersTable } from "./holdersTable";
+import { GROUPINGS, type Moment } from "./moment";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+const NOT_THEN =
+    "No allocations were recorded at that moment: this is the peak of the recorded step nearest to it.";
+const NO_WINDOW =
+    "No window of allocations was recorded in this run, so who held the memory is not known. With the probe, " +
+    "tfmemtop records them by itself.";
+
+export function mount(place: HTMLElement, page: Page, moment: Moment): void {
+    void page;
+    const choices = element("div", "choices");
+    const words = element("p", "about");
+    const now = element("p", "now");
+    const views = element("div", "choices");
+    const cells = element("div", "flame");
+    const readout = element("p", "readout");
+    const clear = button("", "Show all again", () => moment.choose({ selection: null }));
+    let byStack = false;
+    const flame = new Flame(cells, readout, ({ by, name, kind }) => {
+        if (by && kind !== "unknown") moment.choose({ grouping: by, selection: name });
+    });
+    const table = new HoldersTable((name) => {
+        moment.choose({ selection: moment.choice.selection === name ? null : name });
+    });
+    const groupings = GROUPINGS.map((by) => {
+        return button(by === "op" ? "operation" : by, `Rows by ${by}`, () => moment.choose({ grouping: by }));
+    });
+    const asWhat = ["layers", "call stacks"].map((label, which) =>
+        button(label, `The icicle by ${label}`, () => {
+            byStack = which === 1;
+            draw(false);
+        }),
+    );
+    views.append("Cells by ", ...asWhat);
+    const group = element("div", "choices", "Rows by ", ...groupings, table.filter, clear);
+
+    function draw(keepZoom: boolean): void {
+        const { window } = moment;
+        const { at, grouping, selection } = moment.choice;
+        if (!window) {
+            place.replaceChildren(element("p", "note", NO_WINDOW));
+            return;
+        }
+        place.replaceChildren(choices, words, now, views, cells, readout, group, table.element);
+        const { event, recorded } = shownEvent(window, at);
+        const found = standing(window, event, grouping);
+        const isPeak = event === window.peakAt;
+        words.textContent = window.about;
+        now.textContent = recorded
+            ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `at ${at.toFixed(6)} s`}.`
+            : NOT_THEN;
+        now.classList.toggle("note", !recorded);
+        views.hidden = !window.owners.some((owner) => owner.stack.length);
+        asWhat.forEach((each, which) => (each.ariaPressed = String(byStack === (which === 1))));
+        flame.show(tree(window, event, byStack), keepZoom);
+        readout.textContent = "Click a cell to see its parts and its memory over the step.";
+        groupings.forEach((each, which) => (each.ariaPressed = String(GROUPINGS[which] === grouping)));
+        clear.hidden = selection === null;
+        clear.textContent = `✕ ${selection}`;
+        table.show(found, grouping, selection);
+    }
+
+    function drawChoices(): void {
+        const { choice, run, pool } = moment;
+        const pools = run?.pools.map((each) => `${each.device} of process ${each.pid}`) ?? [];
+        const windows = pool?.windows.map((each, number) => {
+            return `${each.title}, ${each.began.toFixed(1)} s, ${bytes(each.peak)}${number === pool.shown ? " (highest)" : ""}`;
+        });
+        choices.replaceChildren(
+            ...(pools.length > 1 ? [select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which }))] : []),
+            ...(windows ? [select("Window", windows, choice.window, (which) => moment.choose({ window: which }))] : []),
+        );
+    }
+
+    moment.subscribe((_, changed) => {
+        if (["session", "run", "pool", "window"].some((key) => changed.has(key as "run"))) drawChoices();
+        draw(!changed.has("window") && !changed.has("pool"));
+    });
+    onTheme(() => draw(true));
 }

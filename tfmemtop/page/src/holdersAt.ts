@@ -1,7 +1,7 @@
 /** Who holds a pool's memory after an event of a window. Pure. The rows are those of `tfmemtop holders --json`. */
 
 import type { Owner, Window } from "./data";
-import type { Grouping } from "./moment";
+import { eventAt, type Grouping } from "./moment";
 
 /** The kinds in the order of a stack: those that stay are below. */
 export const KINDS = [
@@ -107,4 +107,10 @@ export function inUse(window: Window, chosen?: boolean[]): Float64Array {
     }
     for (let event = 1; event < found.length; event++) found[event] += found[event - 1];
     return found;
+}
+
+/** The event whose memory is shown: that of the chosen moment, or the peak's if nothing was recorded then. */
+export function shownEvent(window: Window, at: number): { event: number; recorded: boolean } {
+    const recorded = window.began <= at && at <= window.ended;
+    return { event: recorded ? eventAt(window, at) : window.peakAt, recorded };
 }

@@ -1,6 +1,244 @@
-import type { Page } from "./data";
-import type { Moment } from "./moment";
+/** The buffers of a window over its time: each from its allocation to its release, as high as its bytes. */
+import { colour, onTheme, variable } from "./colours";
+import type { Page, Window } from "./data";
+import { button, bytes, element, onSize, table } from "./elements";
+import { inUse, KINDS, ofRow, shownEvent } from "./holdersAt";
+import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimesAt";
+import type { BufferRow, Picture, Shape, Span } from "./lifetimesAt";
+import { lastUpTo, momentsOf, timeOf, type Moment } from "./moment";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+const LISTED = 60; // rows of the table
+const AXIS = 20; // pixels below the picture
+const STRIP = 64; // pixels of the area of what is chosen
+
+/** `135 µs`, `3.0 ms`, `1.2 s` */
+function duration(us: number): string {
+    if (us < 1000) return `${Math.round(us)} µs`;
+    return us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
+}
+
+function told(row: BufferRow, window: Window): string {
+    const since = (at: number | null, otherwise: string) => (at === null ? otherwise : duration(1e6 * (at - window.began)));
+    const time = `from ${since(row.from, "before the window")} to ${since(row.to, "after the window")}`;
+    return [row.name, row.kind, bytes(row.bytes), row.line, time].filter(Boolean).join(" · ");
+}
+
+export function mount(place: HTMLElement, page: Page, moment: Moment): void {
+    void page;
+    const still = element("canvas"); // the buffers
+    const moving = element("canvas"); // the moment and the buffer under the pointer
+    const frame = element("div", "lifetimes", still, moving);
+    const readout = element("p", "readout");
+    const legend = element("p", "legend");
+    const list = element("details");
+    let span: Span = { byEvent: false, from: 0, to: 1 };
+    let shown: Picture | null = null;
+    let under: Shape | null = null;
+    const scales = ["time", "events"].map((label, which) =>
+        button(label, which ? "Each event is as wide as any other" : "The width is time", () => {
+            if (!moment.window) return;
+            span = whole(moment.window, which === 1);
+            draw();
+        }),
+    );
+    const all = button("whole window", "Show the whole window (0)", () => zoom(0.5, 0));
+    const choices = element("div", "choices", "Width by ", ...scales, all);
+    Object.assign(frame, { tabIndex: 0, role: "img" });
+
+    const context = (canvas: HTMLCanvasElement) => canvas.getContext("2d")!;
+    const size = () => ({ width: still.clientWidth, height: still.clientHeight });
+    /** The height of the picture of buffers, in pixels. The area of what is chosen is below it. */
+    const upper = () => size().height - AXIS - (moment.choice.selection === null ? 0 : STRIP);
+
+    function draw(): void {
+        const { window } = moment;
+        const { width, height } = size();
+        if (!window || !width || !height) return;
+        under = null;
+        shown = picture(window, span, Math.round(width * devicePixelRatio), 0.5 / (upper() * devicePixelRatio));
+        paint(window, shown);
+        drawAxes(window, shown);
+        drawMoment();
+        scales.forEach((each, which) => (each.ariaPressed = String(span.byEvent === (which === 1))));
+    }
+
+    /** Paints the shapes pixel by pixel, which takes the same time for ten buffers and for ten thousand. */
+    function paint(window: Window, shown: Picture): void {
+        const [wide, high] = [still.width, Math.round(upper() * devicePixelRatio)];
+        const image = context(still).createImageData(wide, high);
+        const pixels = new Uint32Array(image.data.buffer);
+        const chosen = ofRow(window, moment.choice.grouping, moment.choice.selection);
+        const inks = new Map(KINDS.map((kind) => [kind, [ink(kind, 1), ink(kind, 0.72), ink(kind, 0.18)]]));
+        eachPart(shown, ({ place, kind, first }, column, below, size) => {
+            const top = high - Math.round(((below + size) / shown.most) * high);
+            const bottom = high - Math.round((below / shown.most) * high);
+            const isChosen = moment.choice.selection === null || (place >= 0 && chosen[window.owner[place]]);
+            const [plain, edge, faint] = inks.get(kind)!;
+            const inner = !isChosen ? faint : column === first && place >= 0 && bottom - top > 2 ? edge : plain;
+            for (let y = top; y < bottom; y++) pixels[y * wide + column] = inner;
+            if (bottom - top > 2 && isChosen) pixels[top * wide + column] = edge;
+        });
+        context(still).clearRect(0, 0, size().width, size().height);
+        context(still).putImageData(image, 0, 0);
+    }
+
+    function drawAxes(window: Window, shown: Picture): void {
+        const { width, height } = size();
+        const pen = context(still);
+        pen.font = "12px system-ui, sans-serif";
+        pen.textBaseline = "top";
+        pen.fillStyle = pen.strokeStyle = colour("quiet");
+        const marks = Math.max(2, Math.floor(width / 130));
+        for (let mark = 0; mark <= marks; mark++) {
+            const at = span.from + ((span.to - span.from) * mark) / marks;
+            pen.textAlign = mark === 0 ? "left" : mark === marks ? "right" : "center";
+            pen.fillText(span.byEvent ? `event ${Math.max(0, Math.round(at))}` : duration(at), (width * mark) / marks, height - AXIS + 4);
+        }
+        pen.textAlign = "left";
+        pen.fillStyle = colour("text");
+        pen.fillText(bytes(shown.most), 4, 3);
+        const { grouping, selection } = moment.choice;
+        if (selection === null) return;
+        const course = inUse(window, ofRow(window, grouping, selection));
+        const events = columns(window, span, still.width, course);
+        const most = Math.max(1, ...course);
+        const room = STRIP - 20;
+        pen.fillText(`${selection}: at most ${bytes(most)} in this window`, 4, upper() + 4, width - 8);
+        pen.fillStyle = colour("chosen");
+        events.forEach((event, column) => {
+            const high = (course[event + 1] / most) * room;
+            pen.fillRect(column / devicePixelRatio, upper() + STRIP - high, 1 / devicePixelRatio, high);
+        });
+    }
+
+    function drawMoment(): void {
+        const { window } = moment;
+        const { width, height } = size();
+        const pen = context(moving);
+        pen.clearRect(0, 0, width, height);
+        if (!window || !shown) return;
+        if (under) {
+            pen.fillStyle = colour("text");
+            const of = under;
+            const [high, most] = [upper(), shown.most];
+            eachPart({ ...shown, shapes: shown.shapes.slice(0, shown.shapes.indexOf(of) + 1) }, (shape, column, below, size) => {
+                if (shape !== of) return;
+                const tall = Math.max(1, (size / most) * high);
+                pen.fillRect(column / devicePixelRatio, high - ((below + size) / most) * high, 1 / devicePixelRatio, tall);
+            });
+        }
+        const { event } = shownEvent(window, moment.choice.at);
+        const x = Math.round(position(window, span, event) * width);
+        pen.fillStyle = colour("limit");
+        pen.fillRect(Math.min(width - 2, Math.max(0, x - 1)), 0, 2, height - AXIS);
+        const then = duration(event < 0 ? 0 : 1e6 * (timeOf(window, event) - window.began));
+        frame.ariaLabel = `Buffers over ${duration(1e6 * (window.ended - window.began))}; the moment is ${then} into the window`;
+    }
+
+    /** The colour of a kind as a pixel. */
+    function ink(kind: string, alpha: number): number {
+        const [red, green, blue] = (colour(kind).match(/[\d.]+/g) ?? []).map(Number);
+        return ((Math.round(255 * alpha) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+    }
+
+    /** Make the span `factor` times as long around a position in it; 0 is the whole window. */
+    function zoom(around: number, factor: number): void {
+        const { window } = moment;
+        if (!window) return;
+        const most = whole(window, span.byEvent);
+        const long = Math.min(most.to - most.from, Math.max(4, (span.to - span.from) * factor));
+        const at = span.from + around * (span.to - span.from);
+        const from = Math.min(most.to - long, Math.max(most.from, at - around * long));
+        span = factor ? { ...span, from, to: from + long } : most;
+        draw();
+    }
+
+    function choose(event: number): void {
+        const { window } = moment;
+        if (!window) return;
+        const at = timeOf(window, Math.min(window.times_us.length - 1, Math.max(-1, event)));
+        moment.choose({ at, window: moment.choice.window });
+    }
+
+    frame.addEventListener("pointermove", (pointer) => {
+        const { window } = moment;
+        if (!window || !shown) return;
+        const box = still.getBoundingClientRect();
+        const [x, y] = [pointer.clientX - box.left, pointer.clientY - box.top];
+        if (pointer.buttons & 1) choose(eventOf(window, span, x / box.width));
+        const column = Math.min(shown.events.length - 1, Math.max(0, Math.floor(x * devicePixelRatio)));
+        under = y > upper() ? null : shapeAt(shown, column, ((upper() - y) / upper()) * shown.most);
+        const small = under && `buffers too small to be drawn · ${under.kind} · ${bytes(under.course?.[column])}`;
+        readout.textContent = !under ? HOW : under.place < 0 ? small : told(bufferRow(window, under.place), window);
+        drawMoment();
+    });
+    frame.addEventListener("pointerdown", (pointer) => {
+        const { window } = moment;
+        if (!window || pointer.button) return;
+        frame.setPointerCapture(pointer.pointerId);
+        const box = still.getBoundingClientRect();
+        choose(eventOf(window, span, (pointer.clientX - box.left) / box.width));
+    });
+    frame.addEventListener("pointerleave", () => {
+        under = null;
+        drawMoment();
+    });
+    frame.addEventListener("wheel", (wheel) => {
+        if (!wheel.ctrlKey && document.activeElement !== frame) return; // the page scrolls
+        wheel.preventDefault();
+        const box = still.getBoundingClientRect();
+        zoom((wheel.clientX - box.left) / box.width, wheel.deltaY < 0 ? 0.8 : 1.25);
+    });
+    frame.addEventListener("keydown", (key) => {
+        const { window } = moment;
+        if (!window || key.ctrlKey || key.metaKey || key.altKey) return;
+        const { event } = shownEvent(window, moment.choice.at);
+        const steps = { ArrowLeft: 0, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
+        const factor = { "+": 0.5, "-": 2, "0": 0 }[key.key];
+        // Events of the same microsecond are one moment.
+        const until = timeOf(window, event) - (steps === 1 || steps === 50 ? 0 : 5e-7);
+        if (steps !== undefined) choose(lastUpTo(momentsOf(window), until) + steps);
+        else if (factor !== undefined) zoom(position(window, span, event), factor);
+        else return;
+        key.preventDefault();
+        key.stopPropagation();
+    });
+
+    const HOW = "Point at a buffer; drag to choose the moment. With the picture chosen, the wheel or + and - zoom.";
+
+    function drawAll(): void {
+        const { window } = moment;
+        if (!window) {
+            place.replaceChildren(element("p", "note", "No window of allocations was recorded in this run."));
+            return;
+        }
+        place.replaceChildren(choices, frame, readout, legend, list);
+        span = whole(window, span.byEvent);
+        readout.textContent = HOW;
+        const kinds = new Set(window.owners.map((owner) => owner.kind));
+        legend.replaceChildren(...KINDS.filter((kind) => kinds.has(kind)).map((kind) => {
+            const mark = element("i", "mark");
+            mark.style.background = variable(kind);
+            return element("span", "", mark, kind);
+        }));
+        const at = (time: number | null) => (time === null ? "" : time.toFixed(6));
+        const rows = largestBuffers(window, LISTED).map(({ name, kind, bytes: size, line, from, to }) => {
+            return [name, kind, bytes(size), at(from), at(to), line];
+        });
+        const count = window.owner.length;
+        list.replaceChildren(
+            element("summary", "", `The largest ${Math.min(LISTED, count)} of ${count} buffers as a table`),
+            table(["buffer", "kind", "bytes", "from (s)", "to (s)", "line"], rows, [2, 3, 4]),
+        );
+    }
+
+    moment.subscribe((_, changed) => {
+        const window = (["session", "run", "pool", "window"] as const).some((key) => changed.has(key));
+        if (window) drawAll();
+        if (window || changed.has("selection") || changed.has("grouping")) draw();
+        else drawMoment();
+    });
+    onSize(still, draw);
+    onSize(moving, drawMoment);
+    onTheme(draw);
 }

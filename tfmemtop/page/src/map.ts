@@ -1,6 +1,142 @@
+/** The map of the pool at the chosen moment: regions as rows to scale, what is in use coloured by kind, and the gaps. */
+import { colour, onTheme } from "./colours";
 import type { Page } from "./data";
+import { bytes, clock, element, onSize, share, table } from "./elements";
+import { shownEvent } from "./holdersAt";
+import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRow, type Piece, type Shown } from "./mapAt";
 import type { Moment } from "./moment";
 
-export function mount(element: HTMLElement, page: Page, moment: Moment): void {
-    void [element, page, moment];
+const ROWS = 24;
+const GAP = 3; // pixels between rows
+const LISTED = 20; // gaps in the table
+
+const isGap = (one: Piece | Gap): one is Gap => "below" in one;
+
+function told(one: Piece | Gap): string {
+    const at = `at 0x${one.address.toString(16)}`;
+    if (!isGap(one)) {
+        const part = one.share < 1 ? `${Math.round(100 * one.share)} % in use` : bytes(one.size);
+        return `${one.name} · ${one.kind} · ${part} · ${at}`;
+    }
+    const [below, above] = [one.below, one.above];
+    const between = below && above ? `between ${below} and ${above}` : below ? `above ${below}` : above && `below ${above}`;
+    return `free · ${bytes(one.size)} · ${between || "nothing else is in use in this region"} · ${at}`;
+}
+
+export function mount(place: HTMLElement, page: Page, moment: Moment): void {
+    void page;
+    const words = element("p", "about");
+    const canvas = element("canvas", "map");
+    const readout = element("p", "readout");
+    const list = element("details");
+    let shown: Shown | null = null;
+    let rows: MapRow[] = [];
+    let bytesOfRow = 1;
+    let under: Piece | Gap | null = null;
+    canvas.tabIndex = 0;
+    canvas.role = "img";
+
+    function update(): void {
+        const { pool, window } = moment;
+        const { at } = moment.choice;
+        const now = window && shownEvent(window, at);
+        shown = pool ? mapAt(pool, window, now?.recorded ? now.event : null, at) : null;
+        if (!shown) {
+            place.replaceChildren(element("p", "note", "No map of a pool was recorded in this run."));
+            return;
+        }
+        if (!canvas.isConnected) place.replaceChildren(words, canvas, readout, list);
+        under = null;
+        ({ rows, bytes: bytesOfRow } = rowsOf(shown.regions, ROWS));
+        canvas.style.height = `${rows.length * (rows.length > 40 ? 8 : 16) + GAP}px`;
+        const { regions, inUse, free, largestFree } = shown;
+        const figures =
+            `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} free, ` +
+            `largest free ${bytes(largestFree)}, fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
+        const source = !shown.exact
+            ? `Map read at ${clock(shown.at)}: no allocations were recorded at the chosen moment.`
+            : pool!.maps.length
+              ? `The buffers of the chosen moment, in the regions of the map read at ${clock(shown.at)}.`
+              : "The buffers of the chosen moment; the pool's regions were not recorded.";
+        words.textContent = `${figures} ${source}`;
+        canvas.ariaLabel = words.textContent;
+        readout.textContent = `A row is ${bytes(bytesOfRow)}. Point at the map, or go through it with ← and →.`;
+        const gaps = regions.flatMap(gapsOf).sort((a, b) => b.size - a.size);
+        const cells = gaps.slice(0, LISTED).map((gap) => [bytes(gap.size), share(gap.size, free), gap.below, gap.above]);
+        list.hidden = !gaps.length;
+        list.replaceChildren(
+            element("summary", "", `The largest ${Math.min(LISTED, gaps.length)} of ${gaps.length} gaps as a table`),
+            table(["gap", "of what is free", "above", "below"], cells, [0, 1]),
+        );
+        draw();
+    }
+
+    function draw(): void {
+        const { width, height } = canvas.getBoundingClientRect();
+        if (!shown || !width) return;
+        const pen = canvas.getContext("2d")!;
+        const pitch = (height - GAP) / rows.length;
+        const { grouping, selection } = moment.choice;
+        const isChosen = (piece: Piece) => selection === null || selection === (grouping === "kind" ? piece.kind : piece.layer);
+        const inks = new Map<string, string>();
+        const ink = (kind: string) => inks.get(kind) ?? inks.set(kind, colour(kind)).get(kind)!;
+        pen.clearRect(0, 0, width, height);
+        rows.forEach((row, number) => {
+            const x = (address: number) => ((address - row.from) / bytesOfRow) * width;
+            const fill = (one: Piece | Gap, tall: number) => {
+                const [from, to] = [Math.max(row.from, one.address), Math.min(row.to, one.address + one.size)];
+                if (from < to) pen.fillRect(x(from), number * pitch + tall, x(to) - x(from), pitch - GAP);
+            };
+            pen.globalAlpha = 1;
+            pen.fillStyle = ink("map-ground");
+            pen.fillRect(0, number * pitch, x(row.to), pitch - GAP);
+            for (const piece of row.region.pieces) {
+                pen.fillStyle = ink(piece.kind);
+                pen.globalAlpha = piece.share * (isChosen(piece) ? 1 : 0.25);
+                fill(piece, 0);
+            }
+            if (!under) return;
+            pen.globalAlpha = 1;
+            pen.fillStyle = ink("text");
+            fill(under, pitch - GAP - 1);
+        });
+        pen.globalAlpha = 1;
+    }
+
+    /** What is at an address of the row's region. */
+    function at(row: MapRow, address: number): Piece | Gap | null {
+        const within = (one: Piece | Gap) => one.address <= address && address < one.address + one.size;
+        return row.region.pieces.find(within) ?? gapsOf(row.region).find(within) ?? null;
+    }
+
+    function point(one: Piece | Gap | null): void {
+        if (one === under) return;
+        under = one;
+        if (one) readout.textContent = told(one);
+        draw();
+    }
+
+    canvas.addEventListener("pointermove", (pointer) => {
+        const box = canvas.getBoundingClientRect();
+        const row = rows[Math.floor(((pointer.clientY - box.top) / (box.height - GAP)) * rows.length)];
+        point(row ? at(row, row.from + ((pointer.clientX - box.left) / box.width) * bytesOfRow) : null);
+    });
+    canvas.addEventListener("pointerleave", () => point(null));
+    canvas.addEventListener("keydown", (key) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[key.key];
+        if (!step || !shown) return;
+        const all = shown.regions.flatMap((region) => {
+            return [...region.pieces, ...gapsOf(region)].sort((a, b) => a.address - b.address);
+        });
+        const now = all.findIndex((one) => one.address === under?.address);
+        point(all[Math.min(all.length - 1, Math.max(0, now + step))] ?? null);
+        key.preventDefault();
+        key.stopPropagation();
+    });
+    moment.subscribe((_, changed) => {
+        if ([...changed].every((key) => key === "selection" || key === "grouping")) draw();
+        else update();
+    });
+    onSize(canvas, draw);
+    onTheme(draw);
 }

@@ -98,8 +98,7 @@ export class Moment {
             const window = pool?.windows[next.window];
             if (window) next.at = timeOf(window, window.peakAt);
         } else if (change.at !== undefined && change.window === undefined) {
-            const within = pool?.windows.findIndex((each) => each.began <= next.at && next.at <= each.ended) ?? -1;
-            if (within >= 0) next.window = within;
+            next.window = nearest(pool?.windows ?? [], next.at, next.window);
         }
         if (change.grouping !== undefined && change.selection === undefined) next.selection = null;
         return next;
@@ -120,6 +119,12 @@ function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | und
     return best === null ? null : place.times[best];
 }
 
+/** The place of the window that was recorded at *at*, the newest of these; else of the one nearest to it. */
+function nearest(windows: Window[], at: number, now: number): number {
+    const away = (window: Window) => Math.max(window.began - at, at - window.ended, 0);
+    return windows.reduce((best, window, place) => (away(window) <= away(windows[best]) ? place : best), now);
+}
+
 const moments = new WeakMap<Window, Float64Array>();
 
 /** The moments of a window's events, in seconds since the session began. */
@@ -138,9 +143,11 @@ export function timeOf(window: Window, event: number): number {
     return momentsOf(window)[event] ?? window.began;
 }
 
-/** The last event of *window* that is not after *at*; -1 before the first. */
+/** The last event of *window* that is not after *at*, or the peak's if that is as late; -1 before the first. */
 export function eventAt(window: Window, at: number): number {
-    return lastUpTo(momentsOf(window), at + 1e-7); // half a microsecond is lost where seconds are large
+    const times = momentsOf(window);
+    const event = lastUpTo(times, at + 1e-7); // half a microsecond is lost where seconds are large
+    return event >= 0 && times[event] === times[window.peakAt] ? window.peakAt : event;
 }
 
 /** The last place in the rising *times* that is not after *at*; -1 before the first. */

@@ -1,0 +1,188 @@
+/** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
+import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarchy";
+import { colour } from "./colours";
+import type { Window } from "./data";
+import { bytes, element, share } from "./elements";
+import { alive, KINDS, rowName } from "./holdersAt";
+import type { Grouping } from "./moment";
+
+/** A cell. `by` and `name` are those of a row of the table; there is none for a frame of a call stack. */
+export interface Cell {
+    name: string;
+    by: Grouping | null;
+    kind: string; // that of most of its bytes
+    bytes: number;
+    count: number;
+    children: Map<string, Cell>;
+}
+
+const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
+
+const cell = (name: string, by: Grouping | null, kind: string): Cell => ({
+    name,
+    by,
+    kind,
+    bytes: 0,
+    count: 0,
+    children: new Map(),
+});
+
+/** What is in use after an event, by kind, layer, operation and line, or by call stack. */
+export function tree(window: Window, event: number, byStack: boolean): Cell {
+    const root = cell("in use", null, "");
+    const paths = window.owners.map((owner): [Grouping | null, string][] => {
+        if (byStack && owner.stack.length) return owner.stack.map((frame) => [null, frame]);
+        const levels = LEVELS.map((by): [Grouping, string] => [by, rowName(owner, by)]);
+        // A level that has no name of its own, or that of the level above, would say nothing.
+        return levels.filter(([by, name], level) => level === 0 || (owner[by] && name !== levels[level - 1][1]));
+    });
+    const add = (into: Cell, size: number, count: number) => {
+        into.bytes += size;
+        into.count += count;
+        return into;
+    };
+    for (const place of alive(window, event)) {
+        const { kind } = window.owners[window.owner[place]];
+        let at = add(root, window.bytes[place], 1);
+        for (const [by, name] of paths[window.owner[place]]) {
+            // The kind is part of the key, so that every cell has one colour.
+            const key = `${kind} ${name}`;
+            if (!at.children.has(key)) at.children.set(key, cell(name, by, kind));
+            at = add(at.children.get(key)!, window.bytes[place], 1);
+        }
+    }
+    if (window.unknown) {
+        const unknown = cell("unknown", null, "unknown");
+        root.children.set("unknown unknown", add(unknown, window.unknown, 0));
+        add(root, window.unknown, 0);
+    }
+    return root;
+}
+
+type Node = HierarchyRectangularNode<Cell>;
+
+const ROW = 24; // pixels
+const LEAST = 2; // pixels: a narrower cell is not drawn
+const DEEPEST = 16; // rows
+
+/** An icicle in `place`. A click on a cell makes it as wide as the whole, and `chosen` gets it. */
+export class Flame {
+    private root: Node | null = null;
+    private zoomed: string[] = []; // the keys of the cells from the root to the one that is as wide as the whole
+
+    constructor(
+        private readonly place: HTMLElement,
+        private readonly readout: HTMLElement,
+        private readonly chosen: (cell: Cell) => void,
+    ) {
+        place.role = "tree";
+        place.addEventListener("keydown", (event) => this.key(event));
+        new ResizeObserver(() => this.draw()).observe(place);
+    }
+
+    show(root: Cell, keepZoom: boolean): void {
+        const order = (node: { data: Cell }) => KINDS.indexOf(node.data.kind);
+        const nodes = hierarchy(root, (each) => each.children.values())
+            .sort((a, b) => (a.depth === 1 ? order(a) - order(b) : 0) || b.data.bytes - a.data.bytes);
+        nodes.each((node) => {
+            // A cell's own width is what its children leave over.
+            (node as { value?: number }).value = node.data.bytes;
+        });
+        this.root = partition<Cell>()(nodes as typeof nodes & { value: number });
+        if (!keepZoom) this.zoomed = [];
+        this.draw();
+    }
+
+    /** The deepest cell of the chosen path that there still is. */
+    private top(): Node {
+        let node = this.root!;
+        for (const key of this.zoomed) {
+            const next = node.children?.find((child) => keyOf(child) === key);
+            if (!next) break;
+            node = next;
+        }
+        return node;
+    }
+
+    private draw(): void {
+        const width = this.place.clientWidth;
+        if (!this.root || !width) return;
+        const hadFocus = this.place.contains(document.activeElement);
+        const top = this.top();
+        const scale = width / (top.x1 - top.x0);
+        const above = top.ancestors().reverse();
+        const below = top.descendants().filter((node) => node !== top && (node.x1 - node.x0) * scale >= LEAST);
+        const drawn = [...above, ...below].filter((node) => node.depth <= DEEPEST);
+        const cells = drawn.map((node) => {
+            const wide = node.depth <= top.depth;
+            const left = wide ? 0 : (node.x0 - top.x0) * scale;
+            return this.drawn(node, left, wide ? width : (node.x1 - node.x0) * scale, node === top);
+        });
+        this.place.replaceChildren(...cells);
+        this.place.style.height = `${(Math.max(...drawn.map((node) => node.depth)) + 1) * ROW}px`;
+        if (hadFocus) this.place.querySelector<HTMLElement>("[tabindex='0']")?.focus({ preventScroll: true });
+    }
+
+    private drawn(node: Node, left: number, width: number, isTop: boolean): HTMLElement {
+        const { name, kind } = node.data;
+        const made = element("div", "cell", width > 20 ? name : "");
+        Object.assign(made.style, { left: `${left}px`, top: `${node.depth * ROW}px`, width: `${width - 1}px` });
+        if (kind) {
+            made.style.background = colour(kind);
+            made.style.color = readable(made.style.background);
+        }
+        made.role = "treeitem";
+        made.ariaLevel = String(node.depth + 1);
+        made.ariaLabel = this.told(node);
+        made.tabIndex = isTop ? 0 : -1;
+        const zoom = () => {
+            this.zoomed = (isTop && node.parent ? node.parent : node).ancestors().reverse().slice(1).map(keyOf);
+            this.draw();
+            this.chosen(node.data);
+        };
+        made.addEventListener("click", zoom);
+        made.addEventListener("keydown", (event) => {
+            if (event.key === "Enter" || event.key === " ") {
+                event.preventDefault();
+                zoom();
+            }
+        });
+        const tell = () => (this.readout.textContent = this.told(node));
+        made.addEventListener("pointerenter", tell);
+        made.addEventListener("focus", tell);
+        return made;
+    }
+
+    private told(node: Node): string {
+        const path = node.ancestors().reverse().slice(1).map((each) => each.data.name).join(" › ") || node.data.name;
+        const { bytes: size, count } = node.data;
+        const pieces = count ? `, ${count} ${count === 1 ? "buffer" : "buffers"}` : "";
+        return `${path}: ${bytes(size)}, ${share(size, this.root!.data.bytes)}${pieces}`;
+    }
+
+    /** The arrows go from cell to cell, Escape to the whole. */
+    private key(event: KeyboardEvent): void {
+        const from = document.activeElement as HTMLElement;
+        const box = from.getBoundingClientRect();
+        const row = ROW * ({ ArrowUp: -1, ArrowDown: 1 }[event.key] ?? 0);
+        const aside = { ArrowLeft: -3, ArrowRight: box.width + 3 }[event.key];
+        if (event.key === "Escape" && this.zoomed.length) {
+            this.zoomed = [];
+            this.draw();
+        } else if (row || aside !== undefined) {
+            const x = aside ?? Math.min(box.width / 2, LEAST);
+            const found = document.elementFromPoint(box.left + x, box.top + ROW / 2 + row);
+            if (found?.parentElement === this.place) (found as HTMLElement).focus();
+            event.preventDefault();
+        } else return;
+        event.stopPropagation();
+    }
+}
+
+const keyOf = (node: { data: Cell }) => `${node.data.kind} ${node.data.name}`;
+
+/** Black or white, whichever is read better on a colour such as `rgb(0, 114, 178)`. */
+function readable(ground: string): string {
+    const [red, green, blue] = (ground.match(/[\d.]+/g) ?? []).map(Number);
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 125 ? "#000" : "#fff";
+}

@@ -1,0 +1,109 @@
+/** The table of holders: a click on a heading sorts, a text filters, and the rows add up to the total. */
+import { variable } from "./colours";
+import { button, bytes, element, share } from "./elements";
+import { sum, type Row, type Standing } from "./holdersAt";
+import type { Grouping } from "./moment";
+
+const HEADS = ["name", "kind", "bytes", "share", "count"] as const;
+type Head = (typeof HEADS)[number];
+const MOST = 60; // rows, until all are asked for
+
+/** The rows that have the text in their name or kind, in the order of a heading. */
+export function arranged(rows: Row[], filter: string, by: Head, rising: boolean): Row[] {
+    const wanted = filter.trim().toLowerCase();
+    const found = rows.filter((row) => `${row.name} ${row.kind}`.toLowerCase().includes(wanted));
+    const key = (row: Row) => (by === "share" ? row.bytes : row[by]);
+    const sign = rising ? 1 : -1;
+    return found.sort((a, b) => (key(a) < key(b) ? -sign : key(a) > key(b) ? sign : b.bytes - a.bytes));
+}
+
+export class HoldersTable {
+    readonly element = element("div", "table holders");
+    readonly filter = element("input", "filter");
+    private by: Head = "bytes";
+    private rising = false;
+    private all = false;
+    private last: [Standing, Grouping, string | null] | null = null;
+
+    constructor(private readonly chosen: (name: string) => void) {
+        Object.assign(this.filter, { type: "search", placeholder: "Filter by name or kind", ariaLabel: "Filter the rows" });
+        this.filter.addEventListener("input", () => this.draw());
+        this.filter.addEventListener("keydown", (event) => event.stopPropagation());
+        addEventListener("beforeprint", () => this.draw());
+    }
+
+    show(...what: [Standing, Grouping, string | null]): void {
+        this.last = what;
+        this.draw();
+    }
+
+    private draw(): void {
+        if (!this.last) return;
+        const [standing, grouping, selection] = this.last;
+        const found = arranged(standing.rows, this.filter.value, this.by, this.rising);
+        const shown = this.all ? found : found.slice(0, MOST);
+        const body = element("tbody", "", ...shown.map((row) => this.row(row, standing.total, row.name === selection)));
+        const rest = standing.rows.length - shown.length;
+        const foot = element("tfoot");
+        if (rest) foot.append(this.rest(standing, shown, found.length > shown.length, rest));
+        if (standing.unknown) foot.append(line("unknown", "unknown", standing.unknown, standing.total));
+        foot.append(line("in use", "", standing.total, standing.total));
+        this.element.replaceChildren(element("table", "", this.heads(grouping), body, foot));
+    }
+
+    private heads(grouping: Grouping): HTMLElement {
+        const cells = HEADS.map((head) => {
+            const label = head === "name" ? (grouping === "op" ? "operation" : grouping) : head;
+            const made = element("th", HEADS.indexOf(head) > 1 ? "figure" : "");
+            made.scope = "col";
+            made.ariaSort = head !== this.by ? "none" : this.rising ? "ascending" : "descending";
+            const mark = head !== this.by ? "" : this.rising ? " ▲" : " ▼";
+            made.append(button(label + mark, `Sort by ${label}`, () => this.sort(head)));
+            return made;
+        });
+        return element("thead", "", element("tr", "", ...cells));
+    }
+
+    private sort(head: Head): void {
+        this.rising = head === this.by ? !this.rising : head === "name" || head === "kind";
+        this.by = head;
+        const place = HEADS.indexOf(head);
+        this.draw();
+        this.element.querySelectorAll<HTMLElement>("th button")[place].focus();
+    }
+
+    private row(row: Row, total: number, isChosen: boolean): HTMLElement {
+        const name = button(row.name, row.name, () => this.chosen(row.name));
+        name.ariaPressed = String(isChosen);
+        return line(name, row.kind, row.bytes, total, row.count);
+    }
+
+    /** The row of those that are not shown, so that all still add up. */
+    private rest(standing: Standing, shown: Row[], mayShow: boolean, count: number): HTMLElement {
+        const label = `${count} more ${count === 1 ? "row" : "rows"}`;
+        const name = mayShow
+            ? button(`${label}: show all`, "Show all rows", () => {
+                  this.all = true;
+                  this.draw();
+              })
+            : `${label} without this text`;
+        const size = sum(standing.rows.map((row) => row.bytes)) - sum(shown.map((row) => row.bytes));
+        return line(name, "", size, standing.total, sum(standing.rows.map((row) => row.count)) - sum(shown.map((row) => row.count)));
+    }
+}
+
+function line(name: string | HTMLElement, kind: string, size: number, total: number, count?: number): HTMLElement {
+    const mark = element("i", "mark");
+    if (kind) mark.style.background = variable(kind);
+    const figure = element("td", "figure", bytes(size));
+    figure.dataset.bytes = String(size);
+    return element(
+        "tr",
+        "",
+        element("td", "", name),
+        element("td", "", kind ? mark : null, kind),
+        figure,
+        element("td", "figure", share(size, total)),
+        element("td", "figure", count === undefined ? "" : String(count)),
+    );
+}
