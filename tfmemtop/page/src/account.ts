@@ -34,7 +34,7 @@ function drawn({ heading, parts, total, notes }: Account): HTMLElement {
         piece.style.flexGrow = String(Math.max(0, part.bytes));
         piece.title = `${part.name} ${figure(part)}`;
         bar.append(piece);
-        const mark = element("i", "mark");
+        const mark = element("i", "swatch");
         mark.style.background = ink;
         return [element("span", "", mark, part.name), sized(figure(part), part.bytes), share(part.bytes, total), part.meaning];
     });

@@ -3,7 +3,7 @@ import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarch
 import { colour } from "./colours";
 import type { Window } from "./data";
 import { bytes, element, share } from "./elements";
-import { alive, KINDS, rowName } from "./holdersAt";
+import { alive, KINDS, rowName } from "./holders_at";
 import type { Grouping } from "./moment";
 
 /** A cell. `by` and `name` are those of a row of the table; there is none for a frame of a call stack. */

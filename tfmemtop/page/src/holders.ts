@@ -3,8 +3,8 @@ import { onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, button, element, select } from "./elements";
 import { Flame, tree } from "./flame";
-import { shownEvent, standing } from "./holdersAt";
-import { HoldersTable } from "./holdersTable";
+import { shownEvent, standing } from "./holders_at";
+import { HoldersTable } from "./holders_table";
 import { GROUPINGS, type Moment } from "./moment";
 
 const NOT_THEN =

@@ -1,6 +1,6 @@
 /** The keys of the page, and the list of them that `?` shows. */
 import { button, element } from "./elements";
-import { eventAt, lastUpTo, timeOf, type Moment } from "./moment";
+import { lastUpTo, stepped, type Moment } from "./moment";
 
 type Keys = Record<string, [meaning: string, action: () => void]>;
 
@@ -18,12 +18,7 @@ export function listen(moment: Moment, sections: { id: string; title: string }[]
         const times = moment.place?.times ?? [];
         go(times[Math.max(0, lastUpTo(times, moment.choice.at) + by)]);
     };
-    const event = (by: number) => {
-        const { window } = moment;
-        if (!window) return;
-        const last = window.times_us.length - 1;
-        go(timeOf(window, Math.min(last, Math.max(0, eventAt(window, moment.choice.at) + by))));
-    };
+    const event = (by: number) => go(moment.window && stepped(moment.window, moment.choice.at, by));
     onKeys({
         ArrowLeft: ["The reading before", () => column(-1)],
         ArrowRight: ["The next reading", () => column(1)],

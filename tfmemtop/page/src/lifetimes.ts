@@ -2,10 +2,10 @@
 import { colour, onTheme, variable } from "./colours";
 import type { Page, Window } from "./data";
 import { button, bytes, element, onSize, table } from "./elements";
-import { inUse, KINDS, ofRow, shownEvent } from "./holdersAt";
-import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimesAt";
-import type { BufferRow, Picture, Shape, Span } from "./lifetimesAt";
-import { lastUpTo, momentsOf, timeOf, type Moment } from "./moment";
+import { inUse, KINDS, ofRow, shownEvent } from "./holders_at";
+import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimes_at";
+import type { BufferRow, Picture, Shape, Span } from "./lifetimes_at";
+import { stepped, timeOf, type Moment } from "./moment";
 
 const LISTED = 60; // rows of the table
 const AXIS = 20; // pixels below the picture
@@ -153,19 +153,14 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         draw();
     }
 
-    function choose(event: number): void {
-        const { window } = moment;
-        if (!window) return;
-        const at = timeOf(window, Math.min(window.times_us.length - 1, Math.max(-1, event)));
-        moment.choose({ at, window: moment.choice.window });
-    }
+    const choose = (at: number) => moment.choose({ at, window: moment.choice.window });
 
     frame.addEventListener("pointermove", (pointer) => {
         const { window } = moment;
         if (!window || !shown) return;
         const box = still.getBoundingClientRect();
         const [x, y] = [pointer.clientX - box.left, pointer.clientY - box.top];
-        if (pointer.buttons & 1) choose(eventOf(window, span, x / box.width));
+        if (pointer.buttons & 1) choose(timeOf(window, eventOf(window, span, x / box.width)));
         const column = Math.min(shown.events.length - 1, Math.max(0, Math.floor(x * devicePixelRatio)));
         under = y > upper() ? null : shapeAt(shown, column, ((upper() - y) / upper()) * shown.most);
         const small = under && `buffers too small to be drawn · ${under.kind} · ${bytes(under.course?.[column])}`;
@@ -177,7 +172,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (!window || pointer.button) return;
         frame.setPointerCapture(pointer.pointerId);
         const box = still.getBoundingClientRect();
-        choose(eventOf(window, span, (pointer.clientX - box.left) / box.width));
+        choose(timeOf(window, eventOf(window, span, (pointer.clientX - box.left) / box.width)));
     });
     frame.addEventListener("pointerleave", () => {
         under = null;
@@ -193,11 +188,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { window } = moment;
         if (!window || key.ctrlKey || key.metaKey || key.altKey) return;
         const { event } = shownEvent(window, moment.choice.at);
-        const steps = { ArrowLeft: 0, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
+        const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
         const factor = { "+": 0.5, "-": 2, "0": 0 }[key.key];
-        // Events of the same microsecond are one moment.
-        const until = timeOf(window, event) - (steps === 1 || steps === 50 ? 0 : 5e-7);
-        if (steps !== undefined) choose(lastUpTo(momentsOf(window), until) + steps);
+        if (steps) choose(stepped(window, timeOf(window, event), steps));
         else if (factor !== undefined) zoom(position(window, span, event), factor);
         else return;
         key.preventDefault();
@@ -217,7 +210,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         readout.textContent = HOW;
         const kinds = new Set(window.owners.map((owner) => owner.kind));
         legend.replaceChildren(...KINDS.filter((kind) => kinds.has(kind)).map((kind) => {
-            const mark = element("i", "mark");
+            const mark = element("i", "swatch");
             mark.style.background = variable(kind);
             return element("span", "", mark, kind);
         }));

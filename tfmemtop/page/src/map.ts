@@ -2,8 +2,8 @@
 import { colour, onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, clock, element, onSize, share, table } from "./elements";
-import { shownEvent } from "./holdersAt";
-import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRow, type Piece, type Shown } from "./mapAt";
+import { shownEvent } from "./holders_at";
+import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRow, type Piece, type Shown } from "./map_at";
 import type { Moment } from "./moment";
 
 const ROWS = 24;

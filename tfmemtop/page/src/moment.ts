@@ -150,6 +150,14 @@ export function eventAt(window: Window, at: number): number {
     return event >= 0 && times[event] === times[window.peakAt] ? window.peakAt : event;
 }
 
+/** The moment that is `by` events from *at*. Events of the same microsecond are one moment. */
+export function stepped(window: Window, at: number, by: number): number {
+    const times = momentsOf(window);
+    const now = timeOf(window, eventAt(window, at));
+    const from = by > 0 ? lastUpTo(times, now) : lastUpTo(times, now - 5e-7) + 1;
+    return timeOf(window, Math.min(times.length - 1, Math.max(-1, from + by)));
+}
+
 /** The last place in the rising *times* that is not after *at*; -1 before the first. */
 export function lastUpTo(times: ArrayLike<number>, at: number): number {
     let [low, high] = [0, times.length];

@@ -1,12 +1,12 @@
 /** The table of holders: a click on a heading sorts, a text filters, and the rows add up to the total. */
 import { variable } from "./colours";
 import { button, bytes, element, share } from "./elements";
-import { sum, type Row, type Standing } from "./holdersAt";
+import { sum, type Row, type Standing } from "./holders_at";
 import type { Grouping } from "./moment";
 
 const HEADS = ["name", "kind", "bytes", "share", "count"] as const;
 type Head = (typeof HEADS)[number];
-const MOST = 60; // rows, until all are asked for
+const MOST = 25; // rows, until all are asked for
 
 /** The rows that have the text in their name or kind, in the order of a heading. */
 export function arranged(rows: Row[], filter: string, by: Head, rising: boolean): Row[] {
@@ -93,7 +93,7 @@ export class HoldersTable {
 }
 
 function line(name: string | HTMLElement, kind: string, size: number, total: number, count?: number): HTMLElement {
-    const mark = element("i", "mark");
+    const mark = element("i", "swatch");
     if (kind) mark.style.background = variable(kind);
     const figure = element("td", "figure", bytes(size));
     figure.dataset.bytes = String(size);

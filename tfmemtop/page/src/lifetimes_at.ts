@@ -1,6 +1,6 @@
 /** Where the buffers of a window lie in a picture: columns of time, and in each the buffers in use upon each other. Pure. */
 import type { Window } from "./data";
-import { bufferName, inUse, KINDS, sum } from "./holdersAt";
+import { bufferName, inUse, KINDS, sum } from "./holders_at";
 import { lastUpTo, momentsOf } from "./moment";
 
 /** From where to where time is shown: in µs of the window, or in events. */

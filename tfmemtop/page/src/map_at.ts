@@ -1,6 +1,6 @@
 /** Where a pool's memory lies at a moment: regions, what is in use in them, and the gaps between. Pure. */
 import type { Pool, PoolMap, Window } from "./data";
-import { alive, bufferName, rowName, sum } from "./holdersAt";
+import { alive, bufferName, rowName, sum } from "./holders_at";
 
 /** A piece of a region in use: a buffer, or a cell of a recorded map of which `share` is in use. */
 export interface Piece {
