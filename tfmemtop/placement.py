@@ -96,11 +96,11 @@ def placement(environment: Mapping[str, str], host: str = "") -> Placement | Non
     task = next((one.task for one in found if one.task), None)
     users = [one for one in found if one.source == "user"]
     best = max(users or found, key=lambda one: one.ranks or 0, default=None)
-    job = _job(environment)
+    job = job_of(environment)
     if best is None and job is None:
         return None
-    own = _name(environment.get("TFMEMTOP_HOST"))
-    named = own or _name(environment.get("SLURMD_NODENAME")) or _name(host) or ""
+    own = bounded_name(environment.get("TFMEMTOP_HOST"))
+    named = own or bounded_name(environment.get("SLURMD_NODENAME")) or bounded_name(host) or ""
     if best is None:
         return Placement(job=job, host=named)
     return msgspec.structs.replace(best, job=job, host=named, task=task)
@@ -118,18 +118,18 @@ def _numbered(environment: Mapping[str, str]) -> Iterator[Placement]:
         yield Placement(rank=rank, ranks=ranks, local_rank=local_rank, source=names.source)
 
 
-def _job(environment: Mapping[str, str]) -> str | None:
+def job_of(environment: Mapping[str, str]) -> str | None:
     """Return the scheduler's name of the job; for a job of an array ``ARRAY_TASK``, as ``squeue`` writes it."""
     get = environment.get
-    if own := _name(get("TFMEMTOP_JOB")):
+    if own := bounded_name(get("TFMEMTOP_JOB")):
         return own
-    if array := _name(get("SLURM_ARRAY_JOB_ID")):
-        task = _name(get("SLURM_ARRAY_TASK_ID"))
+    if array := bounded_name(get("SLURM_ARRAY_JOB_ID")):
+        task = bounded_name(get("SLURM_ARRAY_TASK_ID"))
         return f"{array}_{task}" if task else array
     for name in ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"):
-        if job := _name(get(name)):
+        if job := bounded_name(get(name)):
             return job
-    run_id = _name(get("TORCHELASTIC_RUN_ID"))
+    run_id = bounded_name(get("TORCHELASTIC_RUN_ID"))
     return run_id if run_id != "none" else None  # torchrun writes "none" if it has no id
 
 
@@ -163,7 +163,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 2**31 else None
 
 
-def _name(text: str | None) -> str | None:
+def bounded_name(text: str | None) -> str | None:
     """Return the printable characters of *text*, at most ``_LONGEST`` of them; ``None`` if there are none."""
     return "".join(c for c in (text or "").strip() if c.isprintable())[:_LONGEST] or None
 

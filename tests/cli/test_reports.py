@@ -23,6 +23,7 @@ from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.settings import Settings
 from tfmemtop.state.figures import figures
+from tfmemtop.workload import Workload
 
 GIB = 1 << 30
 HOOK = ev.Hook(t=1, pid=10, ppid=1, argv=["python"], python="3.12.0", executable="/bin/python")
@@ -51,6 +52,15 @@ def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
 def test_a_processs_name_cannot_steer_the_terminal() -> None:
     lines = list(table([H200, reading(ev.DeviceProcess(7, 1)), process(7, ["\x1b]0;gotcha\x07"])]))
     assert not any(character in line for line in lines for character in "\x1b\x07")
+
+
+def test_what_a_process_belongs_to_has_a_column_if_it_is_known() -> None:
+    plain = [H200, reading(ev.DeviceProcess(7, GIB), ev.DeviceProcess(8, GIB)), process(7, ["python", "a.py"])]
+    assert not any("WORKLOAD" in line for line in table(plain))
+    lines = list(table([*plain, replace(process(8, ["python", "b.py"]), workload=Workload(job="812", step="0"))]))
+    (head,) = (line for line in lines if "WORKLOAD" in line)
+    shown = {line.split()[-1]: line[head.index("WORKLOAD") :] for line in lines if "python" in line}
+    assert {name: text.split("  ")[0] for name, text in shown.items()} == {"a.py": "—", "b.py": "job 812.0"}
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.screen import Screen
 
 from tests import streams as s
 from tests.streams import GIB, MIB
-from tests.ui.process_data import small
+from tests.ui.process_data import seen, small
 from tests.ui.recorded import Recorded
 from tests.ui.shown import rows
 from tests.ui.test_dialog import Host, opened
@@ -18,6 +19,7 @@ from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.screens.details import DetailsScreen, describe
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
+from tfmemtop.workload import Workload
 
 
 def screen_text(screen: Screen[Any]) -> list[str]:
@@ -87,6 +89,18 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
     ):
         assert part in told
     assert "The hook" not in told  # the hook is loaded, so the page has nothing to report about it
+
+
+def test_details_name_the_container_the_numbers_there_and_what_may_not_be_read() -> None:
+    state = small()
+    workload = Workload(engine="docker", container="ff90ed5efd65" + 52 * "0", job="812", step="0")
+    apply(state, replace(seen(200), workload=workload, inner_pids=(7,), unread=("/proc/200/environ",)))
+    told = page(state, 200)
+    assert "number        200; in its container 7" in told
+    assert "container     ff90ed5efd65, docker" in told
+    assert "job           812, step 0" in told
+    assert "not readable  /proc/200/environ; names of its container" in told
+    assert "not readable" not in page(small(), 200)
 
 
 def test_what_steers_tensorflow_stands_first_and_control_characters_do_nothing() -> None:

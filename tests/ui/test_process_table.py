@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.events import MouseScrollDown
@@ -14,6 +15,7 @@ from tests.ui.process_data import crowd, seen, small
 from tfmemtop import events
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.process_table import ProcessTable
+from tfmemtop.workload import Workload
 
 pytestmark = pytest.mark.screens
 
@@ -128,6 +130,23 @@ async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
     await pilot.press("f4", "escape")
     assert "filter" not in app.lines()[0]
     assert len(app.pids()) == 5
+
+
+async def test_what_a_process_belongs_to_has_a_column_once_it_is_known_and_is_found_by_the_filter(
+    pilot: Pilot[None],
+) -> None:
+    app = app_of(pilot)
+    assert "WORKLOAD" not in app.lines()[1]
+    uid = "019c1fe8-0d92-4aa0-b61c-4df58bdde71c"
+    workload = Workload(engine="containerd", container="9e073649debe" + 52 * "0", pod="train-0", pod_uid=uid)
+    apply(app.state, replace(seen(200), workload=workload, inner_pids=(7,)))
+    app.table.show(app.state)
+    place = app.lines()[1].index("WORKLOAD")
+    assert {line[place:].split()[0] for line in app.lines()[2:] if line.strip()} == {"train-0", "—"}
+    for word in ("TRAIN-0", "9e073649", "019c1fe8"):
+        await pilot.press("slash", *word, "enter")
+        assert app.pids() == [200]
+        await pilot.press("escape")
 
 
 async def test_of_a_filter_longer_than_its_room_the_end_is_seen(pilot: Pilot[None]) -> None:

@@ -40,6 +40,7 @@ from tfmemtop.units import UNKNOWN, aligned, format_short
 E = TypeVar("E", bound=Event)
 
 _CPU_SPAN_S = 0.2
+_FILES = 4  # files that a line names
 
 
 _MOST = 16  # processes of one sweep
@@ -160,7 +161,18 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: PoolSweep | None =
         sweep = host.sweep(wanted, 0, frozenset())
     events: list[Event] = [session, *reading.devices, *readings, *processes, *pools, sweep.readings]
     troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
-    return events, troubles
+    return events, [*troubles, *_unnamed(processes)]
+
+
+def _unnamed(processes: Iterable[Process]) -> Iterator[str]:
+    """Yield a line if containers have no name because this user may not read files."""
+    files: dict[str, None] = {}
+    for process in processes:
+        belongs_to = process.workload
+        if belongs_to and belongs_to.contained and not (belongs_to.pod or belongs_to.name):
+            files |= dict.fromkeys(process.unread)
+    if files:
+        yield f"containers without names: this user may not read {', '.join([*files][:_FILES])}"
 
 
 def table(events: Iterable[Event]) -> Iterator[str]:
@@ -169,7 +181,10 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     readings, pools = _of(DeviceReading, found), _of(Allocator, found)
     yield from aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
     yield ""
-    yield from aligned([_PROCESS_HEADINGS, *_processes(found, readings)], left={2, 8})
+    workloads = any(process.workload for process in _of(Process, found))
+    headings = [name for name in _PROCESS_HEADINGS if workloads or name != _WORKLOAD]
+    left = {at for at, name in enumerate(headings) if name in _LEFT}
+    yield from aligned([headings, *_processes(found, readings, workloads)], left=left)
     if pools:
         yield ""
         yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
@@ -201,15 +216,18 @@ def _gpus(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterato
         ]
 
 
-_PROCESS_HEADINGS = ["GPU", "PID", "USER", "GPU-MEM", "%SM", "%GMBW", "%CPU", "HOST-MEM", "COMMAND"]
+_WORKLOAD = "WORKLOAD"
+_LEFT = ("USER", _WORKLOAD, "COMMAND")
+_PROCESS_HEADINGS = ["GPU", "PID", "USER", "GPU-MEM", "%SM", "%GMBW", "%CPU", "HOST-MEM", _WORKLOAD, "COMMAND"]
 
 
-def _processes(events: Sequence[Event], readings: Iterable[DeviceReading]) -> Iterator[list[str]]:
+def _processes(events: Sequence[Event], readings: Iterable[DeviceReading], workloads: bool) -> Iterator[list[str]]:
     processes = {process.pid: process for process in _of(Process, events)}
     figures = {figure.pid: figure for sweep in _of(ProcessReadings, events) for figure in sweep.processes}
     for reading in readings:
         for share in reading.processes:
             process, figure = processes.get(share.pid), figures.get(share.pid)
+            workload = process.workload if process else None
             yield [
                 str(reading.index),
                 str(share.pid),
@@ -219,6 +237,7 @@ def _processes(events: Sequence[Event], readings: Iterable[DeviceReading]) -> It
                 _figure(share.bandwidth),
                 _figure(figure.cpu if figure else None),
                 format_short(figure.rss if figure else None),
+                *([safe(workload.short) if workload else UNKNOWN] if workloads else []),
                 safe(shlex.join(process.command)) if process else UNKNOWN,
             ]
 

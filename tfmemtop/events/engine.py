@@ -29,6 +29,7 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import HostOwner
 from tfmemtop.placement import Placement
 from tfmemtop.settings import Settings, without_secrets
+from tfmemtop.workload import Workload
 
 _BY_SOMEBODY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -329,6 +330,9 @@ class Process(Event, tag="process", frozen=True):
     started: Epoch  # seconds since the epoch
     run: Number | None  # the run that the process belongs to
     hook_absence: HookAbsence | None = None  # set once it is known that the hook could not be loaded into it
+    workload: Workload | None = None  # the container, job and so on that it belongs to
+    inner_pids: Annotated[tuple[Number, ...], Few] = ()  # its numbers within its containers, the outermost first
+    unread: Annotated[tuple[Name, ...], Few] = ()  # files about it that this user may not read
 
 
 class ProcessReading(msgspec.Struct, frozen=True, array_like=True):

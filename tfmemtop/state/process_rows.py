@@ -70,6 +70,12 @@ class ProcessRow:
         return command_and_program(self.process)[1]
 
     @property
+    def workload(self) -> str | None:
+        """The container, pod, job, notebook or unit that the process belongs to, in few characters."""
+        belongs_to = self.process.seen.workload
+        return belongs_to.short if belongs_to else None
+
+    @property
     def of_run(self) -> bool:
         """Whether the process belongs to the newest run."""
         run = self._state.run

@@ -26,6 +26,7 @@ from tfmemtop.engine.sources.processes import (
     read_environment,
     session_of,
 )
+from tfmemtop.engine.sources.workloads import read_workload
 from tfmemtop.events import FORMAT, Absence, HookAbsence, Process, ProcessReading, ProcessReadings, Session
 from tfmemtop.placement import placement
 from tfmemtop.settings import INTERVAL_S
@@ -301,6 +302,7 @@ class Host:
 
     def _describe(self, known: _Known, t: float) -> Process:
         process = known.process
+        belonging = read_workload(process.pid, process.ppid, known.command)
         return Process(
             t=t,
             pid=process.pid,
@@ -310,6 +312,7 @@ class Host:
             started=process.started,
             run=known.run,
             hook_absence=known.hook_absence,
+            **belonging._asdict(),
         )
 
 

@@ -52,6 +52,7 @@ COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("TF-POOL", 7, 35, lambda r: r.pool, format_short, LAYER["cached"], of="pool"),
     Column("PEAK", 7, 70, lambda r: r.peak, format_short, of="pool"),
     Column("TIME", 8, 20, lambda r: None if r.process.gone else r.elapsed_s, _time),
+    Column("WORKLOAD", 18, 45, lambda r: r.workload, safe, left=True, falling=False, of="workload"),
     Column("COMMAND", 0, 1000, lambda r: r.program, safe, left=True, falling=False),
 )
 """The columns in the order in which they stand. The last one takes the room that is left."""
@@ -83,11 +84,17 @@ def _place(row: ProcessRow) -> tuple[bool, int, int, int]:
 
 
 def matching(rows: Sequence[ProcessRow], wanted: str) -> list[ProcessRow]:
-    """Return the rows whose pid, user or command contains *wanted*; case does not matter."""
+    """Return the rows whose pid, user, workload or command contains *wanted*; case does not matter."""
     wanted = wanted.strip().casefold()
     if not wanted:
         return list(rows)
-    return [row for row in rows if wanted in f"{row.pid} {row.process.seen.user} {row.command}".casefold()]
+    return [row for row in rows if wanted in _words(row).casefold()]
+
+
+def _words(row: ProcessRow) -> str:
+    seen = row.process.seen
+    inner = " ".join(map(str, seen.inner_pids))
+    return f"{row.pid} {inner} {seen.user} {seen.workload.words if seen.workload else ''} {row.command}"
 
 
 def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
@@ -124,9 +131,12 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
     return placed
 
 
-def lay_out(width: int, gpus: bool = True, pools: bool = True) -> Layout[ProcessRow]:
-    """Return the columns that fit in *width* cells. Without GPUs, or pools, those about them are left out first."""
-    *columns, command = COLUMNS
+def lay_out(width: int, gpus: bool = True, pools: bool = True, workloads: bool = False) -> Layout[ProcessRow]:
+    """Return the columns that fit in *width* cells. Without GPUs, or pools, those about them are left out first.
+
+    Without *workloads* there is no column for them.
+    """
+    *columns, command = (column for column in COLUMNS if workloads or column.of != "workload")
     useless = {"gpu": not gpus, "pool": not pools}
 
     def worth(column: Column[ProcessRow]) -> int:

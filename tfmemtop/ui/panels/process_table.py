@@ -111,7 +111,8 @@ class ProcessTable(RowTable[TreeRow]):
         return pids.index(wanted) if wanted in pids else super().successor(keys)
 
     def lay_out(self, width: int) -> Layout[ProcessRow]:
-        return lay_out(width, bool(self.state.devices), waiting(self.state) is None)
+        workloads = any(row.workload for row in self.rows)
+        return lay_out(width, bool(self.state.devices), waiting(self.state) is None, workloads)
 
     def row_line(self, row: TreeRow, *, chosen: bool) -> Line:
         on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE

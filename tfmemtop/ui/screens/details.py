@@ -27,6 +27,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNIC
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.ui.screens.dialog import Hint, PageDialog
 from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration
+from tfmemtop.workload import described, not_readable
 
 _NAME, _FIGURE = 14, 11  # cells
 _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))
@@ -250,6 +251,12 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     page.heading("Process")
     page.fact("command", " ".join(seen.command) or None, BOLD)
     page.fact("user", seen.user or None)
+    if seen.inner_pids:
+        page.fact("number", f"{seen.pid}; in its container {', '.join(map(str, seen.inner_pids))}")
+    for label, text in described(seen.workload) if seen.workload else ():
+        page.fact(label, text)
+    if seen.unread:
+        page.fact("not readable", not_readable(seen.unread), WARNING)
     if seen.started:
         started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
         elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.process.gone), None)

@@ -1,0 +1,312 @@
+"""The container, pod, job and notebook of a process, from control groups as engines and batch systems name them.
+
+The lines come from the reports and documents that the comments name. Where all lines of a file are alike, one is here.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contained import running
+from tfmemtop.engine.sources.workloads import inner_pids, of_control_group, read_workload, with_environment
+from tfmemtop.workload import Workload, described
+
+A = "ff90ed5efd657539ce42198e0d61661d62f2a5d8de9439e2aeb046fb1ef4e0af"
+B = "9e073649debeec6d511391c9ec7627ee67ce3a3fb508b0fa0437a97f8e58ba98"
+UID = "019c1fe8-0d92-4aa0-b61c-4df58bdde71c"
+UID_OF_UNITS = UID.replace("-", "_")
+
+GROUPS = {
+    # htop-dev/htop issue 1036
+    "docker, v1": (
+        f"12:rdma:/docker/{A}\n9:memory:/docker/{A}\n0::/docker/{A}\n",
+        Workload(engine="docker", container=A),
+    ),
+    # ctrsploit/ctrsploit issue 280: the unified line has only the engine's own group
+    "docker, hybrid": (
+        f"12:net_cls,net_prio:/docker/{A}\n10:rdma:/\n0::/system.slice/containerd.service\n",
+        Workload(engine="docker", container=A),
+    ),
+    # neuvector/neuvector share/system/cgroup_test.go
+    "docker, systemd": (
+        f"10:devices:/system.slice/docker-{A}.scope\n2:cpuacct,cpu:/system.slice/docker-{A}.scope\n",
+        Workload(engine="docker", container=A),
+    ),
+    "an old docker": (f"10:net_prio:/{A}\n2:cpu:/{A}\n", Workload(container=A)),
+    # tkestack/vcuda-controller issue 19
+    "containerd, v1": (
+        f"12:hugetlb:/kubepods.slice/kubepods-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
+        Workload(engine="containerd", container=B, pod_uid=UID),
+    ),
+    # cryptnono/cryptnono issue 47
+    "containerd, v2": (
+        f"0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
+        Workload(engine="containerd", container=B, pod_uid=UID),
+    ),
+    # open-telemetry/opentelemetry-java issue 4507, elastic/apm-agent-nodejs issue 3550
+    "containerd without systemd's driver": (
+        f"11:perf_event:/kubepods-besteffort-pod{UID_OF_UNITS}.slice:cri-containerd:{B}\n"
+        f"10:blkio:/system.slice/containerd.service/kubepods-besteffort-pod{UID_OF_UNITS}.slice:cri-containerd:{B}\n",
+        Workload(engine="containerd", container=B, pod_uid=UID),
+    ),
+    # grafana/beyla pull request 468: seen from a container beside it
+    "a sidecar's view": (f"0::/../cri-containerd-{B}.scope\n", Workload(engine="containerd", container=B)),
+    # containerd/nri pull request 227, grafana/beyla pull request 468: Kubernetes in Docker (kind)
+    "kind": (
+        f"0::/docker/{A}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+        f"kubelet-kubepods-besteffort-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
+        Workload(engine="containerd", container=B, pod_uid=UID),
+    ),
+    # kinvolk/traceloop pull request 34
+    "kubelet without systemd": (
+        f"1:name=systemd:/kubepods/besteffort/pod{UID}/{B}\n",
+        Workload(container=B, pod_uid=UID),
+    ),
+    "docker under kubelet": (
+        f"0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_OF_UNITS}.slice/docker-{A}.scope\n",
+        Workload(engine="docker", container=A, pod_uid=UID),
+    ),
+    "cri-o": (
+        f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_OF_UNITS}.slice/crio-{B}.scope/container\n",
+        Workload(engine="cri-o", container=B, pod_uid=UID),
+    ),
+    # cri-o/cri-o internal/config/cgmgr: the process that watches a container
+    "cri-o's monitor": (
+        f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_OF_UNITS}.slice/crio-conmon-{B}.scope\n",
+        Workload(pod_uid=UID),
+    ),
+    # containers/podman issue 507 and 6400, containers/crun issue 678
+    "podman": (f"0::/machine.slice/libpod-{A}.scope/container\n", Workload(engine="podman", container=A)),
+    "podman's monitor": (f"0::/machine.slice/libpod-conmon-{A}.scope\n", Workload()),
+    "podman, rootless": (
+        f"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{A}.scope\n",
+        Workload(engine="podman", container=A),
+    ),
+    "podman without systemd": (f"5:devices:/libpod_parent/libpod-{A}\n", Workload(engine="podman", container=A)),
+    # docs.aws.amazon.com, Amazon ECS task metadata version 4
+    "fargate": (
+        "1:cpu:/ecs/cd189a933e5849daa93386466019ab50/cd189a933e5849daa93386466019ab50-2495160603\n",
+        Workload(container="cd189a933e5849daa93386466019ab50-2495160603"),
+    ),
+    # lxc/lxc, lxc/incus: the groups of the payload and of the monitor
+    "lxc": ("0::/lxc.payload.instance1/init.scope\n", Workload(engine="lxc", name="instance1")),
+    "lxc in a slice": ("12:memory:/machine.slice/lxc.payload.web-01.scope/x\n", Workload(engine="lxc", name="web-01")),
+    "proxmox": ("0::/lxc/101/ns/system.slice/ollama.service\n", Workload(engine="lxc", name="101")),
+    "lxc's monitor": ("0::/lxc.monitor.instance1\n", Workload()),
+    # systemd/systemd issues 5490 and 18104
+    "nspawn": (
+        "0::/machine.slice/machine-my\\x2dbox.scope/payload/system.slice/x.service\n",
+        Workload(engine="systemd-nspawn", name="my-box"),
+    ),
+    "a virtual machine": ("0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope/libvirt/emulator\n", Workload()),
+    # NordicHPC/sonar: compute nodes with version 2 and with version 1
+    "slurm, v2": (
+        "0::/system.slice/slurmstepd.scope/job_1392969/step_0/user/task_0\n",
+        Workload(job="1392969", step="0"),
+    ),
+    "slurm, v2, a node's name": (
+        "0::/system.slice/gpu07_slurmstepd.scope/job_18/step_batch/user/task_special\n",
+        Workload(job="18", step="batch"),
+    ),
+    "slurm, v1": (
+        "10:devices:/slurm/uid_2101171/job_280678/step_interactive/task_0\n1:name=systemd:/system.slice/slurmd.service\n",
+        Workload(job="280678", step="interactive"),
+    ),
+    "slurm's own daemon": ("0::/system.slice/slurmstepd.scope/system\n", Workload()),
+    "a service": ("0::/system.slice/ollama.service\n", Workload(unit="ollama.service")),
+    "a user's service": (
+        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter\\x2dlab.service\n",
+        Workload(unit="jupyter-lab.service"),
+    ),
+    # slurm.schedmd.com/cgroup_v2.html, systemd/systemd
+    "a login": ("0::/user.slice/user-1000.slice/session-3.scope\n", Workload()),
+    "a desktop": (
+        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope\n",
+        Workload(),
+    ),
+    "the first process": ("0::/init.scope\n", Workload()),
+    "a container from within": ("0::/\n", Workload()),
+    "nothing": ("", Workload()),
+    "no control group at all": ("garbage\n:\n::\n", Workload()),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_what_a_control_group_says(name: str) -> None:
+    text, found = GROUPS[name]
+    assert of_control_group(text) == found
+
+
+POD = Workload(engine="containerd", container=B, pod_uid=UID)
+DOCKER = Workload(engine="docker", container=A)
+JOB = Workload(job="812", step="0")
+
+ENVIRONMENTS = {
+    # Kubernetes gives a pod's containers the pod's name as their host name.
+    "a pod": (POD, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, "train-0", {"pod": "train-0"}, "train-0"),
+    "a pod in the machine's network": (POD, {}, "node1", {}, "pod 019c1fe8"),
+    "a pod whose control group is hidden": (
+        Workload(),
+        {"KUBERNETES_SERVICE_HOST": "10.96.0.1"},
+        "train-0",
+        {"pod": "train-0"},
+        "train-0",
+    ),
+    "a container's id is its host name": (DOCKER, {}, A[:12], {}, A[:12]),
+    "a container with a name": (DOCKER, {}, "trainer", {"name": "trainer"}, "trainer"),
+    "a host name that was taken along": (Workload(), {}, "login1", {}, ""),
+    "a step": (
+        JOB,
+        {"SLURM_JOB_ID": "812", "SLURM_STEP_ID": "0", "SLURM_JOB_NAME": "mnist"},
+        "node1",
+        {"job_name": "mnist"},
+        "job 812.0",
+    ),
+    "a job of an array": (
+        JOB,
+        {"SLURM_JOB_ID": "812", "SLURM_ARRAY_JOB_ID": "800", "SLURM_ARRAY_TASK_ID": "3"},
+        "node1",
+        {"job": "800_3"},
+        "job 800_3.0",
+    ),
+    "the variables of another job": (JOB, {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}, "node1", {}, "job 812.0"),
+    "a job without a control group": (
+        Workload(),
+        {"PBS_JOBID": "55.server", "PBS_JOBNAME": "fit"},
+        "node1",
+        {"job": "55.server", "job_name": "fit"},
+        "job 55.server",
+    ),
+    "apptainer in a job": (
+        JOB,
+        {"APPTAINER_NAME": "tensorflow.sif", "SLURM_JOB_ID": "812"},
+        "node1",
+        {"engine": "apptainer", "name": "tensorflow.sif"},
+        "tensorflow.sif/job 812.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_what_the_environment_adds(name: str) -> None:
+    group, environment, host, added, short = ENVIRONMENTS[name]
+    found = with_environment(group, environment, host, "node1")
+    assert {field: getattr(found, field) for field in added} == added
+    assert found.short == short
+
+
+def test_numbers_within_containers() -> None:
+    assert inner_pids("Name:\tpostgres\nNSpid:\t54909\t204\n") == (204,)
+    assert inner_pids("NSpid:\t54909\t204\t1\n") == (204, 1)
+    assert inner_pids("Name:\tx\nNSpid:\t7\n") == inner_pids("Name:\tx\n") == ()
+
+
+def test_the_details_name_all_that_is_known() -> None:
+    whole = Workload(
+        engine="containerd",
+        container=B,
+        name="trainer",
+        pod="train-0",
+        pod_uid=UID,
+        namespace="ml",
+        job="812",
+        step="0",
+        job_name="mnist",
+        notebook="a.ipynb",
+    )
+    assert list(described(whole)) == [
+        ("container", f"trainer, {B[:12]}, containerd"),
+        ("pod", f"train-0, namespace ml, uid {UID}"),
+        ("job", "812, step 0, mnist"),
+        ("notebook", "a.ipynb"),
+    ]
+    assert whole.short == "train-0/job 812.0/a.ipynb"
+
+
+def laid_out(root: Path, group: str, files: dict[str, str]) -> Path:
+    """Return *root* with the files of this process and of an engine. The environment is this process's own."""
+    folder = root / "proc" / str(os.getpid())
+    for path, text in {folder / "cgroup": group, folder / "status": f"NSpid:\t{os.getpid()}\t7\n"}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> None:
+    log = f"var/log/containers/coredns-74ff55c5b-mw5nv_kube-system_coredns-{B}.log"
+    root = laid_out(tmp_path, GROUPS["containerd, v2"][0], {log: ""})
+    found, numbers, unread = read_workload(os.getpid(), 1, ["python"], root)
+    assert found is not None and (found.pod, found.namespace, found.name) == (
+        "coredns-74ff55c5b-mw5nv",
+        "kube-system",
+        "coredns",
+    )
+    assert (numbers, unread) == ((7,), ())
+
+
+@pytest.mark.parametrize(
+    ("group", "file", "kept"),
+    [
+        ("docker, systemd", f"var/lib/docker/containers/{A}/config.v2.json", {"ID": A, "Name": "/romantic_wilson"}),
+        (
+            "podman",
+            "var/lib/containers/storage/overlay-containers/containers.json",
+            [{"id": B, "names": ["other"]}, {"id": A, "names": ["romantic_wilson"]}],
+        ),
+    ],
+)
+def test_the_engine_names_a_container(group: str, file: str, kept: object, tmp_path: Path) -> None:
+    root = laid_out(tmp_path, GROUPS[group][0], {file: json.dumps(kept)})
+    found = read_workload(os.getpid(), 1, ["python"], root).workload
+    assert found is not None and found.short == "romantic_wilson"
+
+
+@pytest.mark.parametrize("kept", ["", "{", "[]", '{"Name": 3}'])
+def test_an_engine_whose_file_has_another_form_names_nothing(kept: str, tmp_path: Path) -> None:
+    root = laid_out(tmp_path, GROUPS["docker, v1"][0], {f"var/lib/docker/containers/{A}/config.v2.json": kept})
+    found = read_workload(os.getpid(), 1, ["python"], root).workload
+    assert found is not None and found.short == A[:12]
+
+
+@pytest.mark.programs
+def test_a_process_in_namespaces_of_its_own_has_its_number_there_and_its_pods_name() -> None:
+    variables = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": "train-0", "JPY_SESSION_NAME": "/w/mnist.ipynb"}
+    with running("sleep", "600", variables=variables) as (_, first):
+        found, numbers, unread = read_workload(first.pid, first.ppid(), ["sleep"])
+    assert found is not None and found.short.endswith("train-0/mnist.ipynb")
+    assert (numbers[-1], unread) == (1, ())
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """Make a control group that is named as a container's, and yield its folder."""
+    folder = Path(f"/sys/fs/cgroup/{'' if Path('/sys/fs/cgroup/cgroup.procs').exists() else 'pids'}/libpod-{A}.scope")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error.strerror}")
+    yield folder
+    folder.rmdir()
+
+
+@pytest.mark.programs
+def test_a_process_in_a_control_group_that_is_named_as_a_containers(group: Path) -> None:
+    with running("sleep", "600", variables={"HOSTNAME": socket.gethostname()}) as (process, first):
+        (group / "cgroup.procs").write_text(str(first.pid))
+        found = read_workload(first.pid, first.ppid(), ["sleep"]).workload
+        process.kill()
+        process.wait()
+        first.wait()
+    assert found is not None and (found.engine, found.container) == ("podman", A)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_what_this_user_may_not_read_is_named() -> None:
+    assert read_workload(1, 0, ["init"]).unread == ("/proc/1/environ",)

@@ -1,0 +1,198 @@
+"""Finds the container, pod, job, notebook or unit of a process in files, without asking any daemon.
+
+The control group of a process, which every user may read, has the ids. Names come from the environment of the process
+and from files of the engines, which often only root, or the user of the process, may read.
+"""
+
+import json
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import asdict, replace
+
+from tfmemtop.engine.sources.processes import read_command, read_environment
+from tfmemtop.home import user_folder
+from tfmemtop.notebooks.kernelspec import connection_file, notebook
+from tfmemtop.placement import bounded_name, job_of
+from tfmemtop.workload import Workload
+
+_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,20}"  # the second form is that of Amazon's Fargate
+_UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"  # the second is that of a static pod
+_CONTAINER = re.compile(rf"(?:.*?:)?(?:(?P<prefix>[a-z-]+)[-:])?(?P<id>{_ID})(?:\.scope)?")
+_POD = re.compile(rf"(?:.*-)?pod({_UID})(?:\.slice.*)?")
+_NAMED = {
+    "lxc": re.compile(r"/lxc(?:\.payload)?[./](?!monitor|pivot)([^/]+)"),
+    "systemd-nspawn": re.compile(r"/(?:machine-(?!qemu)([^/]+)\.scope|systemd-nspawn@([^/]+)\.service)"),
+}
+_JOB = re.compile(r"slurm[^/]*(?:/[^/]+)*?/job_(\d+)(?:/step_(\w+))?")
+_UNIT = re.compile(r".*/(?!user@)([^/]+\.service)")
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_ENGINES = {
+    "docker": "docker",
+    "cri-containerd": "containerd",
+    "nerdctl": "containerd",
+    "crio": "cri-o",
+    "libpod": "podman",
+    "libpod-payload": "podman",
+}
+_HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, outside the container
+_JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
+_IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
+_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-[0-9a-f]{64}\.log")
+
+
+def of_control_group(text: str) -> Workload:
+    """Return what ``/proc/PID/cgroup`` says, whose content is *text*. Of nested containers the innermost counts."""
+    paths = dict.fromkeys(line.split(":", 2)[2] for line in text.splitlines() if line.count(":") >= 2)
+    found = Workload()
+    for path in paths:
+        if not found.contained:
+            found = _container(path)
+    for path in paths:
+        if found.job is None and (job := _JOB.search(path)):
+            found = replace(found, job=job[1], step=job[2])
+    if not found.contained and not found.job:
+        unit = next((match[1] for path in paths if (match := _UNIT.match(path))), None)
+        found = replace(found, unit=unit and _unescaped(unit))
+    return found
+
+
+def _container(path: str) -> Workload:
+    segments = path.split("/")
+    pods = [pod[1].replace("_", "-") for segment in segments if (pod := _POD.fullmatch(segment))]
+    uid = pods[-1] if pods else None
+    for at in range(len(segments) - 1, -1, -1):
+        match = _CONTAINER.fullmatch(segments[at])
+        if match and not (match["prefix"] or "").endswith(_HELPERS):
+            engine = _ENGINES.get(match["prefix"] or "")
+            if engine is None and not uid:
+                outer = set(segments[:at])
+                engine = "docker" if "docker" in outer else "podman" if "libpod_parent" in outer else None
+            return Workload(engine=engine, container=match["id"], pod_uid=uid)
+    for engine, pattern in _NAMED.items():
+        if named := pattern.search(path):
+            name = next(filter(None, named.groups())).removesuffix(".scope")
+            return Workload(engine=engine, name=_unescaped(name))
+    return Workload(pod_uid=uid)
+
+
+def _unescaped(name: str) -> str:
+    """Return the *name* of a unit without systemd's escapes: ``\\x2d`` is a hyphen."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
+
+
+def with_environment(found: Workload, environment: Mapping[str, str], host: str, own_host: str) -> Workload:
+    """Return *found* with what the *environment* of the process says.
+
+    *host* is the host name within the container, and *own_host* that of this machine: a container with the network of
+    the machine has the machine's name, which says nothing about the container.
+    """
+    host = "" if host == own_host else host
+    job, step, job_name = found.job, found.step, None
+    if job in (None, environment.get("SLURM_JOB_ID")):  # else these are the variables of another job
+        job = job_of(environment) or job
+        step = step or environment.get("SLURM_STEP_ID")
+        job_name = next((environment[name] for name in _JOB_NAMES if environment.get(name)), None) if job else None
+    engine, name, pod = found.engine, found.name, found.pod
+    if found.pod_uid or "KUBERNETES_SERVICE_HOST" in environment:
+        pod = pod or host or None
+    elif found.container and not name and not found.container.startswith(host):
+        name = host
+    image = next((environment[name] for name in _IMAGES if environment.get(name)), None)
+    if image and not found.contained:
+        engine, name = "apptainer", image
+    return replace(found, job=job, step=step, job_name=job_name, engine=engine, name=name, pod=pod)
+
+
+def inner_pids(status: str) -> tuple[int, ...]:
+    """Return a process's numbers within its containers, the outermost first, from the content of ``/proc/PID/status``.
+
+    Empty where it has no other number than here.
+    """
+    numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
+    return tuple(map(int, numbers[1:]))
+
+
+class Belonging(NamedTuple):
+    """What a process belongs to, its numbers there, and the files that this user may not read."""
+
+    workload: Workload | None
+    inner_pids: tuple[int, ...]
+    unread: tuple[str, ...]
+
+
+def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path("/")) -> Belonging:
+    """Return what process *pid* belongs to. *ppid* and *command* are its parent and its command line.
+
+    The files are read below *root*, except for the environment and the parent's command line.
+    """
+    folder = root / "proc" / str(pid)
+    unread: list[str] = []
+    found = of_control_group(_text(folder / "cgroup", unread))
+    environment: dict[str, str] = {}
+    try:
+        environment = read_environment(pid)
+    except PermissionError:
+        unread.append(f"/proc/{pid}/environ")
+    except OSError:
+        pass  # it has ended
+    if found.container:
+        found = _named(found, root, unread)
+    host = environment.get("HOSTNAME", "")
+    if found.contained and not host and environment:
+        host = _text(folder / "root/etc/hostname", unread).strip()
+    found = with_environment(found, environment, host, socket.gethostname())
+    kernels_parent = read_command(ppid) if connection_file(command) is not None else []
+    found = replace(found, notebook=notebook(environment, kernels_parent))
+    found = Workload(**{name: bounded_name(value) for name, value in asdict(found).items()})
+    numbers = inner_pids(_text(folder / "status", unread))
+    return Belonging(found if found != Workload() else None, numbers, tuple(unread))
+
+
+def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
+    """Return *found* with the names that Kubernetes or the engine keep in files."""
+    # Kubernetes makes a link for the log of each container: POD_NAMESPACE_CONTAINER-ID.log.
+    with suppress(OSError):
+        for link in (root / "var/log/containers").glob(f"*-{found.container}.log"):
+            if names := _LINK.fullmatch(link.name):
+                return replace(found, pod=names[1], namespace=names[2], name=names[3])
+    return replace(found, name=next(_engine_names(found, root, unread), None))
+
+
+def _engine_names(found: Workload, root: Path, unread: list[str]) -> Iterator[str]:
+    """Yield the name of the container by the files of Docker, or those of Podman for root or for this user."""
+    if found.engine == "docker":
+        kept = _json(root / "var/lib/docker/containers" / str(found.container) / "config.v2.json", unread)
+        if isinstance(kept, dict) and isinstance(name := kept.get("Name"), str):
+            yield name.lstrip("/")
+    if found.engine == "podman":
+        for folder in (user_folder("XDG_DATA_HOME", ".local/share"), root / "var/lib"):
+            kept = _json(folder / "containers/storage/overlay-containers/containers.json", unread)
+            yield from (
+                name
+                for one in (kept if isinstance(kept, list) else ())
+                if isinstance(one, dict) and one.get("id") == found.container
+                for name in one.get("names") or ()
+            )
+
+
+def _json(path: Path, unread: list[str]) -> Any:
+    try:
+        return json.loads(_text(path, unread) or "null")
+    except ValueError:
+        return None  # it is being written, or has another form
+
+
+def _text(path: Path, unread: list[str]) -> str:
+    """Return the content of *path*, empty where there is none. A file that may not be read is noted in *unread*."""
+    try:
+        return path.read_text(errors="replace")
+    except PermissionError:
+        unread.append(str(path))
+    except OSError:
+        pass
+    return ""
