@@ -57,12 +57,12 @@ export class Moment {
 
     /** The highest peak of the chosen run: of its chosen pool, else of its place. */
     get peakAt(): number {
-        return peakOf(this.run, this.pool, this.place) ?? this.session.ended;
+        return peakOf(this.run, this.pool, this.place, this.end) ?? this.end;
     }
 
     /** The end of the chosen run. */
     get end(): number {
-        return this.run?.ended ?? this.session.ended;
+        return endOf(this.session, this.chosen.run);
     }
 
     /** Change what is chosen. What depends on it follows: another run has its own pool, window and moment. */
@@ -84,28 +84,35 @@ export class Moment {
         const session = this.page.sessions[change.session ?? this.chosen.session];
         const next = { ...this.chosen, ...change };
         if (change.session !== undefined) next.run = change.run ?? Math.max(0, session.runs.length - 1);
+        else if (change.at !== undefined && change.run === undefined) next.run = runAt(session, change.at);
         const run = session.runs[next.run] as Run | undefined;
-        const otherRun = change.session !== undefined || change.run !== undefined;
-        if (otherRun) next.pool = change.pool ?? 0;
+        const otherRun = change.session !== undefined || next.run !== this.chosen.run;
+        if (change.pool === undefined && (otherRun || change.place !== undefined)) {
+            const key = change.session === undefined ? session.places[next.place]?.key : null;
+            next.pool = Math.max(0, run?.pools.findIndex((each) => each.place === key) ?? 0);
+        }
         const pool = run?.pools[next.pool] as Pool | undefined;
-        if (otherRun || change.pool !== undefined) {
-            next.window = change.window ?? pool?.shown ?? 0;
-            const place = pool ? session.places.findIndex((each) => each.key === pool.place) : 0;
-            next.place = change.place ?? Math.max(0, place);
-            next.selection = change.selection ?? null;
-            next.at = change.at ?? peakOf(run, pool, session.places[next.place]) ?? session.ended;
-        } else if (change.window !== undefined && change.at === undefined) {
+        if (change.place === undefined && pool && (otherRun || change.pool !== undefined)) {
+            next.place = Math.max(0, session.places.findIndex((each) => each.key === pool.place));
+        }
+        const otherPool = otherRun || next.pool !== this.chosen.pool;
+        if (otherPool) next.selection = change.selection ?? null;
+        if (otherPool && change.window === undefined) next.window = pool?.shown ?? 0;
+        if (change.at !== undefined) {
+            if (change.window === undefined) next.window = nearest(pool?.windows ?? [], next.at, next.window);
+        } else if (otherRun || (otherPool && change.pool !== undefined)) {
+            const end = endOf(session, next.run);
+            next.at = peakOf(run, pool, session.places[next.place], end) ?? end;
+        } else if (change.window !== undefined) {
             const window = pool?.windows[next.window];
             if (window) next.at = timeOf(window, window.peakAt);
-        } else if (change.at !== undefined && change.window === undefined) {
-            next.window = nearest(pool?.windows ?? [], next.at, next.window);
         }
         if (change.grouping !== undefined && change.selection === undefined) next.selection = null;
         return next;
     }
 }
 
-function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | undefined): number | null {
+function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | undefined, end: number): number | null {
     const window = pool?.windows[pool.shown];
     if (window) return timeOf(window, window.peakAt);
     if (pool?.peakAt != null) return pool.peakAt;
@@ -113,7 +120,7 @@ function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | und
     if (!run || !place || !inUse) return null;
     let best: number | null = null;
     place.times.forEach((time, index) => {
-        if (time < run.began || time > (run.ended ?? Infinity) || inUse.bytes[index] == null) return;
+        if (time < run.began || time > end || inUse.bytes[index] == null) return;
         if (best === null || inUse.bytes[index]! > inUse.bytes[best]!) best = index;
     });
     return best === null ? null : place.times[best];
@@ -123,6 +130,16 @@ function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | und
 function nearest(windows: Window[], at: number, now: number): number {
     const away = (window: Window) => Math.max(window.began - at, at - window.ended, 0);
     return windows.reduce((best, window, place) => (away(window) <= away(windows[best]) ? place : best), now);
+}
+
+/** The place of the run that was the last to begin by *at*, 0 before the first. */
+export function runAt(session: Session, at: number): number {
+    return Math.max(0, session.runs.findLastIndex((run) => run.began <= at));
+}
+
+/** When a run ended: at the latest when the next one began. */
+export function endOf(session: Session, run: number): number {
+    return session.runs[run]?.ended ?? session.runs[run + 1]?.began ?? session.ended;
 }
 
 const moments = new WeakMap<Window, Float64Array>();

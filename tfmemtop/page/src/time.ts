@@ -4,17 +4,17 @@ import { onTheme, variable } from "./colours";
 import type { Page } from "./data";
 import { button, bytes, clock, element, select, share, UNKNOWN } from "./elements";
 import { onKeys } from "./keys";
-import { lastUpTo, type Moment } from "./moment";
+import { lastUpTo, runAt, type Moment } from "./moment";
 import { chart, showAll, zoom } from "./time_chart";
 import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_data";
-import { drawMarks, drawMoment } from "./time_marks";
+import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
 const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
 const VIEWS = ["layers", "runs over each other: in use", "runs over each other: all that is used"];
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let view = 0;
-    let logarithmic = false;
+    let logarithmic = isFlat(page);
     let hovered: number | null = null;
     let graph: uPlot | undefined;
     let lines: Course[] = [];
@@ -41,7 +41,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 hovered = at === null ? null : at + offset();
                 tell();
             },
-            onClick: (at: number) => moment.choose({ at: at + offset() }),
+            onClick: (at: number) => moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at }),
         };
         lines = card && view ? courses(page, card.key, view === 2) : [];
         if (!card?.times.length) {
@@ -50,6 +50,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             graph = chart(area, {
                 lines: lines.map((_line, number) => ({ key: RUNS[number % RUNS.length], filled: false })),
                 data: joined(lines),
+                headRoom: 0,
                 reach: [],
                 logarithmic,
                 height,
@@ -60,10 +61,11 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             graph = chart(area, {
                 lines: card.layers.map(({ key }) => ({ key, filled: true })),
                 data: stacked(card, session.ended),
+                headRoom: headRoom(session),
                 reach: [...card.limits.map((limit) => limit.bytes), ...(card.total === null ? [] : [card.total])],
                 logarithmic,
                 height,
-                draw: (u) => drawMarks(u, session, card, moment.choice.at),
+                draw: (u) => drawMarks(u, session, card, moment.choice.at, moment.choice.run),
                 ...hooks,
             });
         }
@@ -92,7 +94,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function tell(): void {
         const at = hovered ?? moment.choice.at;
         const rows = view ? runRows(at - offset()) : layerRows(at);
-        const run = moment.session.runs.findLast((each) => each.began <= at);
+        const run = moment.session.runs.at(runAt(moment.session, at));
         const phases = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity)) ?? [];
         const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...phases.map(({ label }) => label)];
         const heading = where.filter(Boolean).join(", ");
@@ -105,7 +107,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (!card) return [];
         const figures = figuresAt(card, at);
         const used = sum(figures);
-        const limit = card.limits.find((each) => each.run === moment.session.runs.findLast((run) => run.began <= at)?.number);
+        const run = moment.session.runs.at(runAt(moment.session, at));
+        const limit = card.limits.find((each) => each.run === run?.number);
         return [
             ...card.layers.map(({ key, name }, index) => row(key, name, figures[index], used)).reverse(),
             row(null, "all that is used", used, null),
@@ -140,6 +143,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         l: ["A logarithmic axis", () => change(() => (logarithmic = !logarithmic))],
     });
     new ResizeObserver(() => graph?.setSize({ width: area.clientWidth, height: graph.height })).observe(area);
+}
+
+/** Whether what is in use would be a thin line below what is held: then the axis is logarithmic at first. */
+function isFlat(page: Page): boolean {
+    return page.sessions.some(({ places }) =>
+        places.some(({ layers }) => {
+            const most = (key: string) => Math.max(0, ...layers.filter((each) => each.key === key).flatMap((each) => each.bytes.map(Number)));
+            return most("in_use") > 0 && 16 * most("in_use") < most("cached");
+        }),
+    );
 }
 
 /** A row of the legend: a layer with its colour, its bytes, and its share of *whole*. */

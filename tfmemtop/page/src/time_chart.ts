@@ -13,6 +13,7 @@ export interface Chart {
     data: uPlot.AlignedData;
     logarithmic: boolean;
     height: number;
+    headRoom: number; // CSS pixels at the top that the data leave free
     reach: number[]; // sizes that are to be in sight where they are not far above the data
     draw(u: uPlot): void;
     onHover(seconds: number | null): void;
@@ -22,7 +23,7 @@ export interface Chart {
 const SECONDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 const SIZES = Array.from({ length: 50 }, (_none, power) => 2 ** power);
 
-export function chart(place: HTMLElement, { lines, data, logarithmic, height, reach, ...hooks }: Chart): uPlot {
+export function chart(place: HTMLElement, { lines, data, logarithmic, height, headRoom, reach, ...hooks }: Chart): uPlot {
     const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false } };
     const options: uPlot.Options = {
         width: Math.max(200, place.clientWidth),
@@ -32,11 +33,11 @@ export function chart(place: HTMLElement, { lines, data, logarithmic, height, re
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 } },
         scales: {
             x: { time: false },
-            y: { distr: logarithmic ? 3 : 1, log: 2, range: (_u, low, high) => sizes(low, high, reach, logarithmic) },
+            y: { distr: logarithmic ? 3 : 1, log: 2, range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 14) / (height - 50)) },
         },
         axes: [
-            { ...axis, incrs: SECONDS, values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)) },
-            { ...axis, incrs: SIZES, size: 74, values: (_u, splits) => splits.map((size) => label(size, logarithmic)) },
+            { ...axis, incrs: SECONDS, space: 84, values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)) },
+            { ...axis, incrs: SIZES, size: 74, values: (_u, splits) => splits.map((size) => (size ? bytes(size) : size === 0 ? "0" : "")) },
         ],
         series: [{}, ...lines.map(series)],
         bands: lines.flatMap(({ key, filled }, place) =>
@@ -64,18 +65,12 @@ function series({ key, filled }: Line, place: number): uPlot.Series {
 }
 
 /** The lowest and the highest size in sight. A limit or a card's total far above the data would flatten it. */
-function sizes(low: number | null, high: number | null, reach: number[], logarithmic: boolean): uPlot.Range.MinMax {
+function sizes(low: number, high: number, reach: number[], logarithmic: boolean, free: number): uPlot.Range.MinMax {
     const most = Math.max(high ?? 0, 1024);
     const top = Math.max(most, ...reach.filter((size) => logarithmic || size <= 3 * most));
-    // A seventh is for the names of phases.
-    if (!logarithmic) return [0, top * 1.16];
-    const least = low && low > 0 ? low : top / 1024;
-    return [2 ** Math.floor(Math.log2(Math.max(least, top / 2 ** 16))), 2 ** Math.ceil(Math.log2(top) + 0.4)];
-}
-
-/** On a logarithmic axis only every second power of two has room. */
-function label(size: number, logarithmic: boolean): string {
-    return logarithmic && Math.log2(size) % 2 ? "" : size ? bytes(size) : "0";
+    if (!logarithmic) return [0, top / (1 - free)];
+    const least = 2 ** Math.floor(Math.log2(Math.max(low > 0 ? low : 0, top / 2 ** 16)));
+    return [least, least * (top / least) ** (1 / (1 - free))];
 }
 
 function moment(at: number, step: number): string {

@@ -1,6 +1,6 @@
 /** The columns that the graphs of memory over time draw. */
-import type { Page, Place, Run, Session } from "./data";
-import { lastUpTo } from "./moment";
+import type { Page, Place } from "./data";
+import { endOf, lastUpTo } from "./moment";
 
 export type Column = (number | null)[];
 
@@ -48,23 +48,22 @@ export function courses(page: Page, key: string, all: boolean): Course[] {
             name: page.sessions.length > 1 ? `${session.name}, run ${run.number}` : `run ${run.number}`,
             session: number,
             run: index,
-            ...course(place, session, run, all),
+            ...course(place, run.began, endOf(session, index), all),
         }));
     });
 }
 
-function course(place: Place, session: Session, run: Run, all: boolean): { times: number[]; bytes: Column } {
-    const ended = run.ended ?? session.ended;
-    const first = Math.max(0, lastUpTo(place.times, run.began));
+function course(place: Place, began: number, ended: number, all: boolean): { times: number[]; bytes: Column } {
+    const first = Math.max(0, lastUpTo(place.times, began));
     const times: number[] = [];
     const bytes: Column = [];
     for (let index = first; index < place.times.length && place.times[index] <= ended; index += 1) {
-        times.push(Math.max(0, place.times[index] - run.began));
+        times.push(Math.max(0, place.times[index] - began));
         const inUse = place.layers.find((layer) => layer.key === "in_use")?.bytes[index] ?? null;
         bytes.push(all ? sum(place.layers.map((layer) => layer.bytes[index])) : inUse);
     }
-    if (times.length && ended - run.began > times.at(-1)!) {
-        times.push(ended - run.began);
+    if (times.length && ended - began > times.at(-1)!) {
+        times.push(ended - began);
         bytes.push(bytes.at(-1)!);
     }
     return { times, bytes };

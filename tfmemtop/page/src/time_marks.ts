@@ -3,28 +3,42 @@ import type uPlot from "uplot";
 import { colour } from "./colours";
 import type { Place, Session } from "./data";
 import { bytes } from "./elements";
+import { endOf } from "./moment";
 
-const BAND = 17; // CSS pixels that the names of phases take
+const STRIP = 18; // CSS pixels that a strip of names takes
 
-/** Draw the marks of *session* and *place* over the layers; *at* is the chosen moment. */
-export function drawMarks(u: uPlot, session: Session, place: Place, at: number): void {
+/** How many CSS pixels at the top are for the names of runs and phases. */
+export function headRoom(session: Session): number {
+    return STRIP * (Number(session.runs.length > 1) + Number(session.runs.some((run) => run.phases.length)));
+}
+
+/** Draw the marks of *session* and *place* over the layers; *at* is the chosen moment, in run *chosen*. */
+export function drawMarks(u: uPlot, session: Session, place: Place, at: number, chosen: number): void {
     const { ctx, bbox } = u;
+    const { runs, ended } = session;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.lineWidth = devicePixelRatio;
-    drawPhases(u, session);
-    const end = session.ended;
-    if (place.total !== null) level(u, place.total, 0, end, "quiet", [2, 3], `${place.name} has ${bytes(place.total)}`);
+    if (place.total !== null) level(u, place.total, 0, ended, "quiet", [2, 3], `${place.name} has ${bytes(place.total)}`);
     for (const limit of place.limits) {
-        const run = session.runs.find((each) => each.number === limit.run);
-        if (run) level(u, limit.bytes, run.began, run.ended ?? end, "limit", [7, 4], `limit ${bytes(limit.bytes)}`);
+        const index = runs.findIndex((run) => run.number === limit.run);
+        if (index >= 0) level(u, limit.bytes, runs[index].began, endOf(session, index), "limit", [7, 4], `limit ${bytes(limit.bytes)}`);
     }
-    session.runs.forEach((run) => {
-        if (session.runs.length > 1) upright(u, run.began, "quiet", `run ${run.number}`, []);
-        run.failures.forEach((failure) => upright(u, failure, "fatal", "✖ out of memory", []));
+    const several = runs.length > 1;
+    if (several) {
+        runs.forEach((run, index) => {
+            band(u, 0, run.began, endOf(session, index), `run ${run.number}: ${run.settings || run.title}`, index === chosen);
+            upright(u, run.began, "quiet", "", []);
+        });
+    }
+    runs.forEach((run, place) => {
+        const phases = [...run.phases].sort((one, other) => one.began - other.began);
+        phases.forEach(({ label, began, ended: until }, index) =>
+            band(u, Number(several), began, until ?? endOf(session, place), label, index % 2 === 0),
+        );
+        for (const failure of run.failures) upright(u, failure, "fatal", "✖ out of memory", [], headRoom(session) + 20);
     });
     drawMoment(u, at);
     ctx.restore();
@@ -35,17 +49,18 @@ export function drawMoment(u: uPlot, at: number): void {
 }
 
 /** A vertical line with a name at its right, or at its left where the right has no room. */
-function upright(u: uPlot, at: number, key: string, name: string, dash: number[]): void {
+function upright(u: uPlot, at: number, key: string, name: string, dash: number[], below = 0): void {
     const { ctx, bbox } = u;
     const x = Math.round(u.valToPos(at, "x", true));
     if (x < bbox.left || x > bbox.left + bbox.width) return;
     stroke(u, key, dash, x, bbox.top, x, bbox.top + bbox.height);
     const width = ctx.measureText(name).width + 6 * devicePixelRatio;
     ctx.textAlign = x + width > bbox.left + bbox.width ? "right" : "left";
-    write(u, name, key, x + (ctx.textAlign === "left" ? 5 : -5) * devicePixelRatio, bbox.top + 2.3 * BAND * devicePixelRatio);
+    const aside = (ctx.textAlign === "left" ? 5 : -5) * devicePixelRatio;
+    write(u, name, key, x + aside, bbox.top + (below + STRIP) * devicePixelRatio);
 }
 
-/** A horizontal line from *from* to *to* seconds, with a name above it. */
+/** A horizontal line from *from* to *to* seconds, with a name: the card's above it at the left, a limit's below it. */
 function level(u: uPlot, size: number, from: number, to: number, key: string, dash: number[], name: string): void {
     const { ctx, bbox } = u;
     const y = Math.round(u.valToPos(size, "y", true));
@@ -54,30 +69,27 @@ function level(u: uPlot, size: number, from: number, to: number, key: string, da
     const right = Math.min(bbox.left + bbox.width, u.valToPos(to, "x", true));
     if (right <= left) return;
     stroke(u, key, dash, left, y, right, y);
-    ctx.textAlign = "right";
-    if (ctx.measureText(name).width < right - left) write(u, name, key, right - 4 * devicePixelRatio, y - 5 * devicePixelRatio);
+    const isLimit = key === "limit";
+    ctx.textAlign = isLimit ? "right" : "left";
+    if (ctx.measureText(name).width > right - left) return;
+    write(u, name, key, isLimit ? right - 4 * devicePixelRatio : left + 4 * devicePixelRatio, y + (isLimit ? 14 : -5) * devicePixelRatio);
 }
 
-/** Bands at the top, with names where there is room. A phase in another lies below it. */
-function drawPhases(u: uPlot, session: Session): void {
+/** A band in the strip *strip* at the top, with its name where there is room. */
+function band(u: uPlot, strip: number, began: number, ended: number, name: string, strong: boolean): void {
     const { ctx, bbox } = u;
+    const height = STRIP * devicePixelRatio;
+    const top = bbox.top + strip * height;
+    const left = Math.max(bbox.left, u.valToPos(began, "x", true));
+    const right = Math.min(bbox.left + bbox.width, u.valToPos(ended, "x", true));
+    if (right < left) return;
+    ctx.globalAlpha = strong ? 0.28 : 0.12;
+    ctx.fillStyle = colour("quiet");
+    ctx.fillRect(left, top, Math.max(devicePixelRatio, right - left - devicePixelRatio), height - devicePixelRatio);
+    ctx.globalAlpha = 1;
     ctx.textAlign = "left";
-    const height = BAND * devicePixelRatio;
-    const phases = session.runs.flatMap((run) => run.phases.map((phase) => ({ ...phase, ended: phase.ended ?? run.ended })));
-    phases.forEach(({ label, began, ended }, place) => {
-        const left = Math.max(bbox.left, u.valToPos(began, "x", true));
-        const right = Math.min(bbox.left + bbox.width, u.valToPos(ended ?? session.ended, "x", true));
-        if (right < left) return;
-        ctx.globalAlpha = place % 2 ? 0.14 : 0.24;
-        ctx.fillStyle = colour("quiet");
-        ctx.fillRect(left, bbox.top, Math.max(1, right - left), height);
-        ctx.globalAlpha = 0.05;
-        if (place % 2) ctx.fillRect(left, bbox.top, right - left, bbox.height);
-        ctx.globalAlpha = 1;
-        const room = right - left - 6 * devicePixelRatio;
-        const name = fitting(ctx, label, room);
-        if (name) write(u, name, "text", left + 4 * devicePixelRatio, bbox.top + 0.75 * height, false);
-    });
+    const text = fitting(ctx, name, right - left - 8 * devicePixelRatio);
+    if (text) write(u, text, "text", left + 4 * devicePixelRatio, top + 0.74 * height, false);
 }
 
 /** *text*, shortened to *room* pixels; empty where even three letters have no room. */

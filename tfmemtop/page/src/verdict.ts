@@ -33,8 +33,8 @@ function* verdict({ verdict, answers }: Run): Iterable<Node> {
         yield element("h3", "", "What helps");
         yield element("ul", "remedies", ...verdict.remedies.map((remedy) => element("li", "", remedy)));
     }
-    if (verdict.command) yield toCopy("Run it so", verdict.command);
-    if (verdict.code) yield toCopy("Or in the program", verdict.code);
+    if (verdict.command) yield toCopy("Command to run", verdict.command);
+    if (verdict.code) yield toCopy("Code for the program", verdict.code);
     yield element("div", "answers", ...answers.map(folded));
 }
 
@@ -47,7 +47,7 @@ function facts(session: Session, run: Run | undefined): HTMLElement {
     const rows: [string, string][] = [["recording", session.name]];
     if (session.placement) rows.push(["place", session.placement]);
     const began = new Date(1000 * (session.began + (run?.began ?? 0)));
-    rows.push(["began", began.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })]);
+    rows.push(["began", began.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" })]);
     if (run) {
         rows.push(["took", clock((run.ended ?? session.ended) - run.began) + (run.ended === null ? ", still running" : "")]);
         rows.push(["command", run.command], ["settings", run.settings], ...run.facts);
