@@ -97,15 +97,15 @@ export class Moment {
         }
         const otherPool = otherRun || next.pool !== this.chosen.pool;
         if (otherPool) next.selection = change.selection ?? null;
-        if (otherPool && change.window === undefined) next.window = pool?.shown ?? 0;
-        if (change.at !== undefined) {
-            if (change.window === undefined) next.window = nearest(pool?.windows ?? [], next.at, next.window);
-        } else if (otherRun || (otherPool && change.pool !== undefined)) {
+        const windows = pool?.windows ?? [];
+        if (change.at === undefined && (otherRun || change.pool !== undefined)) {
+            next.window = change.window ?? pool?.shown ?? 0;
             const end = endOf(session, next.run);
             next.at = peakOf(run, pool, session.places[next.place], end) ?? end;
-        } else if (change.window !== undefined) {
-            const window = pool?.windows[next.window];
-            if (window) next.at = timeOf(window, window.peakAt);
+        } else if (change.window === undefined && (otherPool || change.at !== undefined)) {
+            next.window = nearest(windows, next.at, otherPool ? 0 : next.window);
+        } else if (change.window !== undefined && change.at === undefined && windows[next.window]) {
+            next.at = timeOf(windows[next.window], windows[next.window].peakAt);
         }
         if (change.grouping !== undefined && change.selection === undefined) next.selection = null;
         return next;
