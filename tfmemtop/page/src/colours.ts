@@ -1,4 +1,5 @@
 /** The colours of layers and kinds: those that `page.css` defines for light and for dark, the same in all views. */
+import { element } from "./elements";
 
 const changed: (() => void)[] = [];
 const known = new Map<string, string>();
@@ -20,6 +21,15 @@ export function colour(key: string): string {
         known.set(key, found);
     }
     return found;
+}
+
+/** The names of layers or kinds, each with its colour. */
+export function legend(keys: string[]): HTMLElement[] {
+    return keys.map((key) => {
+        const mark = element("i", "swatch");
+        mark.style.background = variable(key);
+        return element("span", "", mark, key);
+    });
 }
 
 /** Call *draw* whenever light becomes dark, or the other way round, and before the page is printed. */

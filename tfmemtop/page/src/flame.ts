@@ -1,6 +1,6 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
 import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarchy";
-import { colour } from "./colours";
+import { colour, variable } from "./colours";
 import type { Window } from "./data";
 import { bytes, element, share } from "./elements";
 import { alive, KINDS, rowName } from "./holders_at";
@@ -61,7 +61,7 @@ export function tree(window: Window, event: number, byStack: boolean): Cell {
 
 type Node = HierarchyRectangularNode<Cell>;
 
-const ROW = 24; // pixels
+const ROW = 26; // pixels
 const LEAST = 2; // pixels: a narrower cell is not drawn
 const DEEPEST = 16; // rows
 
@@ -110,26 +110,40 @@ export class Flame {
         const hadFocus = this.place.contains(document.activeElement);
         const top = this.top();
         const scale = width / (top.x1 - top.x0);
-        const above = top.ancestors().reverse();
-        const below = top.descendants().filter((node) => node !== top && (node.x1 - node.x0) * scale >= LEAST);
-        const drawn = [...above, ...below].filter((node) => node.depth <= DEEPEST);
-        const cells = drawn.map((node) => {
-            const wide = node.depth <= top.depth;
-            const left = wide ? 0 : (node.x0 - top.x0) * scale;
-            return this.drawn(node, left, wide ? width : (node.x1 - node.x0) * scale, node === top);
-        });
+        const cells = top.ancestors().reverse().map((node) => this.drawn(node, 0, width, node === top));
+        const add = (node: Node): void => {
+            const wide = (node.children ?? []).filter((child) => (child.x1 - child.x0) * scale >= LEAST);
+            for (const child of node.depth < DEEPEST ? wide : []) {
+                cells.push(this.drawn(child, (child.x0 - top.x0) * scale, (child.x1 - child.x0) * scale, false));
+                add(child);
+            }
+            const narrow = (node.children ?? []).filter((child) => !wide.includes(child));
+            if (narrow.length) cells.push(...this.rest(narrow, (narrow[0].x0 - top.x0) * scale, scale));
+        };
+        add(top);
         this.place.replaceChildren(...cells);
-        this.place.style.height = `${(Math.max(...drawn.map((node) => node.depth)) + 1) * ROW}px`;
+        this.place.style.height = `${Math.max(...cells.map((each) => parseFloat(each.style.top))) + ROW}px`;
         if (hadFocus) this.place.querySelector<HTMLElement>("[tabindex='0']")?.focus({ preventScroll: true });
     }
 
+    /** One pale cell for neighbours of which each is too narrow. */
+    private rest(narrow: Node[], left: number, scale: number): HTMLElement[] {
+        const width = (narrow.at(-1)!.x1 - narrow[0].x0) * scale;
+        if (width < LEAST) return [];
+        const made = element("div", "cell rest", width > 70 ? `${narrow.length} more` : "");
+        placed(made, left, narrow[0].depth, width);
+        made.style.background = variable(narrow[0].data.kind);
+        return [made];
+    }
+
     private drawn(node: Node, left: number, width: number, isTop: boolean): HTMLElement {
-        const { name, kind } = node.data;
-        const made = element("div", "cell", width > 20 ? name : "");
-        Object.assign(made.style, { left: `${left}px`, top: `${node.depth * ROW}px`, width: `${width - 1}px` });
+        const { name, by, kind, bytes: size } = node.data;
+        const short = by === "op" ? name.slice(name.lastIndexOf("/") + 1) : name;
+        const made = element("div", "cell", width < 20 ? "" : width < 200 ? short : `${short}  ${bytes(size)}`);
+        placed(made, left, node.depth, width);
         if (kind) {
-            made.style.background = colour(kind);
-            made.style.color = readable(made.style.background);
+            made.style.background = variable(kind);
+            made.style.color = readable(colour(kind));
         }
         made.role = "treeitem";
         made.ariaLevel = String(node.depth + 1);
@@ -177,6 +191,10 @@ export class Flame {
         } else return;
         event.stopPropagation();
     }
+}
+
+function placed(cell: HTMLElement, left: number, depth: number, width: number): void {
+    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px` });
 }
 
 const keyOf = (node: { data: Cell }) => `${node.data.kind} ${node.data.name}`;

@@ -52,7 +52,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { event, recorded } = shownEvent(window, at);
         const found = standing(window, event, grouping);
         const isPeak = event === window.peakAt;
+        const { count, bytes: size } = window.leftOut;
         words.textContent = window.about;
+        if (count) words.textContent += ` The ${count} smallest buffers, ${bytes(size)}, are left out of this page.`;
         now.textContent = recorded
             ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `at ${at.toFixed(6)} s`}.`
             : NOT_THEN;
@@ -71,7 +73,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { choice, run, pool } = moment;
         const pools = run?.pools.map((each) => `${each.device} of process ${each.pid}`) ?? [];
         const windows = pool?.windows.map((each, number) => {
-            return `${each.title}, ${each.began.toFixed(1)} s, ${bytes(each.peak)}${number === pool.shown ? " (highest)" : ""}`;
+            return `${each.began.toFixed(1)} s, ${bytes(each.peak)}${number === pool.shown ? " (highest)" : ""}, ${each.title}`;
         });
         choices.replaceChildren(
             ...(pools.length > 1 ? [select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which }))] : []),

@@ -33,10 +33,11 @@ export interface Row {
     count: number;
 }
 
-/** The bytes of `rows`, the largest first, and of `unknown` add up to `total`. */
+/** The bytes of `rows`, the largest first, of `unknown`, and of `leftOut` add up to `total`. */
 export interface Standing {
     rows: Row[];
     unknown: number;
+    leftOut: number; // of buffers that the page does not have; known at the peak only
     total: number;
 }
 
@@ -87,7 +88,8 @@ export function standing(window: Window, event: number, by: Grouping): Standing 
         return { name, kind, bytes: sum(kinds.values()), count: counts.get(name)! };
     });
     rows.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
-    return { rows, unknown, total: sum(rows.map((row) => row.bytes)) + unknown };
+    const leftOut = event === window.peakAt ? window.leftOut.atPeak : 0;
+    return { rows, unknown, leftOut, total: sum(rows.map((row) => row.bytes)) + unknown + leftOut };
 }
 
 export function sum(numbers: Iterable<number>): number {

@@ -46,6 +46,7 @@ export class HoldersTable {
         const rest = standing.rows.length - shown.length;
         const foot = element("tfoot");
         if (rest) foot.append(this.rest(standing, shown, found.length > shown.length, rest));
+        if (standing.leftOut) foot.append(line("smaller buffers that the page leaves out", "", standing.leftOut, standing.total));
         if (standing.unknown) foot.append(line("unknown", "unknown", standing.unknown, standing.total));
         foot.append(line("in use", "", standing.total, standing.total));
         this.element.replaceChildren(element("table", "", this.heads(grouping), body, foot));

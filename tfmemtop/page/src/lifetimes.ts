@@ -1,5 +1,5 @@
 /** The buffers of a window over its time: each from its allocation to its release, as high as its bytes. */
-import { colour, onTheme, variable } from "./colours";
+import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
 import { button, bytes, element, onSize, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent } from "./holders_at";
@@ -17,6 +17,13 @@ function duration(us: number): string {
     return us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
 }
 
+/** Two to five round sizes below `most`. */
+function levels(most: number): number[] {
+    let step = 2 ** Math.floor(Math.log2(most / 2));
+    if (most / step < 3) step /= 2;
+    return Array.from({ length: Math.ceil(most / step) - 1 }, (_, number) => (number + 1) * step);
+}
+
 function told(row: BufferRow, window: Window): string {
     const since = (at: number | null, otherwise: string) => (at === null ? otherwise : duration(1e6 * (at - window.began)));
     const time = `from ${since(row.from, "before the window")} to ${since(row.to, "after the window")}`;
@@ -29,7 +36,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const moving = element("canvas"); // the moment and the buffer under the pointer
     const frame = element("div", "lifetimes", still, moving);
     const readout = element("p", "readout");
-    const legend = element("p", "legend");
+    const kinds = element("p", "legend");
     const list = element("details");
     let span: Span = { byEvent: false, from: 0, to: 1 };
     let shown: Picture | null = null;
@@ -95,8 +102,15 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             pen.fillText(span.byEvent ? `event ${Math.max(0, Math.round(at))}` : duration(at), (width * mark) / marks, height - AXIS + 4);
         }
         pen.textAlign = "left";
+        for (const size of [...levels(shown.most), shown.most]) {
+            const y = Math.round(upper() * (1 - size / shown.most));
+            const isMost = size === shown.most;
+            pen.globalAlpha = isMost ? 0 : 0.3;
+            pen.fillRect(0, y, width, 1);
+            pen.globalAlpha = 1;
+            if (isMost || y > 20) pen.fillText(bytes(size), 4, y + 3);
+        }
         pen.fillStyle = colour("text");
-        pen.fillText(bytes(shown.most), 4, 3);
         const { grouping, selection } = moment.choice;
         if (selection === null) return;
         const course = inUse(window, ofRow(window, grouping, selection));
@@ -205,15 +219,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             place.replaceChildren(element("p", "note", "No window of allocations was recorded in this run."));
             return;
         }
-        place.replaceChildren(choices, frame, readout, legend, list);
+        place.replaceChildren(choices, frame, readout, kinds, list);
         span = whole(window, span.byEvent);
         readout.textContent = HOW;
-        const kinds = new Set(window.owners.map((owner) => owner.kind));
-        legend.replaceChildren(...KINDS.filter((kind) => kinds.has(kind)).map((kind) => {
-            const mark = element("i", "swatch");
-            mark.style.background = variable(kind);
-            return element("span", "", mark, kind);
-        }));
+        kinds.replaceChildren(...legend(KINDS.filter((kind) => window.owners.some((owner) => owner.kind === kind))));
         const at = (time: number | null) => (time === null ? "" : time.toFixed(6));
         const rows = largestBuffers(window, LISTED).map(({ name, kind, bytes: size, line, from, to }) => {
             return [name, kind, bytes(size), at(from), at(to), line];

@@ -1,19 +1,22 @@
 /** The map of the pool at the chosen moment: regions as rows to scale, what is in use coloured by kind, and the gaps. */
-import { colour, onTheme } from "./colours";
+import { colour, legend, onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, clock, element, onSize, share, table } from "./elements";
-import { shownEvent } from "./holders_at";
-import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRow, type Piece, type Shown } from "./map_at";
-import type { Moment } from "./moment";
+import { KINDS, shownEvent } from "./holders_at";
+import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
+import { lastUpTo, type Moment } from "./moment";
 
 const ROWS = 24;
-const GAP = 3; // pixels between rows
+const [ROW, APART] = [15, 5]; // pixels: the height of a row, and between regions
 const LISTED = 20; // gaps in the table
 
 const isGap = (one: Piece | Gap): one is Gap => "below" in one;
 
-function told(one: Piece | Gap): string {
-    const at = `at 0x${one.address.toString(16)}`;
+function told(one: Piece | Gap, regions: MapRegion[]): string {
+    const number = regions.findLastIndex((region) => region.address <= one.address);
+    const { size, since } = regions[number];
+    const taken = since === null ? "" : `, taken at ${clock(since)}`;
+    const at = `at 0x${one.address.toString(16)} · region ${number + 1} of ${regions.length}, ${bytes(size)}${taken}`;
     if (!isGap(one)) {
         const part = one.share < 1 ? `${Math.round(100 * one.share)} % in use` : bytes(one.size);
         return `${one.name} · ${one.kind} · ${part} · ${at}`;
@@ -28,9 +31,11 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const words = element("p", "about");
     const canvas = element("canvas", "map");
     const readout = element("p", "readout");
+    const kinds = element("p", "legend");
     const list = element("details");
     let shown: Shown | null = null;
     let rows: MapRow[] = [];
+    let tops: number[] = []; // where each row begins, in pixels
     let bytesOfRow = 1;
     let under: Piece | Gap | null = null;
     canvas.tabIndex = 0;
@@ -45,10 +50,13 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             place.replaceChildren(element("p", "note", "No map of a pool was recorded in this run."));
             return;
         }
-        if (!canvas.isConnected) place.replaceChildren(words, canvas, readout, list);
+        if (!canvas.isConnected) place.replaceChildren(words, canvas, readout, kinds, list);
         under = null;
         ({ rows, bytes: bytesOfRow } = rowsOf(shown.regions, ROWS));
-        canvas.style.height = `${rows.length * (rows.length > 40 ? 8 : 16) + GAP}px`;
+        const tall = rows.length > 2 * ROWS ? 4 : ROW;
+        let y = 0;
+        tops = rows.map((row, number) => (y += number === 0 ? 0 : row.region === rows[number - 1].region ? tall : tall + APART));
+        canvas.style.height = `${y + tall}px`;
         const { regions, inUse, free, largestFree } = shown;
         const figures =
             `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} free, ` +
@@ -61,6 +69,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         words.textContent = `${figures} ${source}`;
         canvas.ariaLabel = words.textContent;
         readout.textContent = `A row is ${bytes(bytesOfRow)}. Point at the map, or go through it with ← and →.`;
+        const pieces = regions.flatMap((region) => region.pieces);
+        kinds.replaceChildren(...legend(KINDS.filter((kind) => pieces.some((piece) => piece.kind === kind))));
         const gaps = regions.flatMap(gapsOf).sort((a, b) => b.size - a.size);
         const cells = gaps.slice(0, LISTED).map((gap) => [bytes(gap.size), share(gap.size, free), gap.below, gap.above]);
         list.hidden = !gaps.length;
@@ -75,7 +85,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { width, height } = canvas.getBoundingClientRect();
         if (!shown || !width) return;
         const pen = canvas.getContext("2d")!;
-        const pitch = (height - GAP) / rows.length;
         const { grouping, selection } = moment.choice;
         const isChosen = (piece: Piece) => selection === null || selection === (grouping === "kind" ? piece.kind : piece.layer);
         const inks = new Map<string, string>();
@@ -83,22 +92,23 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         pen.clearRect(0, 0, width, height);
         rows.forEach((row, number) => {
             const x = (address: number) => ((address - row.from) / bytesOfRow) * width;
-            const fill = (one: Piece | Gap, tall: number) => {
+            const tall = Math.min(ROW, (tops[number + 1] ?? height) - tops[number]) - 1;
+            const fill = (one: Piece | Gap) => {
                 const [from, to] = [Math.max(row.from, one.address), Math.min(row.to, one.address + one.size)];
-                if (from < to) pen.fillRect(x(from), number * pitch + tall, x(to) - x(from), pitch - GAP);
+                if (from < to) pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
             };
             pen.globalAlpha = 1;
             pen.fillStyle = ink("map-ground");
-            pen.fillRect(0, number * pitch, x(row.to), pitch - GAP);
+            pen.fillRect(0, tops[number], Math.max(1, x(row.to)), tall);
             for (const piece of row.region.pieces) {
                 pen.fillStyle = ink(piece.kind);
                 pen.globalAlpha = piece.share * (isChosen(piece) ? 1 : 0.25);
-                fill(piece, 0);
+                fill(piece);
             }
             if (!under) return;
-            pen.globalAlpha = 1;
+            pen.globalAlpha = isGap(under) ? 0.3 : 0.75;
             pen.fillStyle = ink("text");
-            fill(under, pitch - GAP - 1);
+            fill(under);
         });
         pen.globalAlpha = 1;
     }
@@ -112,13 +122,13 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function point(one: Piece | Gap | null): void {
         if (one === under) return;
         under = one;
-        if (one) readout.textContent = told(one);
+        if (one && shown) readout.textContent = told(one, shown.regions);
         draw();
     }
 
     canvas.addEventListener("pointermove", (pointer) => {
         const box = canvas.getBoundingClientRect();
-        const row = rows[Math.floor(((pointer.clientY - box.top) / (box.height - GAP)) * rows.length)];
+        const row = rows[lastUpTo(tops, pointer.clientY - box.top)];
         point(row ? at(row, row.from + ((pointer.clientX - box.left) / box.width) * bytesOfRow) : null);
     });
     canvas.addEventListener("pointerleave", () => point(null));

@@ -129,16 +129,16 @@ export interface MapRow {
     to: number;
 }
 
-/** The regions in rows of equally many bytes; a larger region has several. There are at most `most` rows if that can be. */
+/** The regions in rows of a round number of bytes; a larger region has several. There are about `most` rows. */
 export function rowsOf(regions: MapRegion[], most: number): { rows: MapRow[]; bytes: number } {
-    const room = Math.max(1, most - regions.length); // each region may end within a row
-    const bytes = Math.max(1, Math.ceil(sum(regions.map((region) => region.size)) / room));
+    const largest = Math.max(1, ...regions.map((region) => region.size));
+    let bytes = 2 ** 16;
+    while (bytes < largest && sum(regions.map((region) => Math.ceil(region.size / bytes))) > most) bytes *= 2;
     const rows = regions.flatMap((region) => {
-        const count = Math.max(1, Math.ceil(region.size / bytes));
-        return Array.from({ length: count }, (_, row): MapRow => {
+        return Array.from({ length: Math.ceil(region.size / bytes) }, (_, row): MapRow => {
             const from = region.address + row * bytes;
             return { region, from, to: Math.min(region.address + region.size, from + bytes) };
         });
     });
-    return { rows, bytes: Math.min(bytes, Math.max(1, ...regions.map((region) => region.size))) };
+    return { rows, bytes: Math.min(bytes, largest) };
 }
