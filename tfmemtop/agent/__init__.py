@@ -1,6 +1,7 @@
 """The agent: it runs in the watched process, applies the settings, reads the allocators and reports to the engine.
 
-``inject/sitecustomize.py`` loads it by path when the script imports TensorFlow. It runs on Python 3.9 and later.
+``inject/sitecustomize.py`` loads it by path when the script imports TensorFlow or another framework that it reads. It
+runs on Python 3.9 and later.
 Nothing here may change what the script does, prints or catches. So the agent takes threads and sockets from Python's
 C modules: no list of threads shows them, and no library has patched them.
 

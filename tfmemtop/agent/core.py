@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
+from .framework_reader import Reader
+from .frameworks import READERS, has_threads
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches
@@ -41,6 +43,8 @@ class ImportWatch:
         """
         self._guarded = guarded
         self._awaited = awaited
+        self.at_each: Optional[Callable[[], object]] = None
+        """Called at each import."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         """Call the actions of the modules that are complete by now, and find nothing."""
@@ -52,10 +56,12 @@ class ImportWatch:
             if found is not None:
                 word, action = found
                 self._guarded(f"listen:{word}", action, module)
+        if self.at_each is not None:
+            self._guarded("listen:frameworks", self.at_each)
 
 
 class Agent:
-    """The one agent of a process. ``messenger`` sends its events, ``import_watch`` waits for TensorFlow."""
+    """The one agent of a process. ``messenger`` sends its events, ``import_watch`` waits for TensorFlow and others."""
 
     def __init__(self, path: str, from_signal_handler: Callable[[Exception], bool]) -> None:
         """*path* is the engine's socket.
@@ -86,6 +92,8 @@ class Agent:
         modules = {f"tensorflow.python.{name}": action for name, action in awaited.items()}
         modules["keras.src.backend.tensorflow.trainer"] = "epochs", patches.epochs
         modules["tensorflow._api.v2.profiler.experimental"] = "blocks", patches.blocks
+        for reader in READERS:
+            modules[reader.module] = reader.title, self._arrival_of(reader)
         self.import_watch = ImportWatch(self.messenger.guarded, modules)
         atexit.register(self._exit)
         os.register_at_fork(after_in_child=self._forked)
@@ -100,7 +108,8 @@ class Agent:
         if self._context is not None:
             _own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
-        self._inherited = self._sessions or self._eager()
+        self._inherited = self._sessions or self._eager() or self._parts.frameworks.initialised
+        self.import_watch.at_each = self._sample_with_threads if self._parts.frameworks.any_found else None
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""
@@ -111,7 +120,7 @@ class Agent:
         self._context = context
         self.messenger.found(TensorFlow.of(context))
         guarded = self.messenger.guarded
-        self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
+        self._read_interval()
         holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
         settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, variable("TFMEMTOP_SETTINGS") or "{}")
         self._patches.settings = settings or self._patches.settings
@@ -120,6 +129,26 @@ class Agent:
         self._folder = variable("TFMEMTOP_DATA")
         self._in_place = variable("TFMEMTOP_NO_PROBE") is None
         self._parts.windows.may_write(self._folder, holders_interval)
+
+    def _arrival_of(self, reader: Reader) -> "Callable[[ModuleType], None]":
+        def arrived(module: "ModuleType") -> None:
+            self._read_interval()
+            self._parts.frameworks.found(reader, module, lambda: self.messenger.guarded("watch", self._sample))
+            self.import_watch.at_each = self._sample_with_threads
+
+        return arrived
+
+    def _sample_with_threads(self) -> None:
+        """Start to read the frameworks' devices, as soon as the script has threads of its own.
+
+        A thread of the agent's before these would make Python warn of a fork.
+        """
+        if has_threads():
+            self.import_watch.at_each = None
+            self._sample()
+
+    def _read_interval(self) -> None:
+        self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
 
     def _number(self, name: str, otherwise: float) -> float:
         number: Optional[float] = self.messenger.guarded(f"environment:{name}", float, variable(name) or otherwise)
@@ -136,13 +165,14 @@ class Agent:
         self._sessions = True
         self._sample(Sampler.session_made, growth)
 
-    def _sample(self, begin: Callable[..., None], *arguments: Any) -> None:
+    def _sample(self, begin: "Optional[Callable[..., None]]" = None, *arguments: Any) -> None:
         """Call *begin*, a method of the sampler, whose thread is started first; not in a child that was forked late."""
-        if self._sampler is None and not self._inherited and self._context is not None:
+        if self._sampler is None and not self._inherited:
             sampler = Sampler(self._parts, self._context, self._interval, self._folder, self._in_place)
             sampler.start()
             self._sampler = sampler
-        if self._sampler is not None:
+        if self._sampler is not None and begin is not None:
+            self._sampler.context = self._context
             begin(self._sampler, *arguments)
 
     def _eager(self) -> bool:

@@ -26,7 +26,8 @@ class TensorFlow(NamedTuple):
 class Messenger:
     """The one sender of events in a process. All that the agent does in the script's threads runs in :meth:`guarded`.
 
-    ``tensorflow`` is ``None`` until TensorFlow's version can be read.
+    ``tensorflow`` is ``None`` until TensorFlow's version can be read. ``frameworks`` has the versions of the other
+    frameworks that the script has imported.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Messenger:
         first of all in a forked child. It must call :meth:`start_over`.
         """
         self.tensorflow: Optional[TensorFlow] = None
+        self.frameworks: dict[str, str] = {}
         self._path = path
         self._from_signal_handler = from_signal_handler
         self._in_child = in_child
@@ -129,6 +131,7 @@ class Messenger:
             "executable": sys.executable or "",
             "tensorflow": None if self.tensorflow is None else self.tensorflow.version,
             "tensorflow_path": _folder() or None,
+            "frameworks": self.frameworks,
         }
         self.link.send(encode("hook", fields))
 

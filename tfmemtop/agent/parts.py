@@ -5,6 +5,7 @@ from typing import NamedTuple
 from .census import Census
 from .collector import Collector
 from .devices import Making
+from .frameworks import Frameworks
 from .functions import Functions
 from .messenger import Messenger
 from .operation_lines import OperationLines
@@ -23,6 +24,7 @@ class Parts(NamedTuple):
     lines: OperationLines
     windows: Windows
     phases: Phases
+    frameworks: Frameworks
 
     @classmethod
     def of(cls, messenger: Messenger) -> "Parts":
@@ -30,4 +32,5 @@ class Parts(NamedTuple):
         collector = Collector()
         observers = Making(messenger), Census(messenger, collector), Functions(messenger)
         lines, windows = OperationLines(messenger, collector), Windows(messenger)
-        return cls(messenger, collector, *observers, lines, windows, Phases(messenger))
+        frameworks = Frameworks(messenger, collector)
+        return cls(messenger, collector, *observers, lines, windows, Phases(messenger), frameworks)

@@ -47,7 +47,7 @@ class Patches:
         """
         self.settings = Settings()
         self.latest: tuple[Any, list[Settled]] = (None, [])
-        self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows, _ = parts
+        self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows, *_ = parts
         self._phases = parts.phases
         self._guarded = parts.messenger.guarded
         self._exhaustion = Exhaustion(parts.messenger)

@@ -38,15 +38,16 @@ class Sampler:
     """Reads every allocator of this process until it is stopped or the engine has gone."""
 
     def __init__(
-        self, parts: Parts, context: "ModuleType", interval: float, folder: Optional[str], in_place: bool
+        self, parts: Parts, context: "Optional[ModuleType]", interval: float, folder: Optional[str], in_place: bool
     ) -> None:
-        """*context* is ``tensorflow.python.eager.context``; the allocators are read every *interval* seconds.
+        """*context* is ``tensorflow.python.eager.context``, ``None`` without TensorFlow.
 
-        *folder* is the session's, ``None`` if it is not known. With *in_place*, pools may be read in place.
+        The allocators are read every *interval* seconds. *folder* is the session's, ``None`` if it is not known. With
+        *in_place*, pools may be read in place.
         """
-        self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows, _ = parts
-        self._phases = parts.phases
-        self._context = context
+        self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows, *_ = parts
+        self._phases, self._frameworks = parts.phases, parts.frameworks
+        self.context = context
         self._interval = self._asked_interval = interval
         copies = ChunkCopies(parts.messenger, folder)
         self._pools = Pools(parts.messenger, parts.collector, copies, in_place)
@@ -149,6 +150,7 @@ class Sampler:
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("read:allocators", self._tick)
+            self._do("read:frameworks", self._frameworks.read, self._interval)
             self._do("notice:phases", self._phases.tell, time.monotonic())
             self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
             self._do("count:busiest function", self._functions.busiest, self._windows.called)
@@ -200,8 +202,9 @@ class Sampler:
 
     def _tick(self) -> None:
         messenger, collector = self._messenger, self._collector
+        messenger.link.pump()
         # In local variables only: a reference that stayed would keep the script's context from being deleted.
-        current = self._context._context
+        current: Any = None if self.context is None else self.context._context
         handle = None if current is None else current._context_handle
         if handle is not None or self._sessions:
             self._pools.load()
@@ -214,7 +217,6 @@ class Sampler:
             self._look_for_sessions()
         elif handle is None:
             return
-        messenger.link.pump()
         for device in list(self._devices):
             if not collector.room():
                 return
@@ -265,7 +267,8 @@ class Sampler:
     def _look_again(self, context: Any) -> None:
         options, settled = self._made
         self._devices = []
-        self._devices = local_devices(context, options, self._context.pywrap_tfe.TFE_GetMemoryInfo)
+        assert self.context is not None  # *context* is of it
+        self._devices = local_devices(context, options, self.context.pywrap_tfe.TFE_GetMemoryInfo)
         for device in self._devices:
             self._tell(device, settled if device.name.startswith("GPU") else [])
 

@@ -7,11 +7,12 @@ import msgspec
 
 from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Text, Variables, Words
 from tfmemtop.events.base import Curve, Event, Latest, Newest, Origin
+from tfmemtop.frameworks import FrameworkName
 from tfmemtop.settings import without_secrets
 
 
 class Hook(Event, tag="hook", frozen=True):
-    """The agent in a process describes the process, as soon as the script imports TensorFlow."""
+    """The agent in a process describes the process, as soon as the script imports TensorFlow or another framework."""
 
     origin = Origin.HOOK
     keep = Latest("pid")
@@ -24,6 +25,7 @@ class Hook(Event, tag="hook", frozen=True):
     executable: Text
     tensorflow: Name | None = None  # version, once known
     tensorflow_path: Text | None = None  # folder of the package
+    frameworks: Annotated[dict[Label, Name], Few] = msgspec.field(default_factory=dict)  # versions of the others
 
 
 class HookEnding(Enum):
@@ -162,6 +164,38 @@ class Allocator(Event, tag="allocator", frozen=True):
     # The most bytes in use since the reading before. The probe samples it every millisecond; without the probe it is
     # known only where it is a new peak.
     high: Size | None = None
+
+
+class Framework(Event, tag="framework", frozen=True):
+    """One reading of what another framework holds on one GPU: JAX, PyTorch, CuPy or RMM, by its own figures.
+
+    ``in_use`` is allocated to its arrays, ``held`` what it has taken from CUDA, in ``segments`` pieces. ``settings``
+    are the environment variables that steer its GPU memory, as they were at the first reading.
+    """
+
+    origin = Origin.HOOK
+    keep = Curve("pid", "device", highest=("in_use", "held"))
+    droppable = True
+
+    pid: Number
+    framework: FrameworkName
+    device: Label  # JAX:0
+    ordinal: Number  # CUDA's
+    uuid: Name | None  # of the GPU, as NVML spells it
+    in_use: Size | None
+    held: Size | None
+    peak: Size | None
+    limit: Size | None
+    segments: Size | None = None
+    settings: Variables = msgspec.field(default_factory=dict)
+
+    def recorded(self) -> "Framework":
+        return msgspec.structs.replace(self, settings=without_secrets(self.settings))
+
+    @property
+    def size(self) -> int:
+        """The bytes that it holds, as far as it tells."""
+        return max(self.held or 0, self.in_use or 0)
 
 
 class PoolGrowth(Event, tag="pool_growth", frozen=True):

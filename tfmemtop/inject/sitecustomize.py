@@ -1,8 +1,8 @@
 """The hook: every Python of the watched command runs it at its start.
 
 The script must not notice it. It leaves ``sys.path`` at once and runs the ``sitecustomize`` that would have
-run without it. After that it only waits for TensorFlow. It is written in the grammar that Python 2 and 3 share,
-so that every interpreter can read it.
+run without it. After that it only waits for TensorFlow, JAX, PyTorch, CuPy or RMM. It is written in the grammar that
+Python 2 and 3 share, so that every interpreter can read it.
 
 It keeps the functions of Python's C modules as they are before the script begins, and the agent imports those.
 So neither hook nor agent is affected if the script replaces such a function, or has a module of the same name.
@@ -32,6 +32,9 @@ if sys.version_info < (3, 14):
     _KEPT.append("_ctypes")  # from 3.14 on the script's ctypes lays structures out, and works with no other copy
 _LAYOUT = "ctypes._layout"  # from 3.14 on each structure imports this module, even if the script does not
 _STAND_INS = ("ctypes", "json", "typing")
+_AWAITED = frozenset(("tensorflow.python", "jax._src", "torch._C", "cupy._core", "rmm.mr"))
+"""A submodule of each framework: many libraries search for ``tensorflow`` (``importlib.util.find_spec``) without
+importing it."""
 
 
 def _lasting(content):  # type: (dict[str, Any]) -> dict[str, Any]
@@ -120,11 +123,7 @@ def _module(name, content):  # type: (str, dict[str, object]) -> ModuleType
 
 
 class _Arrival:
-    """A finder that finds nothing, and starts the agent once ``tensorflow`` is being imported.
-
-    It waits for the submodule ``tensorflow.python``, since many libraries search for ``tensorflow``
-    (``importlib.util.find_spec``) without importing it.
-    """
+    """A finder that finds nothing, and starts the agent once a framework is being imported."""
 
     def __init__(self, engine, main_thread, kept):  # type: (str, int, dict[str, ModuleType]) -> None
         self._engine = engine
@@ -132,7 +131,7 @@ class _Arrival:
         self._kept = kept
 
     def find_spec(self, name, path=None, target=None):  # type: (str, object, object) -> object
-        if name == "tensorflow.python":
+        if name in _AWAITED:
             try:
                 laid_out = _LAYOUT in sys.modules
                 agent = _Agent(self._kept).load("")

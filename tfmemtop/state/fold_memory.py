@@ -217,6 +217,12 @@ def _allocator(state: State, event: events.Allocator) -> None:
         run.limits[event.device] = event.limit
 
 
+@folds(events.Framework)
+def _framework(state: State, event: events.Framework) -> None:
+    if hooked := with_device(state, event.pid, event.device):
+        hooked.frameworks[event.device] = event
+
+
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
     hooked = with_device(state, event.pid, event.device)
     return hooked.pools.setdefault(event.device, Pool()) if hooked else None

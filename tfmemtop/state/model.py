@@ -156,6 +156,7 @@ class Hooked(msgspec.Struct):
     outside: bool = False  # the hook is not in it: all that is known was read from outside
     devices: set[str] = msgspec.field(default_factory=set)  # the logical devices that it has named
     allocators: dict[str, events.Allocator] = msgspec.field(default_factory=dict)  # by logical device
+    frameworks: dict[str, events.Framework] = msgspec.field(default_factory=dict)  # by device: JAX:0
     effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
     pools: dict[str, Pool] = msgspec.field(default_factory=dict)
     windows: dict[str, PoolWindows] = msgspec.field(default_factory=dict)

@@ -29,7 +29,7 @@ class Stage(Enum):
     NO_POOL = auto()  # TensorFlow computes on the CPU, and allocates there by malloc
 
 
-_BY_PROGRESS = (Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
+_BY_PROGRESS = (Stage.NOT_IMPORTED, Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -91,7 +91,9 @@ def _stage(state: State, hooked: Hooked) -> Stage:
         return Stage.NO_POOL if at_once or _should_be_known(state, hooked, made) else Stage.MADE
     if made is not None or hooked.effective:
         return Stage.MADE
-    return Stage.IMPORTED if hooked.hello.tensorflow else Stage.IMPORTING
+    if hooked.hello.tensorflow:
+        return Stage.IMPORTED
+    return Stage.NOT_IMPORTED if hooked.hello.frameworks and not hooked.hello.tensorflow_path else Stage.IMPORTING
 
 
 def _should_be_known(state: State, hooked: Hooked, made: events.Initialised) -> bool:

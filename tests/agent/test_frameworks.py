@@ -1,0 +1,117 @@
+"""The agent reads JAX, PyTorch, CuPy and RMM, and neither initialises nor changes them."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hooked import PYTHON, Event, Monitor, both, outcome, run, start
+from tests.stand_ins import FIGURES, USED, UUID, write_stand_ins
+
+Script = Callable[[str], str]
+
+WAITING = "import sys; sys.stdin.readline()\n"
+NAMES = ("in_use", "held", "peak", "limit", "segments")
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path) -> str:
+    return write_stand_ins(tmp_path / "packages")
+
+
+def reading_of(monitor: Monitor, device: str) -> Event:
+    return monitor.wait_for(lambda event: event.get("device") == device)
+
+
+def test_each_framework_is_read_by_its_own_figures(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    settings = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    process = start(monitor, script(USED + WAITING), PYTHONPATH=stand_ins, **settings)
+    readings = {device: reading_of(monitor, device) for device in FIGURES}
+    assert outcome(process, "\n") == (0, "", "")
+    assert {device: {name: one[name] for name in NAMES} for device, one in readings.items()} == FIGURES
+    assert {one["uuid"] for one in readings.values()} == {UUID} and {one["ordinal"] for one in readings.values()} == {0}
+    assert readings["JAX:0"]["settings"] | readings["PyTorch:0"]["settings"] == settings
+    versions = {"jax": "0.7.0", "pytorch": "2.8.0", "cupy": "13.4.1", "rmm": "25.08.00"}
+    assert monitor.of("hook")[-1]["frameworks"] == versions and monitor.of("hook")[-1]["tensorflow"] is None
+    assert monitor.of("hook_end") and not monitor.of("hook_error")
+
+
+def test_nothing_is_read_before_the_script_initialises_it(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    path = script(USED.partition("cuda_driver.initialise")[0] + WAITING)
+    bare, hooked = start(None, path, PYTHONPATH=stand_ins), start(monitor, path, PYTHONPATH=stand_ins)
+    monitor.wait_for(lambda event: event["type"] == "hook" and len(event["frameworks"]) == 4)
+    assert outcome(bare, "\n") == outcome(hooked, "\n") == (0, "", "")
+    assert not monitor.of("framework") and not monitor.of("hook_error")
+
+
+def test_pytorch_alone_is_read_from_its_initialisation_on(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    """No import follows, and until then the script has a single thread."""
+    process = start(monitor, script("import torch\ntorch.cuda.use()\n" + WAITING), PYTHONPATH=stand_ins)
+    assert monitor.wait_for(lambda event: event["type"] == "framework")["framework"] == "pytorch"
+    assert outcome(process, "\n").code == 0
+
+
+def test_an_allocator_without_figures_is_told(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    source = USED.replace("use()", "use(jax._src.xla_bridge.Bare)", 1) + WAITING
+    process = start(monitor, script(source), PYTHONPATH=stand_ins, XLA_PYTHON_CLIENT_ALLOCATOR="platform")
+    reading = reading_of(monitor, "JAX:0")
+    assert {reading[name] for name in NAMES} == {None}
+    assert reading["settings"] == {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
+FORKING = """
+import os, warnings
+warnings.simplefilter("error")
+import torch
+child = os.fork()
+if not child:
+    import colorsys
+    print(len(os.listdir("/proc/self/task")), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_fork_of_a_script_without_threads_warns_of_none(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    bare, hooked = both(monitor, script(FORKING), PYTHONPATH=stand_ins)
+    assert bare == hooked == (0, "1\n", "")
+
+
+def test_a_search_for_a_framework_is_no_import(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    names = ["jax", "torch", "cupy", "rmm"]
+    look = script(f"import importlib.util as u; print([bool(u.find_spec(name)) for name in {names}])")
+    assert run(monitor, look, PYTHONPATH=stand_ins).out == f"{[True] * 4}\n"
+    assert not monitor.events
+
+
+REAL = {
+    "jax": """
+import jax, jax.numpy as jnp
+from jax._src import xla_bridge
+print(xla_bridge._backends)
+x = jnp.ones((64, 64)); print(float((x @ x)[0, 0]), sorted(xla_bridge._backends), jax.local_devices())
+""",
+    "torch": """
+import torch
+x = torch.ones(64, 64); print(float((x @ x)[0, 0]), torch.cuda.is_initialized(), torch.cuda.is_available())
+try:
+    torch.cuda.init()
+except AssertionError as error:
+    print(error)
+""",
+}
+
+
+@pytest.mark.parametrize("framework", REAL)
+def test_the_real_one_is_neither_initialised_nor_changed(monitor: Monitor, script: Script, framework: str) -> None:
+    found = f"import sys, importlib.util as u; sys.exit(u.find_spec('{framework}') is None)"
+    if subprocess.run([PYTHON, "-c", found]).returncode:
+        pytest.skip(f"{framework} is not installed")
+    path = script(REAL[framework])
+    process = start(monitor, path)
+    bare, hooked = outcome(start(None, path)), outcome(process)
+    assert bare == hooked and bare.code == 0
+    assert process.pid in {event["pid"] for event in monitor.of("hook")}
+    assert not monitor.of("framework") and not monitor.of("hook_error")

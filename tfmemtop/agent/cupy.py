@@ -1,0 +1,35 @@
+"""Reads CuPy: its default memory pool. It tells no peak, and of its pool of pinned memory no bytes."""
+
+import sys
+from typing import Any
+
+from .framework_reader import FrameworkReading, Reader, initialised_gpus
+
+FIGURES = {
+    "in_use": "used_bytes",
+    "held": "total_bytes",
+    "limit": "get_limit",
+}
+"""The names of the pool's methods. Each is of the current device."""
+
+
+def _read(cuda: Any) -> "list[FrameworkReading]":
+    pool = sys.modules["cupy"].get_default_memory_pool()
+    found = []
+    for ordinal in initialised_gpus():
+        with cuda.Device(ordinal):  # of this thread only
+            figures = {figure: getattr(pool, method)() for figure, method in FIGURES.items()}
+        if figures["held"]:
+            figures["limit"] = figures["limit"] or None
+            found.append(FrameworkReading(ordinal, **figures))
+    return found
+
+
+CUPY = Reader(
+    framework="cupy",
+    title="CuPy",
+    module="cupy.cuda",
+    variables=("CUPY_GPU_MEMORY_LIMIT",),
+    initialised=lambda _: bool(initialised_gpus()),
+    read=_read,
+)

@@ -1,0 +1,83 @@
+"""Reads the frameworks that the script has imported, in the sampler's thread, and sends what they hold."""
+
+import os
+import sys
+from time import monotonic, thread_time
+from typing import Any, Callable, Optional
+
+from .collector import MUCH, Collector
+from .cupy import CUPY
+from .devices import gpu_uuid
+from .environment import variable
+from .framework_reader import Reader
+from .jax import JAX
+from .messenger import Messenger
+from .pytorch import PYTORCH
+from .rmm import RMM
+
+READERS = (JAX, PYTORCH, CUPY, RMM)
+
+_SHARE = 0.002  # of a core, for each framework
+
+
+class Frameworks:
+    """The frameworks of this process. ``initialised`` is whether one of them had initialised GPUs at a reading."""
+
+    def __init__(self, messenger: Messenger, collector: Collector) -> None:
+        self._messenger = messenger
+        self._collector = collector
+        self._found: dict[str, Reader] = {}
+        self._due: dict[str, float] = {}
+        self._settings: dict[str, dict[str, str]] = {}
+        self._uuids: dict[int, Optional[str]] = {}
+        self.initialised = False
+
+    def found(self, reader: Reader, module: Any, begin: "Callable[[], object]") -> None:
+        """Read a framework from now on, which the script has imported; have *begin* called as it initialises GPUs."""
+        self._found[reader.framework] = reader
+        self._messenger.frameworks[reader.framework] = _version(reader)
+        self._messenger.hello()
+        if reader.watch is not None:
+            reader.watch(module, begin)
+
+    @property
+    def any_found(self) -> bool:
+        """Whether the script has imported one."""
+        return bool(self._found)
+
+    def read(self, interval: float) -> None:
+        """Read those that are due, at most every *interval* seconds."""
+        for reader in list(self._found.values()):
+            if monotonic() >= self._due.get(reader.framework, 0.0) and self._collector.room(MUCH):
+                self._messenger.guarded(f"read:{reader.title}", self._read, reader, interval)
+
+    def _read(self, reader: Reader, interval: float) -> None:
+        began = thread_time()
+        self._due[reader.framework] = monotonic() + interval  # in case the reading fails
+        module = sys.modules.get(reader.module)
+        if module is None or not reader.initialised(module):
+            return
+        self.initialised = True
+        settings = self._settings.get(reader.framework)
+        if settings is None:
+            told = {name: variable(name) for name in reader.variables}
+            settings = {name: value for name, value in told.items() if value is not None}
+            self._settings[reader.framework] = settings
+        for reading in reader.read(module):
+            ordinal = reading.ordinal
+            if self._uuids.get(ordinal) is None:
+                self._uuids[ordinal] = gpu_uuid(ordinal)
+            fields = reading._asdict()
+            fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", settings=settings)
+            self._messenger.offer("framework", uuid=self._uuids[ordinal], **fields)
+        self._due[reader.framework] = monotonic() + max(interval, (thread_time() - began) / _SHARE)
+
+
+def has_threads() -> bool:
+    """Return whether this process has more than one thread: then a fork is no other with one more."""
+    return os.stat("/proc/self/task").st_nlink - 2 > 1
+
+
+def _version(reader: Reader) -> str:
+    package = sys.modules.get(reader.module.partition(".")[0])
+    return str(getattr(package, "__version__", ""))
