@@ -17,6 +17,7 @@ from .rmm import RMM
 
 READERS = (JAX, PYTORCH, CUPY, RMM)
 
+_VERSION = 64  # characters
 _SHARE = 0.002  # of a core, for each framework
 
 
@@ -80,4 +81,4 @@ def has_threads() -> bool:
 
 def _version(reader: Reader) -> str:
     package = sys.modules.get(reader.module.partition(".")[0])
-    return str(getattr(package, "__version__", ""))
+    return str(getattr(package, "__version__", ""))[:_VERSION]

@@ -131,7 +131,7 @@ class Messenger:
             "executable": sys.executable or "",
             "tensorflow": None if self.tensorflow is None else self.tensorflow.version,
             "tensorflow_path": _folder() or None,
-            "frameworks": self.frameworks,
+            "frameworks": [{"name": name, "version": version} for name, version in self.frameworks.items()],
         }
         self.link.send(encode("hook", fields))
 

@@ -7,7 +7,7 @@ import msgspec
 
 from tfmemtop.bounds import Change, Few, Label, Name, Number, Positive, Size, Text, Variables, Words
 from tfmemtop.events.base import Curve, Event, Latest, Newest, Origin
-from tfmemtop.frameworks import FrameworkName
+from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.settings import without_secrets
 
 
@@ -25,7 +25,7 @@ class Hook(Event, tag="hook", frozen=True):
     executable: Text
     tensorflow: Name | None = None  # version, once known
     tensorflow_path: Text | None = None  # folder of the package
-    frameworks: Annotated[dict[Label, Name], Few] = msgspec.field(default_factory=dict)  # versions of the others
+    frameworks: Annotated[list[UsedFramework], Few] = msgspec.field(default_factory=list)  # the others, imported
 
 
 class HookEnding(Enum):
