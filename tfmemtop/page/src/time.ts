@@ -2,10 +2,10 @@
 import type uPlot from "uplot";
 import { onTheme, variable } from "./colours";
 import type { Page } from "./data";
-import { button, bytes, clock, element, select, share, UNKNOWN } from "./elements";
+import { button, bytes, clock, element, select, share } from "./elements";
 import { onKeys } from "./keys";
 import { lastUpTo, runAt, type Moment } from "./moment";
-import { chart, showAll, zoom } from "./time_chart";
+import { chart, showAll, showRuns, zoom } from "./time_chart";
 import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_data";
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
@@ -21,8 +21,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 
     const controls = element("div", "controls");
     const area = element("div", "graph");
-    const legend = element("div", "legend");
-    place.append(controls, element("div", "beside", area, legend));
+    const heading = element("h3", "");
+    const figures = element("tbody");
+    heading.role = "status"; // what a key has chosen is read aloud
+    place.append(controls, element("div", "beside", area, element("div", "legend", heading, element("table", "", figures))));
     area.role = "img";
 
     /** The moment in the graph's own seconds: where runs are laid over each other, since the run began. */
@@ -30,7 +32,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const closer = (factor: number) => graph && zoom(graph, factor, moment.choice.at - offset());
     const all = () => graph && showAll(graph);
 
-    function build(): void {
+    /** Make the graph anew. It goes on to show *range*; else the whole, or the runs where they were the smaller part. */
+    function build(range?: uPlot.Scale): void {
         const { session, place: card } = moment;
         graph?.destroy();
         graph = undefined;
@@ -43,7 +46,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             },
             onClick: (at: number) => moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at }),
         };
-        lines = card && view ? courses(page, card.key, view === 2) : [];
+        lines = card && view ? courses(page, session, card, view === 2) : [];
         if (!card?.times.length) {
             area.replaceChildren(element("p", "note", "Memory was not read in this session."));
         } else if (view) {
@@ -69,19 +72,21 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 ...hooks,
             });
         }
+        if (graph && range) graph.setScale("x", { min: range.min!, max: range.max! });
+        else if (graph && !view) showRuns(graph, session);
         steer();
         tell();
     }
 
     function steer(): void {
         const { session } = moment;
-        const toggle = button("logarithmic", "A logarithmic axis (l)", () => change(() => (logarithmic = !logarithmic)));
+        const toggle = button("logarithmic", "A logarithmic axis (l)", changeAxis);
         toggle.ariaPressed = String(logarithmic);
         const runs = page.sessions.reduce((count, each) => count + each.runs.length, 0);
         const places = session.places.map(({ name, model }) => (model ? `${name}, ${model}` : name));
         controls.replaceChildren(
             places.length > 1 ? select("of", places, moment.choice.place, (number) => moment.choose({ place: number })) : "",
-            runs > 1 ? select("show", VIEWS, view, (number) => change(() => (view = number))) : "",
+            runs > 1 ? select("show", VIEWS, view, changeView) : "",
             toggle,
             button("+", "Zoom in (+, or the wheel)", () => closer(0.5)),
             button("−", "Zoom out (-, or the wheel)", () => closer(2)),
@@ -97,37 +102,43 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const run = moment.session.runs.at(runAt(moment.session, at));
         const phases = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity)) ?? [];
         const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...phases.map(({ label }) => label)];
-        const heading = where.filter(Boolean).join(", ");
-        legend.replaceChildren(element("h3", "", heading), element("table", "", element("tbody", "", ...rows)));
-        area.ariaLabel = `Memory over time. ${heading}: ${rows.map((row) => row.textContent).join("; ")}`;
+        heading.textContent = where.filter(Boolean).join(", ");
+        figures.replaceChildren(...rows);
+        area.ariaLabel = `Memory over time. ${heading.textContent}: ${rows.map((row) => [...row.cells].map((cell) => cell.textContent).join(" ")).join("; ")}`;
     }
 
-    function layerRows(at: number): HTMLElement[] {
+    function layerRows(at: number): HTMLTableRowElement[] {
         const card = moment.place;
         if (!card) return [];
-        const figures = figuresAt(card, at);
-        const used = sum(figures);
+        const sizes = figuresAt(card, at);
+        const used = sum(sizes);
         const run = moment.session.runs.at(runAt(moment.session, at));
         const limit = card.limits.find((each) => each.run === run?.number);
         return [
-            ...card.layers.map(({ key, name }, index) => row(key, name, figures[index], used)).reverse(),
-            row(null, "all that is used", used, null),
-            ...(limit ? [row(null, "limit of the pool", limit.bytes, null)] : []),
-            ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total, null)]),
+            ...card.layers.map(({ key, name }, index) => row(key, name, sizes[index], part(sizes[index], used))).reverse(),
+            row(null, "all that is used", used),
+            ...(limit ? [row(null, "limit of the pool", limit.bytes)] : []),
+            ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total)]),
         ];
     }
 
-    function runRows(at: number): HTMLElement[] {
+    function runRows(at: number): HTMLTableRowElement[] {
         return lines.map(({ name, times, bytes: sizes }, number) => {
             const figure = at > (times.at(-1) ?? 0) ? null : (sizes[lastUpTo(times, at)] ?? null);
-            return row(RUNS[number % RUNS.length], name, figure, null);
+            return row(RUNS[number % RUNS.length], name, figure, `peak ${bytes(Math.max(...sizes.map(Number)))}`);
         });
     }
 
-    const change = (how: () => void) => {
-        how();
+    function changeView(number: number): void {
+        view = number;
         build();
-    };
+    }
+
+    function changeAxis(): void {
+        logarithmic = !logarithmic;
+        build(graph?.scales.x);
+    }
+
     moment.subscribe((_choice, changed) => {
         if (changed.has("session") || changed.has("place") || (view && changed.has("run"))) build();
         else if (changed.has("at")) {
@@ -140,7 +151,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         "+": ["Zoom in on the moment", () => closer(0.5)],
         "-": ["Zoom out", () => closer(2)],
         "0": ["Show all of the time", all],
-        l: ["A logarithmic axis", () => change(() => (logarithmic = !logarithmic))],
+        l: ["A logarithmic axis", changeAxis],
     });
     new ResizeObserver(() => graph?.setSize({ width: area.clientWidth, height: graph.height })).observe(area);
 }
@@ -155,16 +166,17 @@ function isFlat(page: Page): boolean {
     );
 }
 
-/** A row of the legend: a layer with its colour, its bytes, and its share of *whole*. */
-function row(key: string | null, name: string, figure: number | null, whole: number | null): HTMLElement {
+const part = (figure: number | null, whole: number | null) => (figure !== null && whole ? share(figure, whole) : "");
+
+/** A row of the legend: a layer or a run with its colour, its bytes, and what there is to say of these. */
+function row(key: string | null, name: string, figure: number | null, more = ""): HTMLTableRowElement {
     const swatch = element("span", "swatch");
     swatch.style.background = key ? variable(key) : "transparent";
-    const part = whole && figure !== null ? share(figure, whole) : "";
     return element(
         "tr",
         key ? "" : "sum",
         element("th", "", swatch, name),
-        element("td", "figure", figure === null ? UNKNOWN : bytes(figure)),
-        element("td", "figure quiet", part),
+        element("td", "figure", bytes(figure)),
+        element("td", "figure quiet", more),
     );
 }

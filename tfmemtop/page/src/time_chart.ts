@@ -1,7 +1,9 @@
 /** A chart of bytes over seconds, by uPlot: axes in binary units, zoom by wheel and drag, a click chooses a moment. */
 import uPlot from "uplot";
 import { colour } from "./colours";
+import type { Session } from "./data";
 import { bytes, clock } from "./elements";
+import { endOf } from "./moment";
 
 export interface Line {
     key: string; // of its colour
@@ -29,11 +31,11 @@ export function chart(place: HTMLElement, { lines, data, logarithmic, height, he
         width: Math.max(200, place.clientWidth),
         height,
         legend: { show: false },
-        padding: [6, 8, 0, 0],
+        padding: [6, 26, 0, 0],
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 } },
         scales: {
             x: { time: false },
-            y: { distr: logarithmic ? 3 : 1, log: 2, range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 14) / (height - 50)) },
+            y: { distr: logarithmic ? 3 : 1, log: 2, range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 22) / (height - 50)) },
         },
         axes: [
             { ...axis, incrs: SECONDS, space: 84, values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)) },
@@ -101,4 +103,13 @@ export function zoom(u: uPlot, factor: number, around: number): void {
 
 export function showAll(u: uPlot): void {
     u.setScale("x", { min: u.data[0][0], max: u.data[0].at(-1)! });
+}
+
+/** Show the runs, where they took less than two thirds of the time. */
+export function showRuns(u: uPlot, session: Session): void {
+    const first = session.runs[0]?.began ?? 0;
+    const length = endOf(session, session.runs.length - 1) - first;
+    if (length > 0 && length < session.ended / 1.5) {
+        u.setScale("x", { min: Math.max(u.data[0][0], first - 0.03 * length), max: first + 1.03 * length });
+    }
 }

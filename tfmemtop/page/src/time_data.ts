@@ -1,5 +1,5 @@
 /** The columns that the graphs of memory over time draw. */
-import type { Page, Place } from "./data";
+import type { Page, Place, Session } from "./data";
 import { endOf, lastUpTo } from "./moment";
 
 export type Column = (number | null)[];
@@ -33,23 +33,26 @@ export function sum(figures: (number | null)[]): number | null {
 /** One run of any session, in seconds since it began. */
 export interface Course {
     name: string;
-    session: number;
-    run: number;
     times: number[];
     bytes: Column;
 }
 
-/** The runs of all sessions on places called *key*, to be laid over each other: what is in use, or all that is used. */
-export function courses(page: Page, key: string, all: boolean): Course[] {
-    return page.sessions.flatMap((session, number) => {
-        const place = session.places.find((each) => each.key === key);
-        if (!place) return [];
-        return session.runs.map((run, index) => ({
-            name: page.sessions.length > 1 ? `${session.name}, run ${run.number}` : `run ${run.number}`,
-            session: number,
-            run: index,
-            ...course(place, run.began, endOf(session, index), all),
-        }));
+/**
+ * The runs of all sessions, to be laid over each other: what is in use, or all that is used. Those of *chosen* are drawn
+ * on *place*, those of another session, as of another rank of a job, where its fullest pool is.
+ */
+export function courses(page: Page, chosen: Session, place: Place, all: boolean): Course[] {
+    return page.sessions.flatMap((session) => {
+        const key = session === chosen ? place.key : (session.runs.at(-1)?.pools[0]?.place ?? place.key);
+        const own = session.places.find((each) => each.key === key);
+        if (!own) return [];
+        return session.runs.map((run, index) => {
+            const name = `run ${run.number}: ${run.settings || run.title}`;
+            return {
+                name: page.sessions.length > 1 ? `${session.name}, ${name}` : name,
+                ...course(own, run.began, endOf(session, index), all),
+            };
+        });
     });
 }
 

@@ -20,14 +20,14 @@ export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
         const { session, run } = moment;
         place.className = "view head";
         place.replaceChildren(
-            element("div", "", ...(run ? verdict(run) : [element("p", "", "No program was started in this session.")])),
-            element("aside", "", facts(session, run)),
+            element("div", "", ...(run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")])),
+            element("aside", "", facts(session, run), ...session.notes.map((note) => element("p", "note", note))),
         );
     });
 }
 
 function* verdict({ verdict, answers }: Run): Iterable<Node> {
-    yield element("p", `verdict ${verdict.severity}`, sign(verdict.severity), " ", verdict.text);
+    yield element("h1", `verdict ${verdict.severity}`, sign(verdict.severity), " ", verdict.text);
     if (verdict.evidence) yield element("p", "evidence", verdict.evidence);
     if (verdict.remedies.length) {
         yield element("h3", "", "What helps");
