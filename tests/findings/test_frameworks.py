@@ -1,14 +1,21 @@
 """JAX, PyTorch and CuPy in a run: what their out-of-memory errors mean, and what they take of a card."""
 
+import msgspec
+import pytest
+
 from tests import streams as s
-from tests.findings.situations import Found, actions, begin, found, wrote
+from tests.findings.situations import Found, actions, begin, effective, found, initialised, reading, wrote
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Key
+from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
+from tfmemtop.findings.frameworks import CardShared, JaxPreallocated
 from tfmemtop.findings.judgement import Judged, judged
+from tfmemtop.findings.missing import no_map, no_window
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import findings
+from tfmemtop.frameworks import FrameworkName, UsedFramework
 
 FAILED = events.RunEnd(t=40.0, run=1, exit_code=1, signal=None)
 
@@ -95,3 +102,125 @@ def test_an_error_that_the_script_survived_or_another_one_is_no_verdict() -> Non
     after = found(begin(), printed, raised("no such file", "ValueError"), FAILED)
     assert FrameworkFailed not in after
     assert after[Judged].cause.key is Key.NOT_MEMORY
+
+
+# What frameworks take of a card. The card of these streams has 140 GiB.
+
+
+def jax(
+    t: float, held: int, in_use: int, limit: int = 105 * GIB, settings: dict[str, str] | None = None
+) -> events.Framework:
+    return framework(t, FrameworkName.JAX, held, in_use, limit, settings)
+
+
+def framework(
+    t: float,
+    name: FrameworkName,
+    held: int,
+    in_use: int,
+    limit: int | None = None,
+    settings: dict[str, str] | None = None,
+) -> events.Framework:
+    return events.Framework(
+        t=t,
+        pid=100,
+        framework=name,
+        device=f"{name.title}:0",
+        ordinal=0,
+        uuid="GPU-0",
+        in_use=in_use,
+        held=held,
+        peak=in_use,
+        limit=limit,
+        settings=settings or {},
+    )
+
+
+TENSORFLOW_TOOK_ALL = [
+    *begin(),
+    initialised(9, "x = tf.ones(3)", t=1.9),
+    effective(False),
+    reading(3.0, 64 * MIB, 64 * MIB, 134 * GIB),
+]
+
+
+def test_tensorflow_took_the_card_before_jax_began() -> None:
+    one = found(TENSORFLOW_TOOK_ALL, jax(5.0, 2 * MIB, 0))[CardShared]
+    assert one.said.headline == (
+        "GPU 0: TensorFlow took 134.0 GiB of the card's 140.0 GiB at train.py:9 (x = tf.ones(3)) before JAX began, "
+        "which itself preallocates 75% of the card."
+    )
+    assert actions(one) == [Action.HIDE_FROM_TENSORFLOW, Action.GROWTH_ON, Action.JAX_GROWTH_ON]
+    assert 'tf.config.set_visible_devices([], "GPU")' in " ".join(one.said.code)
+    assert one.severity is Severity.WARNING
+
+
+def test_jax_took_three_quarters_before_tensorflow_and_pytorch_began() -> None:
+    first = jax(1.2, 105 * GIB, GIB)
+    beside = found(begin(), first, effective(True), reading(3.0, 64 * MIB, 64 * MIB, 1026 * MIB))[CardShared]
+    assert (beside.first.title, beside.other.title) == ("JAX", "TensorFlow")
+    assert actions(beside) == [Action.JAX_GROWTH_ON]
+    torch = found(begin(), first, framework(9.0, FrameworkName.PYTORCH, GIB, GIB))[CardShared]
+    assert "JAX took 105.0 GiB of the card's 140.0 GiB before PyTorch began." in torch.said.headline
+
+
+@pytest.mark.parametrize(
+    "settings", [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}]
+)
+def test_frameworks_that_take_what_they_need_share_a_card_without_a_word(settings: dict[str, str]) -> None:
+    growing = jax(5.0, 2 * GIB, GIB, settings=settings)
+    after = found(begin(), effective(True), reading(3.0, 64 * MIB, 64 * MIB, 1026 * MIB), growing)
+    assert CardShared not in after
+    assert JaxPreallocated not in after
+
+
+def test_jax_alone_preallocates_what_it_does_not_use() -> None:
+    one = found(begin(), jax(5.0, 105 * GIB, 2 * GIB))[JaxPreallocated]
+    assert one.severity is Severity.WARNING
+    assert actions(one) == [Action.JAX_GROWTH_ON]
+    small = jax(5.0, 14 * GIB, 2 * GIB, settings={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.1"})
+    assert JaxPreallocated not in found(begin(), small)
+
+
+NO_ROOM = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
+
+
+def jax_failed(*before: events.Event) -> FrameworkFailed:
+    return found(begin(), before, raised(NO_ROOM, "JaxRuntimeError"), FAILED)[FrameworkFailed]
+
+
+def test_jax_failed_at_its_limit_or_since_tensorflow_had_the_card() -> None:
+    limited = jax_failed(jax(38.0, 105 * GIB, 100 * GIB))
+    assert limited.cause.key is Key.LIMIT_TOO_SMALL
+    assert "Its limit is 105.0 GiB, and 100.0 GiB were in use." in limited.said.headline
+    assert actions(limited) == [Action.MORE_FOR_JAX, Action.REDUCE_BATCH]
+    after = found(TENSORFLOW_TOOK_ALL, jax(5.0, 2 * MIB, 0), raised(NO_ROOM, "JaxRuntimeError"), FAILED)
+    beside = after[FrameworkFailed]
+    assert (beside.cause.key, beside.cause.holder, beside.cause.bytes) == (
+        Key.OTHER_FRAMEWORK,
+        "TensorFlow",
+        134 * GIB,
+    )
+    assert jax_failed(jax(38.0, 105 * GIB, GIB)).cause.key is Key.UNKNOWN
+
+
+def test_a_run_without_tensorflow_has_a_verdict_and_what_is_tensorflows_is_said_to_be() -> None:
+    growing = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    state = s.fold(
+        [
+            *begin(),
+            hook(JAX="0.10.2"),
+            jax(5.0, 3 * GIB, 2 * GIB, settings=growing),
+            events.RunEnd(t=40.0, run=1, exit_code=0, signal=None),
+        ]
+    )
+    cause, _ = judged(state, findings(state), going=False)
+    assert cause.key is Key.NONE
+    assert "JAX had at most 2.0 GiB in use" in cause.text
+    assert "TensorFlow's pools only" in no_map(state, None)[0]
+    assert "TensorFlow's pools only" in no_window(state, None)[0]
+
+
+def hook(t: float = 1.1, **versions: str) -> events.Hook:
+    frameworks = [UsedFramework(FrameworkName[name], version) for name, version in versions.items()]
+    return msgspec.structs.replace(s.hook(t, 100), tensorflow=None, tensorflow_path=None, frameworks=frameworks)

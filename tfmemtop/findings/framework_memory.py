@@ -1,6 +1,7 @@
 """The rule for a failed allocation of JAX, PyTorch or CuPy, and its causes.
 
-Their exception is all that is known of that moment. Only PyTorch's has figures of the card and of its pool.
+Their exception is all that is known of that very moment. Only PyTorch's has figures of the card and of its pool; of
+JAX, the last readings before have some.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
+from tfmemtop.findings.frameworks import TENSORFLOW, takers
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.others import HELD_SHARE
 from tfmemtop.findings.remedy import Action, Remedy
@@ -20,6 +22,9 @@ from tfmemtop.units import GIB, format_bytes
 
 _MUCH = USUAL_CONTEXT + USUAL_LIBRARIES + GIB // 2
 """Bytes that a process may have beside its pools without another framework."""
+
+_MOST = 0.9
+"""Share of a card, above which a larger limit for JAX helps little: CUDA and libraries need some memory."""
 
 _SMALLER = Remedy(Action.REDUCE_BATCH)
 
@@ -55,24 +60,51 @@ def framework_failed(state: State) -> Iterator[FrameworkFailed]:
     errors = [hooked.error for _, hooked in hooked_of_run(state) if hooked.error is not None]
     for error in errors:
         if found := parse_framework_exhausted(f"{error.kind}: {error.message}"):
-            yield _failed(found, spot(error.file, error.line) if error.file else "")
+            yield _failed(state, found, spot(error.file, error.line) if error.file else "")
             return
     if not errors and (found := parse_framework_exhausted(output(state))):
-        yield _failed(found, "")
+        yield _failed(state, found, "")
 
 
-def _failed(found: FrameworkExhausted, at: str) -> FrameworkFailed:
+def _failed(state: State, found: FrameworkExhausted, at: str) -> FrameworkFailed:
     who = found.framework.title + (f" at {at}" if at else "")
     asked = format_bytes(found.requested) if found.requested else "more than there was"
-    cause = _cause(found)
+    cause = _by_readings(state, found) if found.cached is None else _by_own_figures(found)
     return FrameworkFailed(found, at, replace(cause, text=f"Out of memory: {who} asked for {asked}. {cause.text}"))
 
 
-def _cause(found: FrameworkExhausted) -> Cause:
-    requested, allocated, cached = found.requested, found.allocated, found.cached
-    if requested is None or allocated is None or cached is None:
-        had = f" It had {format_bytes(allocated)} allocated." if allocated is not None else ""
-        return Cause(Key.UNKNOWN, f"Its message does not tell why there was no room.{had}", remedies=(_SMALLER,))
+def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
+    """Return the cause by the last readings, of a message that names only what was asked for."""
+    title, requested = found.framework.title, found.requested or 0
+    for index, those in takers(state).items():
+        own = next((taker for taker in those if taker.title == title), None)
+        other = next((taker for taker in those if taker.title != title and taker.reserves and taker.held), None)
+        if other is not None:
+            hide = (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON))
+            return Cause(
+                Key.OTHER_FRAMEWORK,
+                f"{other.title} had taken {format_bytes(other.held)} of the card.",
+                other.title,
+                other.held,
+                remedies=hide if other.title == TENSORFLOW else (Remedy(Action.JAX_GROWTH_ON),),
+            )
+        if own is None or own.limit is None or own.in_use is None or own.in_use + requested <= own.limit:
+            continue
+        whole = state.devices[index].info.total
+        more = (Remedy(Action.MORE_FOR_JAX),) if whole and own.share and own.limit < _MOST * whole else ()
+        return Cause(
+            Key.LIMIT_TOO_SMALL,
+            f"Its limit is {format_bytes(own.limit)}, and {format_bytes(own.in_use)} were in use.",
+            bytes=own.in_use + requested,
+            remedies=(*more, _SMALLER),
+            evidence=(f"The card has {format_bytes(whole)}.",),
+        )
+    had = f" It had {format_bytes(found.allocated)} allocated." if found.allocated is not None else ""
+    return Cause(Key.UNKNOWN, f"Its message does not tell why there was no room.{had}", remedies=(_SMALLER,))
+
+
+def _by_own_figures(found: FrameworkExhausted) -> Cause:
+    requested, allocated, cached = found.requested or 0, found.allocated or 0, found.cached or 0
     evidence = (_figures(found),)
     if cached >= requested:
         return Cause(

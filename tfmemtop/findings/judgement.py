@@ -14,6 +14,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
+from tfmemtop.findings.frameworks import TENSORFLOW, takers
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
@@ -149,7 +150,8 @@ def _silent(hooked: Hooked | None, run: RunState) -> bool:
 
 
 def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
-    if run.peak_in_use is None and not run.peak_process_total:
+    others = _of_other_frameworks(state)
+    if run.peak_in_use is None and not others and not run.peak_process_total:
         return Cause(Key.NONE, _unread(state, run))
     took = spoken((run.ended if run.ended is not None else state.now) - run.started)
     found = f"found so far, after {took}" if going else f"found in this run of {took}"
@@ -160,9 +162,19 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         return Cause(Key.NONE, text, bytes=max(own))
     pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
     held = f"at most {format_bytes(run.peak_in_use)} in use{_steady(state)}{pool}"
-    if run.peak_in_use is None:
+    if run.peak_in_use is None and others:
+        held = others
+    elif run.peak_in_use is None:
         held = f"the process held at most {format_bytes(run.peak_process_total)} of a GPU"
     return Cause(Key.NONE, f"No memory problem {found}: {held}.", bytes=run.peak_in_use)
+
+
+def _of_other_frameworks(state: State) -> str:
+    """Return what each framework other than TensorFlow had at most in use on a GPU; empty if there is none."""
+    peaks: dict[str, int] = {}
+    for taker in [taker for those in takers(state).values() for taker in those if taker.title != TENSORFLOW]:
+        peaks[taker.title] = max(taker.peak or taker.in_use or 0, peaks.get(taker.title, 0))
+    return ", ".join(f"{title} had at most {format_bytes(peak)} in use" for title, peak in peaks.items())
 
 
 def peaks_of_processes(state: State) -> list[int]:

@@ -8,10 +8,11 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.state import State
+from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
-from tfmemtop.units import format_count
+from tfmemtop.units import format_count, sentence
 
 _LIBRARY = "the probe, which reads pools from inside,"
 _UNUSED = (ProbeState.UNAVAILABLE, ProbeState.FAILED)
@@ -43,8 +44,17 @@ def refusal_text(event: MemoryMap) -> str:
     return why
 
 
-def no_map(state: State, key: PoolKey) -> tuple[str, str]:
+def only_tensorflow(state: State) -> str:
+    """Return, as a clause, that a run's memory is that of other frameworks; empty if TensorFlow has pools in it."""
+    names = " and ".join(framework.name.title for framework in without_tensorflow(state))
+    return names and f"this run uses {names}; map, holders and predictions are of TensorFlow's pools only"
+
+
+def no_map(state: State, key: PoolKey | None) -> tuple[str, str]:
     """Return why this pool has no map, as far as it is known: one clause without a full stop."""
+    if key is None:
+        unknown = "no pool is known: TensorFlow has not made one in a process that tfmemtop started"
+        return only_tensorflow(state) or unknown, ""
     pid, device = key
     hooked = hooked_of(state, pid)
     if hooked is None:
@@ -78,7 +88,7 @@ def not_readable(hooked: Hooked) -> tuple[str, str] | None:
 def no_window(state: State, key: PoolKey | None) -> tuple[str, str]:
     """Return why this pool has no window, as far as it is known, in sentences."""
     if key is None:
-        return "No pool is known: TensorFlow has not made one in a process that tfmemtop started.", ""
+        return f"{sentence(no_map(state, None)[0])}.", ""
     hooked = hooked_of(state, key[0])
     if hooked is None:
         return "Nothing is known of this process any more.", ""

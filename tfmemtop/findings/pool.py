@@ -66,9 +66,9 @@ class WholeCard(DeviceFinding, frozen=True):
 def whole_card_reserved(state: State) -> Iterator[WholeCard]:
     """Find cards that TensorFlow has taken at once, since growth is off and no limit is set."""
     for device in run_devices(state):
-        if not _takes_everything(device) or device.card is None or device.reading is None:
+        if not takes_everything(device) or device.card is None or device.reading is None:
             continue
-        whole, held = device.card.info.total, _held(device)
+        whole, held = device.card.info.total, held_by_pool(device)
         if whole and held is not None and held >= whole * WHOLE_CARD:
             known = device.reading.in_use is not None and device.peak is not None
             yield WholeCard(
@@ -81,11 +81,12 @@ def whole_card_reserved(state: State) -> Iterator[WholeCard]:
             )
 
 
-def _takes_everything(device: RunDevice) -> bool:
+def takes_everything(device: RunDevice) -> bool:
+    """Return whether the pool of *device* took at once what was free."""
     return device.growth is False and not device.asynchronous and device.asked_limit is None
 
 
-def _held(device: RunDevice) -> int | None:
+def held_by_pool(device: RunDevice) -> int | None:
     """Return the bytes of the pool; where it is not read, those that the process holds, less a usual context.
 
     ``None`` if neither is known.

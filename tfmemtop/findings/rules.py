@@ -8,6 +8,7 @@ from tfmemtop.findings.devices import logical_devices_beyond_card, no_gpu_seen
 from tfmemtop.findings.ending import how_it_ended
 from tfmemtop.findings.finding import Finding, RuleFailed
 from tfmemtop.findings.framework_memory import framework_failed
+from tfmemtop.findings.frameworks import card_shared, jax_preallocated
 from tfmemtop.findings.host_growth import host_growth
 from tfmemtop.findings.judgement import judged_at_the_end
 from tfmemtop.findings.leaks import leak
@@ -49,9 +50,11 @@ RULES: tuple[Rule, ...] = (
     leak,
     retracing,
     host_growth,
+    card_shared,
     two_reserve_everything,
     others_hold_the_card,
     whole_card_reserved,
+    jax_preallocated,
     full_but_idle,
     outside_the_pool,
     held_beside,

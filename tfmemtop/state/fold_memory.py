@@ -221,6 +221,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
 def _framework(state: State, event: events.Framework) -> None:
     if hooked := with_device(state, event.pid, event.device):
         hooked.frameworks[event.device] = event
+        hooked.began.setdefault(event.device, event.t)
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:

@@ -157,6 +157,7 @@ class Hooked(msgspec.Struct):
     devices: set[str] = msgspec.field(default_factory=set)  # the logical devices that it has named
     allocators: dict[str, events.Allocator] = msgspec.field(default_factory=dict)  # by logical device
     frameworks: dict[str, events.Framework] = msgspec.field(default_factory=dict)  # by device: JAX:0
+    began: dict[str, float] = msgspec.field(default_factory=dict)  # when each of these was first read
     effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
     pools: dict[str, Pool] = msgspec.field(default_factory=dict)
     windows: dict[str, PoolWindows] = msgspec.field(default_factory=dict)

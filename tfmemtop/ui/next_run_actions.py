@@ -10,9 +10,11 @@ from textual.screen import ModalScreen
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
+from tfmemtop.frameworks import UsedFramework
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply
+from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.model import RunState
 from tfmemtop.ui import refusals
 from tfmemtop.ui.screen_app import ScreenApp
@@ -79,25 +81,34 @@ class NextRunActions(ScreenApp):
             self.notify(refusals.NOTHING_TO_SET)
         return upcoming
 
+    def _settable(self, setting: str, takes: Callable[[UsedFramework], bool]) -> NextRun | None:
+        """Return the next run if TensorFlow or one that *takes* the setting is in it. Else, notify the user."""
+        state = self.session.state
+        alone, has_gpus = without_tensorflow(state), bool(state.devices)
+        if alone and not (has_gpus and any(map(takes, alone))):
+            self.notify(refusals.not_for(alone, setting, has_gpus=has_gpus))
+            return None
+        return self._upcoming()
+
     def action_growth(self) -> None:
-        if upcoming := self._upcoming():
+        if upcoming := self._settable(refusals.GROWTH, lambda framework: framework.takes_growth):
             if self.session.state.devices:
                 self._choose(upcoming.with_growth_cycled())
             else:
                 self.notify(refusals.GROWTH_NEEDS_GPU)
 
     def action_allocator(self) -> None:
-        if upcoming := self._upcoming():
+        if upcoming := self._settable(refusals.ALLOCATOR, lambda framework: framework.takes_allocator):
             self._choose(upcoming.with_allocator_cycled(bool(self.session.state.devices)))
 
     def action_xla_report(self) -> None:
-        if upcoming := self._upcoming():
+        if upcoming := self._settable(refusals.XLA_REPORT, lambda _: False):
             self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
 
-        if upcoming := self._upcoming():
+        if upcoming := self._settable(refusals.LIMIT, lambda framework: framework.takes_limit):
             fitted = self.session.fitting.suggested(upcoming)
             self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
 
@@ -186,6 +197,8 @@ class NextRunActions(ScreenApp):
             self.notify(refusals.FIT_WITHOUT_ENGINE)
         elif self.session.state.run is None:
             self.notify(refusals.FIT_WITHOUT_SCRIPT)
+        elif alone := without_tensorflow(self.session.state):
+            self.notify(refusals.not_for(alone, refusals.SEARCH, has_gpus=True))
         elif self.session.fitting.search is not None:
             self._show_search(self.session.fitting.search)
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.findings.attached import READ_ONLY
+from tfmemtop.frameworks import FrameworkName, UsedFramework
 
 GROWTH_NEEDS_GPU = "Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool."
 NO_GPU_TO_CHOOSE = "This machine has no GPU to choose."
@@ -12,6 +13,8 @@ SEARCH_GOES_ON = "A search for the smallest limit is under way. [F] shows it and
 NOTHING_READS = "No script is running to read what is typed."
 NOTHING_IS_SENT = "Nothing can be typed here: this screen changes nothing."
 HAS_ENDED = "This process has already ended."
+
+GROWTH, LIMIT, ALLOCATOR, XLA_REPORT, SEARCH = "growth", "limit", "allocator", "XLA's report", "search"
 
 FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."
@@ -23,6 +26,22 @@ NOT_RECOGNISED = (
 )
 NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
 NO_SEARCH = "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
+
+
+def not_for(frameworks: Sequence[UsedFramework], setting: str, *, has_gpus: bool) -> str:
+    """Return why the next run cannot have a *setting*, one of those above; its *frameworks* are not TensorFlow."""
+    names = " and ".join(framework.name.title for framework in frameworks)
+    if not has_gpus:
+        return f"{names} runs on the CPU, where it has no pool of its own."
+    torch = next((framework for framework in frameworks if framework.name is FrameworkName.PYTORCH), None)
+    if torch and setting == GROWTH:
+        return "Not for PyTorch: its pool always grows."
+    if torch and setting == LIMIT:
+        return (
+            f"Not for PyTorch {torch.version}, which takes a limit from its environment from 2.10 on. In the script: "
+            "torch.cuda.set_per_process_memory_fraction(0.5)."
+        )
+    return f"Not for {names}: {setting} is TensorFlow's."
 
 
 def restart_yourself(settings: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import HostOwner, Machine, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
+from tfmemtop.state.frameworks import used_frameworks
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")
@@ -36,6 +37,14 @@ class NextRun(msgspec.Struct, frozen=True, dict=True):
         choices = _ALLOCATORS if has_gpu else _ALLOCATORS[:2]
         now = choices.index(self.settings.allocator) if self.settings.allocator in choices else 0
         return self._set(allocator=choices[(now + 1) % len(choices)])
+
+    def with_frameworks(self, state: State) -> "NextRun":
+        """Return the run with its settings also for the frameworks beside TensorFlow that the newest run used.
+
+        If it used none, such as one that failed early, those that are set stay.
+        """
+        used = used_frameworks(state)
+        return self._set(frameworks=used) if used else self
 
     def with_xla_report_toggled(self) -> "NextRun":
         """Return the run with XLA's report on the contents of its buffers turned on or off."""

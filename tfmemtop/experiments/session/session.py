@@ -190,14 +190,11 @@ class Session:
     @property
     def next(self) -> NextRun | None:
         """The next run: as the user has chosen it, else the same as the newest; ``None`` before the first."""
-        run = self.state.run
-        if self._chosen is not None:
-            return self._chosen
-        if run is None:
-            return None
-        if run.kernel is not None:
-            return NextRun(tuple(run.argv), self.state.upcoming or run.settings)
-        return NextRun(tuple(run.argv), run.settings)
+        run, chosen = self.state.run, self._chosen
+        if chosen is None and run is not None:
+            kernels = self.state.upcoming if run.kernel is not None else None
+            chosen = NextRun(tuple(run.argv), kernels or run.settings)
+        return chosen and chosen.with_frameworks(self.state)
 
     def choose(self, chosen: NextRun) -> None:
         """Use *chosen* as the next run."""

@@ -195,9 +195,7 @@ class MapPanel(CoveringPanel):
 
     def _without(self, width: int, view: PoolMap | None) -> list[Line]:
         """Return why there is no map, and what helps."""
-        if self.key is None:
-            text, remedy = "no pool is known: TensorFlow has not made one in a process that tfmemtop started", ""
-        elif view is not None:
+        if view is not None:
             text, remedy = "the pool is empty: TensorFlow has taken no memory for it yet", ""
         else:
             text, remedy = no_map(self.state, self.key)

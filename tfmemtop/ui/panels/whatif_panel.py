@@ -12,6 +12,7 @@ from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
 from tfmemtop.failure import describe
+from tfmemtop.findings.missing import only_tensorflow
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports import whatif
 from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_text
@@ -23,7 +24,7 @@ from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
-from tfmemtop.units import UNKNOWN, format_bytes
+from tfmemtop.units import UNKNOWN, format_bytes, sentence
 
 TITLE = "What other settings would do"
 TAKE = "take for the next run"
@@ -91,8 +92,8 @@ class WhatIfPanel(CoveringPanel):
         last = [*whatif.smallest(view), *filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
         at = clamp(self._at, 0, len(rows) - 1)
         below: list[Line] = []
-        for sentence in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
-            more = paragraph(sentence, width, DIM)
+        for told_last in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
+            more = paragraph(told_last, width, DIM)
             if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
                 break
             below += more
@@ -156,6 +157,8 @@ class WhatIfPanel(CoveringPanel):
         if not pools:
             tracing = any(still_traced(state))
             self.said = STILL_TRACED if tracing else NOT_ENOUGH
+            if others := only_tensorflow(state):
+                self.said = f"{sentence(others)}."
         self.changed()
         for pool in here:
             try:

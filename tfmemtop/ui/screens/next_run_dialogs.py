@@ -55,13 +55,19 @@ def limit_dialog(
     limit = upcoming.settings.limit(has_gpus=has_gpus)
     return InputDialog(
         "Memory limit of the next run",
-        text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings))],
+        text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings)), *_as_shares(upcoming, state)],
         value="" if limit is None else typed(limit),
         replaces=True,
         read=_told(lambda text: upcoming.with_limit(text, state)),
         suggestions=suggestions,
         glyphs=glyphs,
     )
+
+
+def _as_shares(upcoming: NextRun, state: State) -> list[str]:
+    """Return how other frameworks than TensorFlow get the limit: JAX and PyTorch as a share of the smallest GPU."""
+    names = [one.name.title for one in upcoming.settings.frameworks if one.takes_limit and state.devices]
+    return [f"{' and '.join(names)}: passed on as a share of the whole GPU"] if names else []
 
 
 def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:

@@ -1,0 +1,201 @@
+"""The rules for a card that TensorFlow or JAX reserves: beside another framework, and by JAX alone."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tfmemtop import events
+from tfmemtop.findings.cause import Key
+from tfmemtop.findings.finding import DeviceFinding, Said, Severity
+from tfmemtop.findings.names import Callsite, Place, devices_made_at, line_with_code, place_name
+from tfmemtop.findings.pool import WHOLE_CARD, held_by_pool, takes_everything
+from tfmemtop.findings.remedy import BEHIND_THE_IMPORT, Action, Remedy
+from tfmemtop.findings.run_devices import hooked_of_run, run_devices
+from tfmemtop.frameworks import JAX_ALLOCATOR, JAX_FRACTION, NEW_JAX_FRACTION, PREALLOCATE, FrameworkName
+from tfmemtop.state import State
+from tfmemtop.state.frameworks import card_of
+from tfmemtop.state.memo import once_per_revision
+from tfmemtop.units import format_bytes
+
+TENSORFLOW = "TensorFlow"
+_NOT = ("false", "False", "0")  # the values of the variable that JAX takes for no
+_AT_ONCE = ("", "default", "bfc", "cuda_async")  # JAX's allocators that preallocate
+_USUAL_SHARE = 0.75
+_MUCH = 0.5  # share of a card
+
+
+class Taker(msgspec.Struct, frozen=True):
+    """A framework in a process of the run, and its memory on one card, in bytes; ``None`` where it is not known.
+
+    ``began`` is when it was first seen there, in session seconds, and ``at`` the line that made it begin. ``reserves``
+    if it takes memory before it needs it: ``share`` of the whole card, where that is known.
+    """
+
+    title: str
+    pid: int
+    began: float
+    held: int | None
+    in_use: int | None
+    peak: int | None
+    limit: int | None
+    reserves: bool
+    share: float | None = None
+    at: Callsite | None = None
+
+
+@once_per_revision
+def takers(state: State) -> dict[int, list[Taker]]:
+    """Return the frameworks of the run that have memory on each card, by NVML index, in the order in which they began.
+
+    TensorFlow is there once its devices are made.
+    """
+    found: dict[int, list[Taker]] = {}
+    for device in run_devices(state):
+        if device.card is None or device.effective is None:
+            continue
+        reading, made = device.reading, device.hooked.initialised
+        taker = Taker(
+            TENSORFLOW,
+            device.pid,
+            made.t if made else device.effective.t,
+            held_by_pool(device) if reading else None,
+            reading.in_use if reading else None,
+            device.peak,
+            device.limit,
+            reserves=takes_everything(device),
+            at=devices_made_at(device.hooked),
+        )
+        found.setdefault(device.card.info.index, []).append(taker)
+    for pid, hooked in hooked_of_run(state):
+        for name, figures in hooked.frameworks.items():
+            card = card_of(state, figures)
+            if card is not None:
+                found.setdefault(card.info.index, []).append(_taker(pid, hooked.began[name], figures))
+    return {index: sorted(those, key=lambda taker: taker.began) for index, those in found.items()}
+
+
+def _taker(pid: int, began: float, reading: events.Framework) -> Taker:
+    given = reading.settings
+    preallocates = given.get(PREALLOCATE) not in _NOT and given.get(JAX_ALLOCATOR, "").lower() in _AT_ONCE
+    reserves = reading.framework is FrameworkName.JAX and preallocates
+    return Taker(
+        reading.framework.title,
+        pid,
+        began,
+        reading.held,
+        reading.in_use,
+        reading.peak,
+        reading.limit,
+        reserves,
+        _share(given.get(NEW_JAX_FRACTION) or given.get(JAX_FRACTION)) if reserves else None,
+    )
+
+
+def _share(text: str | None) -> float | None:
+    try:
+        return float(text) if text else _USUAL_SHARE
+    except ValueError:
+        return None
+
+
+class CardShared(DeviceFinding, frozen=True):
+    """Framework ``first`` of the run reserved the card, of ``whole`` bytes, on which another one, ``other``, is too."""
+
+    key = Key.OTHER_FRAMEWORK
+
+    first: Taker
+    other: Taker
+    whole: int
+
+    @property
+    def severity(self) -> Severity:
+        little_left = (self.first.held or 0) >= self.whole * WHOLE_CARD
+        return Severity.WARNING if little_left or self.other.reserves else Severity.INFO
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        of_tensorflow = (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON))
+        of_jax = (Remedy(Action.JAX_GROWTH_ON),)
+        return (*(of_tensorflow if self._tensorflow_reserves else ()), *(of_jax if self._jax_reserves else ()))
+
+    @property
+    def _tensorflow_reserves(self) -> bool:
+        return any(taker.reserves and taker.title == TENSORFLOW for taker in (self.first, self.other))
+
+    @property
+    def _jax_reserves(self) -> bool:
+        return any(taker.reserves and taker.title != TENSORFLOW for taker in (self.first, self.other))
+
+    @property
+    def said(self) -> Said:
+        first, other = self.first, self.other
+        at = f" at {line_with_code(first.at)}" if first.at else ""
+        where = f" in process {first.pid}" if first.pid != other.pid else ""
+        then = f"before {other.title} began" if first.began < other.began else f"beside {other.title}"
+        share = f", which itself preallocates {other.share:.0%} of the card" if other.share else ""
+        return Said(
+            f"{place_name(self.place)}: {first.title}{where} took {format_bytes(first.held)} of the card's "
+            f"{format_bytes(self.whole)}{at} {then}{share}.",
+            "TensorFlow without growth takes nearly all that is free on a card when it makes its devices, and JAX 75 % "
+            "of the whole card, whatever they need. Neither gives memory back. If TensorFlow only prepares data, such "
+            "as with tf.data, it needs no GPU.",
+            self._code,
+            f"{other.title} holds {format_bytes(other.held)}." if other.held else "",
+        )
+
+    @property
+    def _code(self) -> tuple[str, ...]:
+        hidden = 'tf.config.set_visible_devices([], "GPU")  # if TensorFlow only prepares data'
+        of_tensorflow = ("import tensorflow as tf", BEHIND_THE_IMPORT, hidden)
+        return (*(JAX_GROWTH if self._jax_reserves else ()), *(of_tensorflow if self._tensorflow_reserves else ()))
+
+
+JAX_GROWTH = ("import os", f'os.environ["{PREALLOCATE}"] = "false"  # before JAX is imported')
+
+
+def card_shared(state: State) -> Iterator[CardShared]:
+    """Find cards that a framework of the run has reserved, and on which another framework of the run is."""
+    for index, those in takers(state).items():
+        first = next((taker for taker in those if taker.reserves and taker.held), None)
+        others = [taker for taker in those if first is not None and taker.title != first.title]
+        whole = state.devices[index].info.total
+        if first is not None and others and whole:
+            other = next((taker for taker in others if taker.reserves), others[0])
+            yield CardShared(Place(index), first, other, whole)
+
+
+class JaxPreallocated(DeviceFinding, frozen=True):
+    """JAX has preallocated ``held`` of the card's ``whole`` bytes, and had at most ``peak`` in use."""
+
+    key = Key.RESERVED
+    remedies = (Remedy(Action.JAX_GROWTH_ON),)
+
+    held: int
+    whole: int
+    peak: int
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.peak < self.held / 2 else Severity.INFO
+
+    @property
+    def said(self) -> Said:
+        return Said(
+            f"{place_name(self.place)}: JAX preallocated {format_bytes(self.held)} of the card's "
+            f"{format_bytes(self.whole)}.",
+            "JAX takes 75 % of the whole card, or the share that XLA_PYTHON_CLIENT_MEM_FRACTION says, when it begins, "
+            "whatever the script needs. nvidia-smi then shows a full card, which says nothing about how full the pool "
+            "is. Without preallocation the pool grows; it gives nothing back before the process ends.",
+            JAX_GROWTH,
+            f"At most {format_bytes(self.peak)} were in use.",
+        )
+
+
+def jax_preallocated(state: State) -> Iterator[JaxPreallocated]:
+    """Find cards of which JAX has preallocated much."""
+    for index, those in takers(state).items():
+        whole = state.devices[index].info.total
+        for taker in those:
+            held, peak = taker.held or 0, taker.peak
+            if taker.share and whole and peak is not None and held >= whole * _MUCH:
+                yield JaxPreallocated(Place(index), held, whole, peak)
