@@ -60,7 +60,7 @@ function upright(u: uPlot, at: number, key: string, name: string, dash: number[]
     write(u, name, key, x + aside, bbox.top + (below + STRIP) * devicePixelRatio);
 }
 
-/** A horizontal line from *from* to *to* seconds, with a name: the card's above it at the left, a limit's below it. */
+/** A horizontal line from *from* to *to* seconds, with a name at its left: of the card above it, of a limit below it. */
 function level(u: uPlot, size: number, from: number, to: number, key: string, dash: number[], name: string): void {
     const { ctx, bbox } = u;
     const y = Math.round(u.valToPos(size, "y", true));
@@ -69,10 +69,9 @@ function level(u: uPlot, size: number, from: number, to: number, key: string, da
     const right = Math.min(bbox.left + bbox.width, u.valToPos(to, "x", true));
     if (right <= left) return;
     stroke(u, key, dash, left, y, right, y);
-    const isLimit = key === "limit";
-    ctx.textAlign = isLimit ? "right" : "left";
-    if (ctx.measureText(name).width > right - left) return;
-    write(u, name, key, isLimit ? right - 4 * devicePixelRatio : left + 4 * devicePixelRatio, y + (isLimit ? 14 : -5) * devicePixelRatio);
+    ctx.textAlign = "left";
+    const y0 = y + (key === "limit" ? 14 : -5) * devicePixelRatio;
+    if (ctx.measureText(name).width < right - left) write(u, name, key, left + 4 * devicePixelRatio, y0);
 }
 
 /** A band in the strip *strip* at the top, with its name where there is room. */
