@@ -1,63 +1,8 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
 import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarchy";
 import { colour, variable } from "./colours";
-import type { Window } from "./data";
 import { bytes, element, share } from "./elements";
-import { alive, KINDS, rowName } from "./holders_at";
-import type { Grouping } from "./moment";
-
-/** A cell. `by` and `name` are those of a row of the table; there is none for a frame of a call stack. */
-export interface Cell {
-    name: string;
-    by: Grouping | null;
-    kind: string; // that of most of its bytes
-    bytes: number;
-    count: number;
-    children: Map<string, Cell>;
-}
-
-const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
-
-const cell = (name: string, by: Grouping | null, kind: string): Cell => ({
-    name,
-    by,
-    kind,
-    bytes: 0,
-    count: 0,
-    children: new Map(),
-});
-
-/** What is in use after an event, by kind, layer, operation and line, or by call stack. */
-export function tree(window: Window, event: number, byStack: boolean): Cell {
-    const root = cell("in use", null, "");
-    const paths = window.owners.map((owner): [Grouping | null, string][] => {
-        if (byStack && owner.stack.length) return owner.stack.map((frame) => [null, frame]);
-        const levels = LEVELS.map((by): [Grouping, string] => [by, rowName(owner, by)]);
-        // A level that has no name of its own, or that of the level above, would say nothing.
-        return levels.filter(([by, name], level) => level === 0 || (owner[by] && name !== levels[level - 1][1]));
-    });
-    const add = (into: Cell, size: number, count: number) => {
-        into.bytes += size;
-        into.count += count;
-        return into;
-    };
-    for (const place of alive(window, event)) {
-        const { kind } = window.owners[window.owner[place]];
-        let at = add(root, window.bytes[place], 1);
-        for (const [by, name] of paths[window.owner[place]]) {
-            // The kind is part of the key, so that every cell has one colour.
-            const key = `${kind} ${name}`;
-            if (!at.children.has(key)) at.children.set(key, cell(name, by, kind));
-            at = add(at.children.get(key)!, window.bytes[place], 1);
-        }
-    }
-    if (window.unknown) {
-        const unknown = cell("unknown", null, "unknown");
-        root.children.set("unknown unknown", add(unknown, window.unknown, 0));
-        add(root, window.unknown, 0);
-    }
-    return root;
-}
+import { KINDS, type Cell } from "./holders_at";
 
 type Node = HierarchyRectangularNode<Cell>;
 
@@ -68,6 +13,7 @@ const DEEPEST = 16; // rows
 /** An icicle in `place`. A click on a cell makes it as wide as the whole, and `chosen` gets it. */
 export class Flame {
     private root: Node | null = null;
+    private width = 0; // pixels
     private zoomed: string[] = []; // the keys of the cells from the root to the one that is as wide as the whole
 
     constructor(
@@ -77,7 +23,11 @@ export class Flame {
     ) {
         place.role = "tree";
         place.addEventListener("keydown", (event) => this.key(event));
-        new ResizeObserver(() => this.draw()).observe(place);
+        new ResizeObserver(() => {
+            if (this.width === place.clientWidth) return;
+            this.width = place.clientWidth;
+            this.draw();
+        }).observe(place);
     }
 
     show(root: Cell, keepZoom: boolean): void {
@@ -105,20 +55,25 @@ export class Flame {
     }
 
     private draw(): void {
-        const width = this.place.clientWidth;
+        const { width } = this;
         if (!this.root || !width) return;
         const hadFocus = this.place.contains(document.activeElement);
         const top = this.top();
         const scale = width / (top.x1 - top.x0);
         const cells = top.ancestors().reverse().map((node) => this.drawn(node, 0, width, node === top));
         const add = (node: Node): void => {
-            const wide = (node.children ?? []).filter((child) => (child.x1 - child.x0) * scale >= LEAST);
-            for (const child of node.depth < DEEPEST ? wide : []) {
-                cells.push(this.drawn(child, (child.x0 - top.x0) * scale, (child.x1 - child.x0) * scale, false));
+            let narrow: Node[] = [];
+            for (const child of node.depth < DEEPEST ? (node.children ?? []) : []) {
+                const width = (child.x1 - child.x0) * scale;
+                if (width < LEAST) {
+                    narrow.push(child);
+                    continue;
+                }
+                cells.push(...this.rest(narrow, top, scale), this.drawn(child, (child.x0 - top.x0) * scale, width, false));
+                narrow = [];
                 add(child);
             }
-            const narrow = (node.children ?? []).filter((child) => !wide.includes(child));
-            if (narrow.length) cells.push(...this.rest(narrow, (narrow[0].x0 - top.x0) * scale, scale));
+            cells.push(...this.rest(narrow, top, scale));
         };
         add(top);
         this.place.replaceChildren(...cells);
@@ -127,11 +82,11 @@ export class Flame {
     }
 
     /** One pale cell for neighbours of which each is too narrow. */
-    private rest(narrow: Node[], left: number, scale: number): HTMLElement[] {
-        const width = (narrow.at(-1)!.x1 - narrow[0].x0) * scale;
+    private rest(narrow: Node[], top: Node, scale: number): HTMLElement[] {
+        const width = narrow.length ? (narrow.at(-1)!.x1 - narrow[0].x0) * scale : 0;
         if (width < LEAST) return [];
         const made = element("div", "cell rest", width > 70 ? `${narrow.length} more` : "");
-        placed(made, left, narrow[0].depth, width);
+        placed(made, (narrow[0].x0 - top.x0) * scale, narrow[0].depth, width);
         made.style.background = variable(narrow[0].data.kind);
         return [made];
     }

@@ -2,8 +2,8 @@
 import { onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, button, element, select } from "./elements";
-import { Flame, tree } from "./flame";
-import { shownEvent, standing } from "./holders_at";
+import { Flame } from "./flame";
+import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
 import { GROUPINGS, type Moment } from "./moment";
 
@@ -25,6 +25,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let byStack = false;
     const flame = new Flame(cells, readout, ({ by, name, kind }) => {
         if (by && kind !== "unknown") moment.choose({ grouping: by, selection: name });
+        else moment.choose({ selection: null });
     });
     const table = new HoldersTable((name) => {
         moment.choose({ selection: moment.choice.selection === name ? null : name });

@@ -116,3 +116,70 @@ export function shownEvent(window: Window, at: number): { event: number; recorde
     const recorded = window.began <= at && at <= window.ended;
     return { event: recorded ? eventAt(window, at) : window.peakAt, recorded };
 }
+
+export const HEADS = ["name", "kind", "bytes", "share", "count"] as const;
+export type Head = (typeof HEADS)[number];
+
+/** The rows that have the text in their name or kind, in the order of a heading. */
+export function arranged(rows: Row[], filter: string, by: Head, rising: boolean): Row[] {
+    const wanted = filter.trim().toLowerCase();
+    const found = rows.filter((row) => `${row.name} ${row.kind}`.toLowerCase().includes(wanted));
+    const key = (row: Row) => (by === "share" ? row.bytes : row[by]);
+    const sign = rising ? 1 : -1;
+    return found.sort((a, b) => (key(a) < key(b) ? -sign : key(a) > key(b) ? sign : b.bytes - a.bytes));
+}
+
+/** A cell. `by` and `name` are those of a row of the table; there is none for a frame of a call stack. */
+export interface Cell {
+    name: string;
+    by: Grouping | null;
+    kind: string; // that of most of its bytes
+    bytes: number;
+    count: number;
+    children: Map<string, Cell>;
+}
+
+const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
+
+const cell = (name: string, by: Grouping | null, kind: string): Cell => ({
+    name,
+    by,
+    kind,
+    bytes: 0,
+    count: 0,
+    children: new Map(),
+});
+
+/** What is in use after an event, by kind, layer, operation and line, or by call stack. */
+export function tree(window: Window, event: number, byStack: boolean): Cell {
+    const root = cell("in use", null, "");
+    const paths = window.owners.map((owner): [Grouping | null, string][] => {
+        if (byStack && owner.stack.length) return owner.stack.map((frame) => [null, frame]);
+        const levels = LEVELS.map((by): [Grouping, string] => [by, rowName(owner, by)]);
+        // A level that has no name of its own, or that of the level above, would say nothing.
+        return levels.filter(([by, name], level) => level === 0 || (owner[by] && name !== levels[level - 1][1]));
+    });
+    const add = (into: Cell, size: number, count: number) => {
+        into.bytes += size;
+        into.count += count;
+        return into;
+    };
+    // What belongs to no buffer of the page.
+    const others = { unknown: window.unknown, "smaller buffers": event === window.peakAt ? window.leftOut.atPeak : 0 };
+    for (const [name, size] of Object.entries(others)) {
+        if (!size) continue;
+        root.children.set(`unknown ${name}`, add(cell(name, null, "unknown"), size, 0));
+        add(root, size, 0);
+    }
+    for (const place of alive(window, event)) {
+        const { kind } = window.owners[window.owner[place]];
+        let at = add(root, window.bytes[place], 1);
+        for (const [by, name] of paths[window.owner[place]]) {
+            // The kind is part of the key, so that every cell has one colour.
+            const key = `${kind} ${name}`;
+            if (!at.children.has(key)) at.children.set(key, cell(name, by, kind));
+            at = add(at.children.get(key)!, window.bytes[place], 1);
+        }
+    }
+    return root;
+}

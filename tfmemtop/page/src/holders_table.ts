@@ -1,21 +1,10 @@
 /** The table of holders: a click on a heading sorts, a text filters, and the rows add up to the total. */
 import { variable } from "./colours";
 import { button, bytes, element, share } from "./elements";
-import { sum, type Row, type Standing } from "./holders_at";
+import { arranged, HEADS, sum, type Head, type Row, type Standing } from "./holders_at";
 import type { Grouping } from "./moment";
 
-const HEADS = ["name", "kind", "bytes", "share", "count"] as const;
-type Head = (typeof HEADS)[number];
 const MOST = 25; // rows, until all are asked for
-
-/** The rows that have the text in their name or kind, in the order of a heading. */
-export function arranged(rows: Row[], filter: string, by: Head, rising: boolean): Row[] {
-    const wanted = filter.trim().toLowerCase();
-    const found = rows.filter((row) => `${row.name} ${row.kind}`.toLowerCase().includes(wanted));
-    const key = (row: Row) => (by === "share" ? row.bytes : row[by]);
-    const sign = rising ? 1 : -1;
-    return found.sort((a, b) => (key(a) < key(b) ? -sign : key(a) > key(b) ? sign : b.bytes - a.bytes));
-}
 
 export class HoldersTable {
     readonly element = element("div", "table holders");
@@ -41,7 +30,8 @@ export class HoldersTable {
         if (!this.last) return;
         const [standing, grouping, selection] = this.last;
         const found = arranged(standing.rows, this.filter.value, this.by, this.rising);
-        const shown = this.all ? found : found.slice(0, MOST);
+        // The chosen row is always there.
+        const shown = found.filter((row, place) => this.all || place < MOST || row.name === selection);
         const body = element("tbody", "", ...shown.map((row) => this.row(row, standing.total, row.name === selection)));
         const rest = standing.rows.length - shown.length;
         const foot = element("tfoot");
@@ -102,7 +92,7 @@ function line(name: string | HTMLElement, kind: string, size: number, total: num
         "tr",
         "",
         element("td", "", name),
-        element("td", "", kind ? mark : null, kind),
+        element("td", "", kind ? mark : null, element("span", "word", kind)),
         figure,
         element("td", "figure", share(size, total)),
         element("td", "figure", count === undefined ? "" : String(count)),

@@ -2,7 +2,7 @@
 import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
 import { button, bytes, element, onSize, table } from "./elements";
-import { inUse, KINDS, ofRow, shownEvent } from "./holders_at";
+import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
 import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimes_at";
 import type { BufferRow, Picture, Shape, Span } from "./lifetimes_at";
 import { stepped, timeOf, type Moment } from "./moment";
@@ -17,11 +17,12 @@ function duration(us: number): string {
     return us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
 }
 
-/** Two to five round sizes below `most`. */
-function levels(most: number): number[] {
-    let step = 2 ** Math.floor(Math.log2(most / 2));
-    if (most / step < 3) step /= 2;
-    return Array.from({ length: Math.ceil(most / step) - 1 }, (_, number) => (number + 1) * step);
+/** At most `count` round numbers from one to the other: multiples of a power of 2, or of 1, 2 or 5 times a power of 10. */
+function levels(from: number, to: number, count: number, base: number): number[] {
+    const power = base ** Math.floor(Math.log((to - from) / count) / Math.log(base));
+    const step = Math.max(1, (base === 2 ? [1, 2] : [1, 2, 5, 10]).map((times) => times * power).find((step) => (to - from) / step <= count) ?? power);
+    const first = Math.ceil(from / step);
+    return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, number) => (first + number) * step);
 }
 
 function told(row: BufferRow, window: Window): string {
@@ -53,13 +54,12 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     Object.assign(frame, { tabIndex: 0, role: "img" });
 
     const context = (canvas: HTMLCanvasElement) => canvas.getContext("2d")!;
-    const size = () => ({ width: still.clientWidth, height: still.clientHeight });
+    let [width, height] = [0, 0];
     /** The height of the picture of buffers, in pixels. The area of what is chosen is below it. */
-    const upper = () => size().height - AXIS - (moment.choice.selection === null ? 0 : STRIP);
+    const upper = () => height - AXIS - (moment.choice.selection === null ? 0 : STRIP);
 
     function draw(): void {
         const { window } = moment;
-        const { width, height } = size();
         if (!window || !width || !height) return;
         under = null;
         shown = picture(window, span, Math.round(width * devicePixelRatio), 0.5 / (upper() * devicePixelRatio));
@@ -75,59 +75,68 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const image = context(still).createImageData(wide, high);
         const pixels = new Uint32Array(image.data.buffer);
         const chosen = ofRow(window, moment.choice.grouping, moment.choice.selection);
-        const inks = new Map(KINDS.map((kind) => [kind, [ink(kind, 1), ink(kind, 0.72), ink(kind, 0.18)]]));
+        const { selection } = moment.choice;
+        const inks = Object.fromEntries(KINDS.map((kind) => [kind, [ink(kind, 1), ink(kind, 0.72), ink(kind, 0.18)]]));
         eachPart(shown, ({ place, kind, first }, column, below, size) => {
             const top = high - Math.round(((below + size) / shown.most) * high);
             const bottom = high - Math.round((below / shown.most) * high);
-            const isChosen = moment.choice.selection === null || (place >= 0 && chosen[window.owner[place]]);
-            const [plain, edge, faint] = inks.get(kind)!;
+            const isChosen = selection === null || (place >= 0 && chosen[window.owner[place]]);
+            const [plain, edge, faint] = inks[kind];
             const inner = !isChosen ? faint : column === first && place >= 0 && bottom - top > 2 ? edge : plain;
             for (let y = top; y < bottom; y++) pixels[y * wide + column] = inner;
             if (bottom - top > 2 && isChosen) pixels[top * wide + column] = edge;
         });
-        context(still).clearRect(0, 0, size().width, size().height);
+        context(still).clearRect(0, 0, width, height);
         context(still).putImageData(image, 0, 0);
     }
 
     function drawAxes(window: Window, shown: Picture): void {
-        const { width, height } = size();
         const pen = context(still);
         pen.font = "12px system-ui, sans-serif";
         pen.textBaseline = "top";
         pen.fillStyle = pen.strokeStyle = colour("quiet");
-        const marks = Math.max(2, Math.floor(width / 130));
-        for (let mark = 0; mark <= marks; mark++) {
-            const at = span.from + ((span.to - span.from) * mark) / marks;
-            pen.textAlign = mark === 0 ? "left" : mark === marks ? "right" : "center";
-            pen.fillText(span.byEvent ? `event ${Math.max(0, Math.round(at))}` : duration(at), (width * mark) / marks, height - AXIS + 4);
+        for (const at of levels(span.from, span.to, width / 90, 10)) {
+            const x = (width * (at - span.from)) / (span.to - span.from);
+            pen.fillRect(x, height - AXIS, 1, 4);
+            pen.textAlign = x < 30 ? "left" : x > width - 40 ? "right" : "center";
+            pen.fillText(span.byEvent ? `event ${at}` : duration(at), x, height - AXIS + 5);
         }
         pen.textAlign = "left";
-        for (const size of [...levels(shown.most), shown.most]) {
+        const label = (text: string, y: number) => {
+            pen.strokeText(text, 4, y, width - 8);
+            pen.fillText(text, 4, y, width - 8);
+        };
+        pen.strokeStyle = colour("ground");
+        pen.lineWidth = 4;
+        pen.lineJoin = "round";
+        for (const size of levels(0, shown.most, 4, 2)) {
             const y = Math.round(upper() * (1 - size / shown.most));
-            const isMost = size === shown.most;
-            pen.globalAlpha = isMost ? 0 : 0.3;
+            if (!size || y < 20) continue;
+            pen.globalAlpha = 0.3;
             pen.fillRect(0, y, width, 1);
             pen.globalAlpha = 1;
-            if (isMost || y > 20) pen.fillText(bytes(size), 4, y + 3);
+            label(bytes(size), y + 3);
         }
         pen.fillStyle = colour("text");
+        label(bytes(shown.most), 3);
         const { grouping, selection } = moment.choice;
         if (selection === null) return;
         const course = inUse(window, ofRow(window, grouping, selection));
         const events = columns(window, span, still.width, course);
         const most = Math.max(1, ...course);
-        const room = STRIP - 20;
-        pen.fillText(`${selection}: at most ${bytes(most)} in this window`, 4, upper() + 4, width - 8);
-        pen.fillStyle = colour("chosen");
+        const bottom = upper() + STRIP;
+        const chosen = standing(window, window.peakAt, grouping).rows.find((row) => row.name === selection);
+        pen.fillStyle = colour(chosen?.kind ?? "in-use");
         events.forEach((event, column) => {
-            const high = (course[event + 1] / most) * room;
-            pen.fillRect(column / devicePixelRatio, upper() + STRIP - high, 1 / devicePixelRatio, high);
+            const high = (course[event + 1] / most) * (STRIP - 20);
+            pen.fillRect(column / devicePixelRatio, bottom - high, 1 / devicePixelRatio, high);
         });
+        pen.fillStyle = colour("text");
+        label(`${selection}: at most ${bytes(most)} in this window`, upper() + 4);
     }
 
     function drawMoment(): void {
         const { window } = moment;
-        const { width, height } = size();
         const pen = context(moving);
         pen.clearRect(0, 0, width, height);
         if (!window || !shown) return;
@@ -240,7 +249,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (window || changed.has("selection") || changed.has("grouping")) draw();
         else drawMoment();
     });
-    onSize(still, draw);
+    onSize(still, (...size) => {
+        [width, height] = size;
+        draw();
+    });
     onSize(moving, drawMoment);
     onTheme(draw);
 }

@@ -30,19 +30,19 @@ export interface Picture {
 export const whole = (window: Window, byEvent: boolean): Span => ({
     byEvent,
     from: byEvent ? -1 : 0,
-    to: Math.max(1, byEvent ? window.times_us.length - 1 : sum(window.times_us)),
+    to: Math.max(1, byEvent ? window.times_us.length : sum(window.times_us)),
 });
 
 /** Where an event is in the span, 0 for its left end and 1 for its right end. */
 export function position(window: Window, span: Span, event: number): number {
-    const at = span.byEvent ? event : event < 0 ? 0 : 1e6 * (momentsOf(window)[event] - window.began);
+    const at = span.byEvent ? event + 0.5 : event < 0 ? 0 : 1e6 * (momentsOf(window)[event] - window.began);
     return (at - span.from) / (span.to - span.from);
 }
 
 /** The last event at or before a position in the span. */
 export function eventOf(window: Window, span: Span, position: number): number {
     const at = span.from + position * (span.to - span.from);
-    const event = span.byEvent ? Math.round(at) : lastUpTo(momentsOf(window), window.began + (at + 0.5) / 1e6);
+    const event = span.byEvent ? Math.ceil(at) - 1 : lastUpTo(momentsOf(window), window.began + (at + 0.5) / 1e6);
     return Math.max(-1, Math.min(window.times_us.length - 1, event));
 }
 
@@ -60,17 +60,23 @@ export function columns(window: Window, span: Span, count: number, total: Float6
     return events;
 }
 
+const stacks = new WeakMap<Window, number[]>();
+
 /** The places of a window's buffers, from the bottom of the stack: those that stay, by kind; then in their order. */
 function stacked(window: Window): number[] {
+    const known = stacks.get(window);
+    if (known) return known;
     const stays = (place: number) => window.from[place] === -1 && window.to[place] === -1;
     const kind = (place: number) => KINDS.indexOf(window.owners[window.owner[place]].kind);
     const end = (place: number) => (window.to[place] === -1 ? Infinity : window.to[place]);
-    return [...window.owner.keys()].sort((a, b) => {
+    const found = [...window.owner.keys()].sort((a, b) => {
         const apart = Number(stays(b)) - Number(stays(a));
         if (apart) return apart;
         if (stays(a)) return kind(a) - kind(b) || window.bytes[b] - window.bytes[a];
         return window.from[a] - window.from[b] || end(b) - end(a) || a - b;
     });
+    stacks.set(window, found);
+    return found;
 }
 
 /** The picture of a window. Buffers of less than `least` of the highest column are drawn as one shape for each kind. */

@@ -3,7 +3,7 @@ import { colour, legend, onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, clock, element, onSize, share, table } from "./elements";
 import { KINDS, shownEvent } from "./holders_at";
-import { fragmentation, gapsOf, mapAt, rowsOf, type Gap, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
+import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf, type Gap, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
 import { lastUpTo, type Moment } from "./moment";
 
 const ROWS = 24;
@@ -37,6 +37,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let rows: MapRow[] = [];
     let tops: number[] = []; // where each row begins, in pixels
     let bytesOfRow = 1;
+    let [width, height] = [0, 0]; // pixels
     let under: Piece | Gap | null = null;
     canvas.tabIndex = 0;
     canvas.role = "img";
@@ -56,7 +57,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const tall = rows.length > 2 * ROWS ? 4 : ROW;
         let y = 0;
         tops = rows.map((row, number) => (y += number === 0 ? 0 : row.region === rows[number - 1].region ? tall : tall + APART));
-        canvas.style.height = `${y + tall}px`;
+        canvas.style.height = `${y + tall}px`; // if that is another height, the canvas is drawn again
         const { regions, inUse, free, largestFree } = shown;
         const figures =
             `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} free, ` +
@@ -82,11 +83,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     }
 
     function draw(): void {
-        const { width, height } = canvas.getBoundingClientRect();
         if (!shown || !width) return;
         const pen = canvas.getContext("2d")!;
         const { grouping, selection } = moment.choice;
-        const isChosen = (piece: Piece) => selection === null || selection === (grouping === "kind" ? piece.kind : piece.layer);
+        const isChosen = (piece: Piece) => selection === null || isOfRow(piece, grouping, selection);
         const inks = new Map<string, string>();
         const ink = (kind: string) => inks.get(kind) ?? inks.set(kind, colour(kind)).get(kind)!;
         pen.clearRect(0, 0, width, height);
@@ -147,6 +147,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if ([...changed].every((key) => key === "selection" || key === "grouping")) draw();
         else update();
     });
-    onSize(canvas, draw);
+    onSize(canvas, (...size) => {
+        [width, height] = size;
+        draw();
+    });
     onTheme(draw);
 }

@@ -1,6 +1,7 @@
 /** Where a pool's memory lies at a moment: regions, what is in use in them, and the gaps between. Pure. */
-import type { Pool, PoolMap, Window } from "./data";
+import type { Owner, Pool, PoolMap, Window } from "./data";
 import { alive, bufferName, rowName, sum } from "./holders_at";
+import type { Grouping } from "./moment";
 
 /** A piece of a region in use: a buffer, or a cell of a recorded map of which `share` is in use. */
 export interface Piece {
@@ -9,7 +10,7 @@ export interface Piece {
     share: number; // 0 to 1
     kind: string;
     name: string;
-    layer: string;
+    owner: Owner | null; // of a buffer
 }
 
 export interface MapRegion {
@@ -54,8 +55,7 @@ function buffers(window: Window, event: number): Piece[] {
     const pieces = places.map((place): Piece => {
         const owner = window.owners[window.owner[place]];
         const address = window.base + window.address[place];
-        const layer = rowName(owner, "layer");
-        return { address, size: window.bytes[place], share: 1, kind: owner.kind, name: bufferName(owner), layer };
+        return { address, size: window.bytes[place], share: 1, kind: owner.kind, name: bufferName(owner), owner };
     });
     return pieces.sort((a, b) => a.address - b.address);
 }
@@ -96,12 +96,18 @@ function ofCells(map: PoolMap): Shown {
             if (!share) return [];
             const [kind, name] = [region.kinds[cell] || "unknown", region.names[cell] || "unknown"];
             const address = map.base + region.address + edge(cell);
-            return [{ address, size: edge(cell + 1) - edge(cell), share: share / 255, kind, name, layer: name }];
+            return [{ address, size: edge(cell + 1) - edge(cell), share: share / 255, kind, name, owner: null }];
         });
         return { address: map.base + region.address, size: region.size, since: region.since, pieces };
     });
     const inUse = sum(map.regions.map((region) => region.inUse));
     return { regions, inUse, free: map.free, largestFree: map.largestFree, at: map.at, exact: false };
+}
+
+/** Whether a piece belongs to the row of this name. Of a cell only its kind and layer are known. */
+export function isOfRow({ owner, kind, name }: Piece, by: Grouping, row: string): boolean {
+    if (owner) return rowName(owner, by) === row;
+    return row === (by === "kind" ? kind : name);
 }
 
 /** The free parts of a region, in the order of their addresses. */
