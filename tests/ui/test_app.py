@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -181,22 +180,26 @@ async def test_every_key_of_the_bar_is_there_where_there_is_room_and_the_help_an
         assert "F fit" in bar
 
 
-async def test_the_picture_of_now_goes_into_a_new_file_of_the_users_own(
+@pytest.mark.programs
+async def test_the_page_of_the_session_so_far_goes_into_a_new_file_of_the_users_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def files() -> list[Path]:
-        return list(tmp_path.iterdir())
-
-    stream = [s.session(), s.run(), s.device(), s.process(0.3, 100, command="python a<b>&\x1b[31m.py")]
-    async with app(stream).run_test(size=(120, 36)) as pilot:
+    recording = s.written(tmp_path / "now.jsonl", [*training(), ENDED])
+    async with app(options=UiOptions(recording=lambda _: recording)).run_test(size=(120, 36)) as pilot:
         shown = await drawn(pilot)
         await press(pilot, "S")
-        (svg,) = files()
-        assert svg.stat().st_mode & 0o777 == 0o600
-        assert "a<b>&?[31m.py" in "".join(ElementTree.parse(svg).getroot().itertext())
-        assert str(svg) in next(iter(shown._notifications)).message
+        await shown.workers.wait_for_complete(worker for worker in shown.workers if worker.group == "page")
+        page = tmp_path / "now.html"
+        assert page.stat().st_mode & 0o777 == 0o600 and "ended with exit code 3" in page.read_text()
+        assert str(page) in next(iter(shown._notifications)).message
+
+
+async def test_without_a_recording_there_is_no_page_and_the_user_is_told() -> None:
+    async with app(options=UiOptions(recording=lambda _: None)).run_test(size=(120, 36)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "S")
+        assert "this session has none" in next(iter(shown._notifications)).message
 
 
 async def test_a_frozen_screen_says_so_and_stays() -> None:

@@ -33,11 +33,9 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.comparable import common
 from tfmemtop.state.figures import RunFigures, figures
-from tfmemtop.state.holder_choice import chosen
-from tfmemtop.state.holder_views import Listed, listed
-from tfmemtop.state.holders import By
+from tfmemtop.state.holder_views import Listed, listed_at_peak
 from tfmemtop.state.model import RunState
-from tfmemtop.state.ranks import Rank
+from tfmemtop.state.ranks import Rank, of_one_job, ranked
 
 Holders = tuple[Listed, Listed]
 _SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")
@@ -142,9 +140,7 @@ def _ranks(names: Sequence[str]) -> list[Rank]:
         return []
     ranks = [rank for name in names if (rank := _rank(name, needed=len(names) == 2))]
     if len(names) == 2:
-        one, other = (rank.placement for rank in ranks)
-        same_job = one is not None and other is not None and one.job == other.job
-        return ranks if same_job and ranks[0].number != ranks[1].number else []
+        return ranks if of_one_job(*ranks) else []
     if len(ranks) < 2:
         raise Refusal("fewer than two of the recordings can be compared")
     return _newest(ranks)
@@ -163,17 +159,7 @@ def _rank(name: str, *, needed: bool) -> Rank | None:
             raise
         say(f"{refusal}; it is left out")
         return None
-    session = state.session
-    hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
-    placement = session.placement if session else None
-    return Rank(
-        name=Path(name).name,
-        placement=placement,
-        host=placement.host if placement else session.host if session else "",
-        started=(session.started if session else 0.0) + run.started,
-        tensorflow=next(iter(filter(None, hooked)), None),
-        figures=_figures(run, state, path, Path(name).name),
-    )
+    return ranked(Path(name).name, state, _figures(run, state, path, Path(name).name))
 
 
 def _newest(ranks: list[Rank]) -> list[Rank]:
@@ -206,8 +192,8 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
         earlier = fold_recording(path, before.run)
         return (
-            _Run(_figures(before, state, path), _verdict(earlier), _holders(earlier)),
-            _Run(_figures(last, state, path), _verdict(state), _holders(state)),
+            _Run(_figures(before, state, path), _verdict(earlier), listed_at_peak(earlier)),
+            _Run(_figures(last, state, path), _verdict(state), listed_at_peak(state)),
         )
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
@@ -222,7 +208,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
 def _run_of(name: str | None) -> _Run:
     path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(run, state, path, called), _verdict(state), _holders(state))
+    return _Run(_figures(run, state, path, called), _verdict(state), listed_at_peak(state))
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
@@ -233,8 +219,3 @@ def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigur
 def _verdict(state: State) -> str:
     cause, _ = judged(state, findings(state), going=state.run is not None and state.run.going)
     return shortened(cause.text)
-
-
-def _holders(state: State) -> Listed | None:
-    windows = chosen(state)
-    return listed(windows[0].window, windows[0].hooked, By.LAYER) if windows else None

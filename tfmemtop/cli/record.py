@@ -29,7 +29,7 @@ from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.failure import no_summary
+from tfmemtop.failure import describe, no_summary
 from tfmemtop.findings.ending import ending
 from tfmemtop.findings.notices import say as notice_text
 from tfmemtop.findings.start_errors import unusable
@@ -47,6 +47,12 @@ class RecordArguments(WatchedRunArguments):
         "the file to record to; %%j, %%h and %%r in its name become job, host and rank",
         "-o",
         "--output",
+        metavar="FILE",
+        type=file_of_a_rank,
+    )
+    report: Path | None = option(
+        FOR_RECORDING,
+        "at the end, write a page to share to FILE, see tfmemtop report",
         metavar="FILE",
         type=file_of_a_rank,
     )
@@ -84,11 +90,26 @@ def run(arguments: RecordArguments) -> int:
     # The output of all ranks goes to one place, so each rank prints one line, which contains its name.
     for line in [of_rank(place, lines)] if place and place.among_others else lines:
         say(line)
+    if arguments.report is not None:
+        say(_page(Path(done.path), arguments.report))
     if done.end.signal is not None:
         if "SLURM_STEP_ID" in os.environ:
             _end_by(done.end.signal)
         return SIGNALLED + done.end.signal
     return done.end.exit_code or 0
+
+
+def _page(recording: Path, pattern: Path) -> str:
+    """Write the page of *recording* to the file that *pattern* means. Return where it is, or why there is none."""
+    from tfmemtop.cli.report import write_page  # only here: most runs need no page
+
+    try:
+        output, _ = file_for(pattern)
+        return f"the page is in {write_page([str(recording)], output)}"
+    except Refusal as error:
+        return f"no page was written: {error}"
+    except Exception as error:  # the run's exit code matters more than its page
+        return f"no page was written: {describe(error)}"
 
 
 def _end_by(number: int) -> None:

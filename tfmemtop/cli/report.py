@@ -4,75 +4,161 @@ usage: tfmemtop report [FILE…] [-o OUT]
 example: tfmemtop report run.jsonl -o run.html
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. FILE:2 means
-its runs up to run 2. Several files, such as a job's ranks, are shown beside each other.
+its runs up to run 2. Several recordings, such as those of a job's ranks, are shown beside each other.
 
-The page opens in any browser, without a network.
+The page opens in any browser, without a network. If the name of OUT ends in .svg or .png, a picture of memory over time
+and of its holders is written instead. Without -o, the page is FILE.html in the current folder. See also:
+tfmemtop help report.
 """
 
 import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_OUTPUT, file_name
-from tfmemtop.cli.output import print_lines
+from tfmemtop.cli.output import note, print_lines
 from tfmemtop.cli.parser import BaseArguments, argument, option
 from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spacing_s
 from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.events.recording.errors import lines_left_out, reason_of
+from tfmemtop.reports.shared.comparison import page_comparison
 from tfmemtop.reports.shared.data import PageSession
 from tfmemtop.reports.shared.html import html
+from tfmemtop.reports.shared.picture import picture
 from tfmemtop.reports.shared.sessions import page_data, page_session
 from tfmemtop.state import State
+from tfmemtop.state.figures import figures
+from tfmemtop.state.ranks import Rank, ranked
+
+_RENDERERS = (["rsvg-convert"], ["cairosvg", "-", "-o", "-"])
+"""Commands that read SVG on stdin and write PNG to stdout. The first that is installed is used."""
 
 
-class ReportPageArguments(BaseArguments):
+class PageArguments(BaseArguments):
     """``files`` are recordings, as ``FILE`` or ``FILE:N``."""
 
     files: Sequence[str] = argument("FILE", "a recording or a session; FILE:2 means its run 2", nargs="*", default=())
     output: Path | None = option(
-        FOR_OUTPUT, "the file to write; by default FILE.html here", "-o", "--output", metavar="OUT", type=file_name
+        FOR_OUTPUT, "the page, or a picture (.svg, .png), to write", "-o", "--output", metavar="OUT", type=file_name
     )
 
 
-ARGUMENTS = ReportPageArguments
+ARGUMENTS = PageArguments
 
 
-def run(arguments: ReportPageArguments) -> int:
+def run(arguments: PageArguments) -> int:
     """Write the page and print its name; return 0.
 
     Raises:
-        Refusal: a recording cannot be read, or the file cannot be written.
+        Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
     """
-    sessions = [_session(name)[0] for name in arguments.files or (None,)]
-    output = arguments.output or _new_file(Path(sessions[0].name).stem)
-    text = html(page_data(sessions, None))
-    try:
-        with open(output, "w", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
-            file.write(text)
-    except OSError as error:
-        raise Refusal(f"cannot write {output}: {error.strerror or error}") from error
-    print_lines([f"The page is in {output}"])
+    print_lines([f"The page is in {write_page(arguments.files or (None,), arguments.output)}"])
     return 0
 
 
-def _session(name: str | None) -> tuple[PageSession, State]:
+def write_page(names: Sequence[str | None], output: Path | None) -> Path:
+    """Write the page of the recordings called *names* to *output*, or to a new file here; return the file.
+
+    Raises:
+        Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
+    """
+    read_sessions = sorted((_read(name) for name in names), key=_order)
+    sessions = [one.session for one in read_sessions]
+    kind = output.suffix.lower() if output else ""
+    if kind == ".svg":
+        content = picture(sessions).encode()
+    elif kind == ".png":
+        content = _png(picture(sessions))
+    else:
+        ranks = [one.rank for one in read_sessions if one.rank is not None]
+        alike = page_comparison(ranks, [one.state for one in read_sessions if one.rank is not None])
+        content = html(page_data(sessions, alike)).encode()
+    try:
+        return _written(content, output, sessions[0].name.removesuffix(".gz").removesuffix(".jsonl"))
+    except OSError as error:
+        raise Refusal(f"the page cannot be written to {output or 'this folder'}: {reason_of(error)}") from error
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the page of the recording that is the only one of *arguments* to a new file here, and print where it is.
+
+    The screen runs this in a process of its own.
+    """
+    (recording,) = arguments
+    try:
+        print_lines([f"The page is in {write_page([recording], None).absolute()}"])
+    except Refusal as error:
+        note(str(error))
+        return error.exit_code
+    return 0
+
+
+class _Read(NamedTuple):
+    """A recording that was read: ``rank`` is its last run to be compared, ``None`` without a run."""
+
+    session: PageSession
+    state: State
+    rank: Rank | None
+
+
+def _read(name: str | None) -> _Read:
     path, number = path_and_run(name)
     try:
         recording = read(Path(path))
         going = is_running(recording.path, recording.session.id)
-        return page_session(
-            Path(path).name, report_events(recording, number), number, spacing_s(recording), alive=going
-        )
+        called = Path(path).name + ("" if number is None else f" run {number}")
+        events = report_events(recording, number)
+        session, state = page_session(called, events, number, spacing_s(recording), alive=going)
     except RecordingError as error:
         raise Refusal(error.text) from error
+    if recording.damaged or recording.unknown:
+        left_out = lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown)
+        session = replace(session, notes=[f"{left_out}.", *session.notes])
+    compared = ranked(called, state, figures(state.run, state.now, called, alive=going)) if state.run else None
+    return _Read(session, state, compared)
 
 
-def _new_file(stem: str) -> Path:
-    """Return a file of that name in the current folder that does not exist yet."""
+def _order(one: _Read) -> int:
+    """Return the number of the rank, which orders the sessions of a job."""
+    return one.rank.number or 0 if one.rank else 0
+
+
+def _png(svg: str) -> bytes:
+    """Return *svg* as PNG.
+
+    Raises:
+        Refusal: there is no program that makes it, or it failed.
+    """
+    command = next((words for words in _RENDERERS if shutil.which(words[0])), None)
+    if command is None:
+        names = " or ".join(words[0] for words in _RENDERERS)
+        raise Refusal(f"a PNG needs {names}, which are not installed; -o NAME.svg needs nothing")
+    done = subprocess.run(command, input=svg.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise Refusal(f"{command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+def _written(content: bytes, output: Path | None, stem: str) -> Path:
+    """Write *content* to *output*, or without it to a new file, which only its owner may read."""
+    private = partial(os.open, mode=0o600)
+    if output is not None:
+        with open(output, "wb", opener=private) as file:
+            file.write(content)
+        return output
     number = 1
-    path = Path(f"{stem}.html")
-    while path.exists():
-        number += 1
-        path = Path(f"{stem}-{number}.html")
-    return path
+    while True:
+        path = Path(f"{stem}.html" if number == 1 else f"{stem}-{number}.html")
+        try:
+            with open(path, "xb", opener=private) as file:
+                file.write(content)
+            return path
+        except FileExistsError:
+            number += 1

@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.holder_choice import chosen, recorded
 from tfmemtop.state.holders import ORDER, By, Holder, StepSlice, course, slices, standing
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
@@ -138,6 +138,12 @@ def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None
         count = sum(part.count for part in stands.nameless)
         unknown = _row(Holder("", Kind.UNKNOWN, stands.unknown, count, stands.nameless), total)
     return Listed(stands.at, at_us(window, stands.at), stands.total, sum(row.bytes for row in rows), rows, unknown)
+
+
+def listed_at_peak(state: State) -> Listed | None:
+    """Return the holders by layer at the highest peak of the newest run; ``None`` if nothing was recorded."""
+    windows = chosen(state)
+    return listed(windows[0].window, windows[0].hooked, By.LAYER) if windows else None
 
 
 def _row(holder: Holder, total: int) -> HolderRow:

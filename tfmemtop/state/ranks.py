@@ -14,6 +14,7 @@ import msgspec
 from tfmemtop.placement import Placement
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
 from tfmemtop.state.figures import RunFigures
+from tfmemtop.state.model import State
 from tfmemtop.state.overlay import Measure
 
 STRETCHES = 100
@@ -42,6 +43,27 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     def number(self) -> int | None:
         """The number of the rank, where it is known."""
         return self.placement.rank if self.placement else None
+
+
+def ranked(name: str, state: State, figures: RunFigures) -> Rank:
+    """Return the newest run of *state* as a rank; *name* is that of its recording."""
+    session = state.session
+    placement = session.placement if session else None
+    hooked = [process.hooked.hello.tensorflow for process in state.processes.values() if process.hooked]
+    return Rank(
+        name=name,
+        placement=placement,
+        host=placement.host if placement else session.host if session else "",
+        started=(session.started if session else 0.0) + figures.past.started,
+        tensorflow=next(iter(filter(None, hooked)), None),
+        figures=figures,
+    )
+
+
+def of_one_job(one: Rank, other: Rank) -> bool:
+    """Return whether the two are different ranks of one job."""
+    place, others = one.placement, other.placement
+    return place is not None and others is not None and place.job == others.job and place.rank != others.rank
 
 
 class Laid(msgspec.Struct, frozen=True):

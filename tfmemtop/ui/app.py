@@ -10,12 +10,14 @@ answer to a key) is drawn within a tenth of a second.
 import asyncio
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
+from tfmemtop import boot
 from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
@@ -312,6 +314,29 @@ class TfmemtopApp(ProcessActions, NextRunActions):
             self.main.header.show(self.state)
         else:
             self.redraw()
+
+    def action_page(self) -> None:
+        """Have the page to share written from the session's recording, or notify the user that there is none."""
+        session, replay = self.state.session, self.session.replay
+        path = replay.recording.path if replay else self._recording(session.id) if self._recording and session else None
+        if path is None:
+            self.notify(refusals.NO_PAGE)
+        else:
+            self.run_worker(self._write_page(path), group="page", exclusive=True)
+
+    async def _write_page(self, recording: Path) -> None:
+        """Notify the user where the page is, or why there is none. It is made in a process of its own."""
+        pipe = asyncio.subprocess.PIPE
+        command = boot.command("tfmemtop.cli.report", str(recording))
+        writer = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+        try:
+            written, complaint = await writer.communicate()
+        finally:
+            if writer.returncode is None:
+                writer.kill()
+        self.notify((written or complaint).decode(errors="replace").strip())
 
     def action_pace(self, step: int) -> None:
         self.pace.change(step)

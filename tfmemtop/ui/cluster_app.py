@@ -31,7 +31,6 @@ KEYS: tuple[Key, ...] = (
     Key("full_stop,comma,f6", ".", "", "sort"),
     Key("I", "I", "", "invert"),
     Key("r,f5", "r", "refresh", "refresh"),
-    Key("S", "S", "picture"),
     Key("q,f10", "q", "leave", "quit"),
 )
 """The keys of the cluster's screen. Those of a session's screens are in ``ui/keys.py``."""

@@ -75,7 +75,7 @@ KEYS: tuple[Key, ...] = (
     Key("c", "c", "screen.choose_moment", "moment", rank=11),
     Key("t", "t", "screen.steps"),
     Key("s", "s", "screen.scale", "scale", rank=7),
-    Key("S", "S", "picture"),
+    Key("S", "S", "page"),
     Key("Z", "Z", "freeze"),
     Key("plus,equals_sign", "+", "pace(-1)"),
     Key("minus", "-", "pace(1)"),

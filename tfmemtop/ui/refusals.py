@@ -15,6 +15,7 @@ NOTHING_IS_SENT = "Nothing can be typed here: this screen changes nothing."
 HAS_ENDED = "This process has already ended."
 
 GROWTH, LIMIT, ALLOCATOR, XLA_REPORT, SEARCH = "growth", "limit", "allocator", "XLA's report", "search"
+NO_PAGE = "A page is written from a recording, and this session has none."
 
 FIT_WITHOUT_ENGINE = "The engine has gone. Nothing can be started any more."
 FIT_WITHOUT_SCRIPT = "There is no script to find a limit for: tfmemtop only watches."

@@ -3,12 +3,8 @@
 Unlike Textual's app, it lets no text control the terminal, and shows an error in one line.
 """
 
-import os
 import sys
-import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -123,14 +119,3 @@ class ScreenApp(App[ScreenOutcome]):
         """Restore the terminal at once: the last resort for a screen that does not end by itself."""
         if isinstance(self._driver, TerminalDriver):
             self._driver.give_back()
-
-    def action_picture(self) -> None:
-        """Write a picture of the screen into a new file of the current folder, which only its owner may read."""
-        path = Path(time.strftime("tfmemtop-%Y%m%d-%H%M%S.svg")).absolute()
-        try:
-            with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
-                file.write(self.export_screenshot(title="tfmemtop"))
-        except OSError as error:
-            self.notify(f"{path} cannot be written: {error.strerror or error}.")
-        else:
-            self.notify(f"The picture is in {path}")

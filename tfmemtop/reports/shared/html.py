@@ -3,13 +3,15 @@
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
-from tfmemtop.reports.shared.data import PageData, PageRun
+from tfmemtop.reports.shared.data import PageData, PageSession
+from tfmemtop.reports.shared.picture import picture
 from tfmemtop.safe import safe
 
 _LEVEL = 9
@@ -18,8 +20,8 @@ _LEVEL = 9
 def html(page: PageData) -> str:
     """Return *page* as one HTML file, which loads nothing from anywhere."""
     style, script = _built("page.css"), _built("page.js")
-    packed = base64.b64encode(gzip.compress(msgspec.json.encode(page), _LEVEL, mtime=0)).decode()
-    title = _text(" · ".join(f"{one.name}: {one.runs[-1].title}" if one.runs else one.name for one in page.sessions))
+    packed = gzip.compress(msgspec.json.encode(_harmless(msgspec.to_builtins(page))), _LEVEL, mtime=0)
+    title = " · ".join(f"{one.name}: {one.runs[-1].title}" if one.runs else one.name for one in page.sessions)
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; base-uri 'none'"
     return "\n".join(
         [
@@ -29,20 +31,31 @@ def html(page: PageData) -> str:
             '<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}</title>",
+            f"<title>{_text(title)}</title>",
             f"<style>{style}</style>",
             "</head>",
             "<body>",
             '<main id="page">',
-            *(line for session in page.sessions for line in _session(session.name, session.runs[-1:])),
+            *(line for session in page.sessions for line in _session(session)),
             "</main>",
-            f'<script type="application/octet-stream" id="data">{packed}</script>',
+            f'<script type="application/octet-stream" id="data">{base64.b64encode(packed).decode()}</script>',
             f"<script>{script}</script>",
             "</body>",
             "</html>",
             "",
         ]
     )
+
+
+def _harmless(value: Any) -> Any:
+    """Return *value* with all texts in it made safe: no character in them deceives the reader or cannot be encoded."""
+    if isinstance(value, str):
+        return "\n".join(map(safe, value.split("\n")))
+    if isinstance(value, dict):
+        return {safe(name): _harmless(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return value if value and isinstance(value[0], int) else [_harmless(part) for part in value]
+    return value
 
 
 def _built(name: str) -> str:
@@ -59,18 +72,22 @@ def _text(text: str) -> str:
     return escape(safe(text))
 
 
-def _session(name: str, runs: Iterable[PageRun]) -> Iterator[str]:
-    yield f"<h1>{_text(name)}</h1>"
-    for run in runs:
-        yield f'<p class="heading">{_text(run.heading)}</p>'
+def _session(session: PageSession) -> Iterator[str]:
+    """Yield what the page says of a session without scripts: the last run's verdict, what helps, a picture, facts."""
+    place = f" ({_text(session.placement)})" if session.placement else ""
+    yield f"<h1>{_text(session.name)}{place}</h1>"
+    yield from (f"<p>{_text(note)}</p>" for note in session.notes)
+    for run in session.runs[-1:]:
         yield f'<p class="verdict {run.verdict.severity}">{_text(run.verdict.text)}</p>'
-        yield f"<p>{_text(run.verdict.evidence)}</p>"
-        yield "<ul>"
-        yield from (f"<li>{_text(remedy)}</li>" for remedy in run.verdict.remedies)
-        yield "</ul>"
+        yield from (f"<p>{_text(text)}</p>" for text in (run.verdict.evidence, run.heading) if text)
+        if run.verdict.remedies:
+            yield "<h2>What helps</h2>"
+            yield from ("<ul>", *(f"<li>{_text(remedy)}</li>" for remedy in run.verdict.remedies), "</ul>")
         for lines in filter(None, (run.verdict.command, run.verdict.code)):
             yield "<pre>" + "\n".join(map(_text, lines.split("\n"))) + "</pre>"
-        yield f"<p>{_text(run.settings)}</p>"
-        yield "<table>"
-        yield from (f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in run.facts)
-        yield "</table>"
+        facts = [("command", run.command), ("settings", run.settings), *run.facts]
+        yield '<dl class="facts">'
+        yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+        yield "</dl>"
+        yield from (f"<p>{_text(finding.text)}</p>" for finding in run.findings)
+    yield f"<figure>{picture([session])}</figure>"

@@ -72,7 +72,7 @@ def bounded(window: PageWindow, room: int) -> PageWindow:
     left_out = PageLeftOut(
         count=len(others),
         bytes=sum(window.bytes[place] for place in others),
-        at_peak=sum(window.bytes[p] for p in others if _is_used(window, p, at)),
+        at_peak=sum(window.bytes[p] for p in others if is_used(window, p, at)),
     )
     places = {old: new for new, old in enumerate(sorted({window.owner[place] for place in stay}))}
     return replace(
@@ -84,7 +84,8 @@ def bounded(window: PageWindow, room: int) -> PageWindow:
     )
 
 
-def _is_used(window: PageWindow, place: int, at: int) -> bool:
+def is_used(window: PageWindow, place: int, at: int) -> bool:
+    """Return whether the buffer at *place* is in use after event *at*."""
     return window.begins[place] <= at and (window.ends[place] > at or window.ends[place] == FOREVER)
 
 

@@ -62,7 +62,6 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         # fields, in which Ctrl-C copies.
         Binding("ctrl+c", "cancel", show=False, priority=True),
         Binding("escape", "cancel", "close", show=False),
-        Binding("S", "app.picture", show=False),
     ]
 
     def __init__(self, title: str, content: Widget, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
