@@ -326,11 +326,13 @@ class TfmemtopApp(ProcessActions, NextRunActions):
 
     async def _write_page(self, recording: Path) -> None:
         """Notify the user where the page is, or why there is none. It is made in a process of its own."""
-        pipe = asyncio.subprocess.PIPE
+        nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         command = boot.command("tfmemtop.cli.report", str(recording))
-        writer = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
-        )
+        try:
+            writer = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            self.notify(refusals.page_not_written(error))
+            return
         try:
             written, complaint = await writer.communicate()
         finally:

@@ -45,6 +45,11 @@ def not_for(frameworks: Sequence[UsedFramework], setting: str, *, has_gpus: bool
     return f"Not for {names}: {setting} is TensorFlow's."
 
 
+def page_not_written(error: OSError) -> str:
+    """Return why the process that writes a page could not be started."""
+    return f"The page cannot be written: {error.strerror or error}."
+
+
 def restart_yourself(settings: Sequence[str]) -> str:
     """Return why a kernel is not relaunched, and which *settings* its next start has."""
     return f"Restart the kernel where the notebook is open. Its next start: {' · '.join(settings)}."
