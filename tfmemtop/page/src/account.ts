@@ -10,6 +10,7 @@ const COLOURS: Record<string, string> = {
     "rest in use": "in-use",
     "rest of the pool": "cached",
     "cached and outside": "cached",
+    metrics: "workspace",
 };
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {

@@ -149,7 +149,7 @@ export class Flame {
 }
 
 function placed(cell: HTMLElement, left: number, depth: number, width: number): void {
-    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px` });
+    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px`, padding: width < 20 ? "0" : "" });
 }
 
 const keyOf = (node: { data: Cell }) => `${node.data.kind} ${node.data.name}`;

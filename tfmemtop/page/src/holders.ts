@@ -1,7 +1,7 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
 import { onTheme } from "./colours";
 import type { Page } from "./data";
-import { bytes, button, element, select } from "./elements";
+import { bytes, button, clock, element, select } from "./elements";
 import { Flame } from "./flame";
 import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
@@ -12,6 +12,8 @@ const NOT_THEN =
 const NO_WINDOW =
     "No window of allocations was recorded in this run, so who held the memory is not known. With the probe, " +
     "tfmemtop records them by itself.";
+
+const HIGHER = 1.05; // a peak that is hardly higher is no other one
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     void page;
@@ -54,7 +56,12 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const found = standing(window, event, grouping);
         const isPeak = event === window.peakAt;
         const { count, bytes: size } = window.leftOut;
+        const { peak, peakAt } = moment.pool!;
         words.textContent = window.about;
+        if (peak > HIGHER * window.peak) {
+            const when = peakAt === null ? "" : ` at ${clock(peakAt)}`;
+            words.textContent += ` The highest use of this pool, ${bytes(peak)}${when}, was outside this window.`;
+        }
         if (count) words.textContent += ` The ${count} smallest buffers, ${bytes(size)}, are left out of this page.`;
         now.textContent = recorded
             ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `at ${at.toFixed(6)} s`}.`

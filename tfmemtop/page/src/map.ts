@@ -71,7 +71,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         canvas.ariaLabel = words.textContent;
         readout.textContent = `A row is ${bytes(bytesOfRow)}. Point at the map, or go through it with ← and →.`;
         const pieces = regions.flatMap((region) => region.pieces);
-        kinds.replaceChildren(...legend(KINDS.filter((kind) => pieces.some((piece) => piece.kind === kind))));
+        const found = KINDS.filter((kind) => pieces.some((piece) => piece.kind === kind));
+        kinds.replaceChildren(...legend([...found, "free"]));
         const gaps = regions.flatMap(gapsOf).sort((a, b) => b.size - a.size);
         const cells = gaps.slice(0, LISTED).map((gap) => [bytes(gap.size), share(gap.size, free), gap.below, gap.above]);
         list.hidden = !gaps.length;
@@ -98,7 +99,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 if (from < to) pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
             };
             pen.globalAlpha = 1;
-            pen.fillStyle = ink("map-ground");
+            pen.fillStyle = ink("free");
             pen.fillRect(0, tops[number], Math.max(1, x(row.to)), tall);
             for (const piece of row.region.pieces) {
                 pen.fillStyle = ink(piece.kind);
