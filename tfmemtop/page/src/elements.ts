@@ -22,6 +22,14 @@ export function button(label: string, title: string, action: () => void): HTMLBu
     return made;
 }
 
+/** Put *children* in place of what *place* has. What has the focus there gives it to what takes its place. */
+export function refill(place: HTMLElement, ...children: (Node | string)[]): void {
+    const active = () => [...place.querySelectorAll<HTMLElement>("button, input, select")];
+    const focused = active().indexOf(document.activeElement as HTMLElement);
+    place.replaceChildren(...children);
+    if (focused >= 0) active()[focused]?.focus({ preventScroll: true });
+}
+
 /** A choice among *names*, with a label; nothing where there is none. */
 export function select(label: string, names: string[], chosen: number, action: (place: number) => void): HTMLElement {
     const made = element("select");

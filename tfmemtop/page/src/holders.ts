@@ -1,7 +1,7 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
 import { onTheme } from "./colours";
 import type { Page } from "./data";
-import { bytes, button, clock, element, select } from "./elements";
+import { button, bytes, clock, element, refill, select } from "./elements";
 import { Flame } from "./flame";
 import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
@@ -83,7 +83,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const windows = pool?.windows.map((each, number) => {
             return `${each.began.toFixed(1)} s, ${bytes(each.peak)}${number === pool.shown ? " (highest)" : ""}, ${each.title}`;
         });
-        choices.replaceChildren(
+        refill(
+            choices,
             ...(pools.length > 1 ? [select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which }))] : []),
             ...(windows ? [select("Window", windows, choice.window, (which) => moment.choose({ window: which }))] : []),
         );

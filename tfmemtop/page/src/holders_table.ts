@@ -1,6 +1,6 @@
 /** The table of holders: a click on a heading sorts, a text filters, and the rows add up to the total. */
 import { variable } from "./colours";
-import { button, bytes, element, share } from "./elements";
+import { button, bytes, element, refill, share } from "./elements";
 import { arranged, HEADS, sum, type Head, type Row, type Standing } from "./holders_at";
 import type { Grouping } from "./moment";
 
@@ -39,7 +39,7 @@ export class HoldersTable {
         if (standing.leftOut) foot.append(line("smaller buffers that the page leaves out", "", standing.leftOut, standing.total));
         if (standing.unknown) foot.append(line("unknown", "unknown", standing.unknown, standing.total));
         foot.append(line("in use", "", standing.total, standing.total));
-        this.element.replaceChildren(element("table", "", this.heads(grouping), body, foot));
+        refill(this.element, element("table", "", this.heads(grouping), body, foot));
     }
 
     private heads(grouping: Grouping): HTMLElement {

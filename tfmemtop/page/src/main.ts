@@ -12,7 +12,7 @@ import * as account from "./account";
 import { changeTheme } from "./colours";
 import * as comparison from "./comparison";
 import type { Page } from "./data";
-import { button, element, select } from "./elements";
+import { button, element, refill, select } from "./elements";
 import * as holders from "./holders";
 import { listen, showHelp } from "./keys";
 import * as lifetimes from "./lifetimes";
@@ -76,7 +76,8 @@ function bar(page: Page, moment: Moment, sections: { id: string; title: string }
         if (!changed.has("session") && !changed.has("run")) return;
         const sessions = page.sessions.map(({ name, placement }) => (placement ? `${name}: ${placement}` : name));
         const runs = moment.session.runs.map(({ number, title, settings }) => `${number}: ${settings || title}`);
-        choices.replaceChildren(
+        refill(
+            choices,
             sessions.length > 1 ? select("session", sessions, choice.session, (session) => moment.choose({ session })) : "",
             runs.length > 1 ? select("run", runs, choice.run, (run) => moment.choose({ run })) : "",
         );

@@ -2,7 +2,7 @@
 import type uPlot from "uplot";
 import { onTheme, variable } from "./colours";
 import type { Page } from "./data";
-import { button, bytes, clock, element, select, share } from "./elements";
+import { button, bytes, clock, element, refill, select, share } from "./elements";
 import { onKeys } from "./keys";
 import { lastUpTo, runAt, type Moment } from "./moment";
 import { chart, showAll, showRuns, zoom } from "./time_chart";
@@ -44,7 +44,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 hovered = at === null ? null : at + offset();
                 tell();
             },
-            onClick: (at: number) => moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at }),
+            onClick: (at: number) => {
+                hovered = null; // a finger that has touched stays, as it were
+                moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at });
+            },
         };
         lines = card && view ? courses(page, session, card, view === 2) : [];
         if (!card?.times.length) {
@@ -84,7 +87,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         toggle.ariaPressed = String(logarithmic);
         const runs = page.sessions.reduce((count, each) => count + each.runs.length, 0);
         const places = session.places.map(({ name, model }) => (model ? `${name}, ${model}` : name));
-        controls.replaceChildren(
+        refill(
+            controls,
             places.length > 1 ? select("of", places, moment.choice.place, (number) => moment.choose({ place: number })) : "",
             runs > 1 ? select("show", VIEWS, view, changeView) : "",
             toggle,
@@ -142,6 +146,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     moment.subscribe((_choice, changed) => {
         if (changed.has("session") || changed.has("place") || (view && changed.has("run"))) build();
         else if (changed.has("at")) {
+            hovered = null;
             graph?.redraw(false);
             tell();
         }

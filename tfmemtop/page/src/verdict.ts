@@ -26,7 +26,8 @@ export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
     });
 }
 
-function* verdict({ verdict, answers }: Run): Iterable<Node> {
+function* verdict({ heading, verdict, answers }: Run): Iterable<Node> {
+    yield element("p", "note", heading);
     yield element("h1", `verdict ${verdict.severity}`, sign(verdict.severity), " ", verdict.text);
     if (verdict.evidence) yield element("p", "evidence", verdict.evidence);
     if (verdict.remedies.length) {
@@ -35,7 +36,10 @@ function* verdict({ verdict, answers }: Run): Iterable<Node> {
     }
     if (verdict.command) yield toCopy("Command to run", verdict.command);
     if (verdict.code) yield toCopy("Code for the program", verdict.code);
-    yield element("div", "answers", ...answers.map(folded));
+    const all = element("details", "answers", element("summary", "", "Five common questions, answered for this run"));
+    all.append(...answers.map(folded));
+    all.open = innerWidth > 760; // on a phone, memory over time comes first
+    yield all;
 }
 
 function folded({ question, line, paragraphs }: Answer): HTMLElement {
