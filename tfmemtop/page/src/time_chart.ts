@@ -59,7 +59,7 @@ export function chart(place: HTMLElement, { lines, data, logarithmic, height, he
 function series({ key, filled }: Line, place: number): uPlot.Series {
     return {
         stroke: () => colour(key),
-        width: filled ? 1 : 2,
+        width: filled ? 0 : 2,
         fill: filled && place === 0 ? () => colour(key) : undefined,
         paths: uPlot.paths.stepped!({ align: 1 }),
         points: { show: false },

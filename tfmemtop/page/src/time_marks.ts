@@ -12,8 +12,8 @@ export function headRoom(session: Session): number {
     return STRIP * (Number(session.runs.length > 1) + Number(session.runs.some((run) => run.phases.length)));
 }
 
-/** Draw the marks of *session* and *place* over the layers; *at* is the chosen moment, in run *chosen*. */
-export function drawMarks(u: uPlot, session: Session, place: Place, at: number, chosen: number): void {
+/** Draw the marks of *session* and *card* over the layers; *at* is the chosen moment, in run *chosen*. */
+export function drawMarks(u: uPlot, session: Session, card: Place, at: number, chosen: number): void {
     const { ctx, bbox } = u;
     const { runs, ended } = session;
     ctx.save();
@@ -21,8 +21,8 @@ export function drawMarks(u: uPlot, session: Session, place: Place, at: number, 
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    if (place.total !== null) level(u, place.total, 0, ended, "quiet", [2, 3], `${place.name} has ${bytes(place.total)}`);
-    for (const limit of place.limits) {
+    if (card.total !== null) level(u, card.total, 0, ended, "quiet", [2, 3], `${card.name} has ${bytes(card.total)}`);
+    for (const limit of card.limits) {
         const index = runs.findIndex((run) => run.number === limit.run);
         if (index >= 0) level(u, limit.bytes, runs[index].began, endOf(session, index), "limit", [7, 4], `limit ${bytes(limit.bytes)}`);
     }
@@ -33,11 +33,14 @@ export function drawMarks(u: uPlot, session: Session, place: Place, at: number, 
             upright(u, run.began, "quiet", "", []);
         });
     }
-    runs.forEach((run, place) => {
+    runs.forEach((run, number) => {
         const phases = [...run.phases].sort((one, other) => one.began - other.began);
-        phases.forEach(({ label, began, ended: until }, index) =>
-            band(u, Number(several), began, until ?? endOf(session, place), label, index % 2 === 0),
-        );
+        const devices = run.pools.filter((pool) => pool.place === card.key).map((pool) => pool.device);
+        phases.forEach(({ label, began, ended: until, peaks }, index) => {
+            const peak = Math.max(...devices.map((device) => peaks[device] ?? 0));
+            const name = peak > 0 ? `${label}, peak ${bytes(peak)}` : "";
+            band(u, Number(several), began, until ?? endOf(session, number), label, index % 2 === 0, name);
+        });
         for (const failure of run.failures) upright(u, failure, "fatal", "✖ out of memory", [], headRoom(session) + 20);
     });
     drawMoment(u, at);
@@ -74,8 +77,8 @@ function level(u: uPlot, size: number, from: number, to: number, key: string, da
     if (ctx.measureText(name).width < right - left) write(u, name, key, left + 4 * devicePixelRatio, y0);
 }
 
-/** A band in the strip *strip* at the top, with its name where there is room. */
-function band(u: uPlot, strip: number, began: number, ended: number, name: string, strong: boolean): void {
+/** A band in the strip *strip* at the top, with its *name*, or its *longer* name where that has room. */
+function band(u: uPlot, strip: number, began: number, ended: number, name: string, strong: boolean, longer = ""): void {
     const { ctx, bbox } = u;
     const height = STRIP * devicePixelRatio;
     const top = bbox.top + strip * height;
@@ -87,12 +90,14 @@ function band(u: uPlot, strip: number, began: number, ended: number, name: strin
     ctx.fillRect(left, top, Math.max(devicePixelRatio, right - left - devicePixelRatio), height - devicePixelRatio);
     ctx.globalAlpha = 1;
     ctx.textAlign = "left";
-    const text = fitting(ctx, name, right - left - 8 * devicePixelRatio);
+    const room = right - left - 8 * devicePixelRatio;
+    const text = longer && room > 80 * devicePixelRatio && ctx.measureText(longer).width < room ? longer : fitting(ctx, name, room);
     if (text) write(u, text, "text", left + 4 * devicePixelRatio, top + 0.74 * height, false);
 }
 
-/** *text*, shortened to *room* pixels; empty where even three letters have no room. */
+/** *text*, shortened to *room* pixels; empty where three letters have no room. */
 export function fitting(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+    if (room < 12 * devicePixelRatio) return "";
     if (ctx.measureText(text).width <= room) return text;
     let length = Math.floor((text.length * room) / ctx.measureText(text).width);
     while (length > 2 && ctx.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
