@@ -38,7 +38,10 @@ class Part(Owner, frozen=True, kw_only=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A row. ``kind`` is that of most of its bytes; ``name`` is empty where only the kind is known."""
+    """A row. ``kind`` is that of most of its bytes, of two with equally many that which is first in :data:`ORDER`.
+
+    ``name`` is empty where only the kind is known.
+    """
 
     name: str
     kind: Kind
@@ -155,7 +158,7 @@ def _holder(name: str, parts: Iterable[Part]) -> Holder:
         kinds[part.kind] += part.bytes
         count += part.count
     named = "" if name.startswith("\0") else name
-    return Holder(named, max(kinds, key=lambda kind: kinds[kind]), sum(kinds.values()), count, tuple(parts))
+    return Holder(named, max(sorted(kinds, key=ORDER.index), key=lambda kind: kinds[kind]), sum(kinds.values()), count, tuple(parts))
 
 
 def row_key(part: Owner, by: By) -> str:

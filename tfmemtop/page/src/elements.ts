@@ -68,6 +68,12 @@ export function clock(seconds: number): string {
     return days ? `${days}d ${hours}:${minutes}` : `${hours}:${minutes}:${two(rest % 60)}`;
 }
 
+/** `135 µs`, `3.0 ms`, `1.2 s` */
+export function duration(us: number): string {
+    if (us < 1000) return `${Math.round(us)} µs`;
+    return us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
+}
+
 export const share = (part: number, whole: number) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : UNKNOWN);
 
 /** Draws *canvas* sharply at its size on the page, whenever it changes: *draw* gets its size in CSS pixels. */

@@ -1,7 +1,7 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
 import { onTheme } from "./colours";
 import type { Page } from "./data";
-import { button, bytes, clock, element, refill, select } from "./elements";
+import { button, bytes, clock, duration, element, refill, select } from "./elements";
 import { Flame } from "./flame";
 import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
@@ -64,7 +64,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         }
         if (count) words.textContent += ` The ${count} smallest buffers, ${bytes(size)}, are left out of this page.`;
         now.textContent = recorded
-            ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `at ${at.toFixed(6)} s`}.`
+            ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `${duration(1e6 * (at - window.began))} into the window`}.`
             : NOT_THEN;
         now.classList.toggle("note", !recorded);
         views.hidden = !window.owners.some((owner) => owner.stack.length);

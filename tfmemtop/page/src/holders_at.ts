@@ -84,7 +84,8 @@ export function standing(window: Window, event: number, by: Grouping): Standing 
         counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     const rows = Array.from(kindsOfRows, ([name, kinds]): Row => {
-        const [kind] = [...kinds].reduce((most, one) => (one[1] > most[1] ? one : most));
+        const largest = Math.max(...kinds.values());
+        const kind = KINDS.find((each) => kinds.get(each) === largest)!;
         return { name, kind, bytes: sum(kinds.values()), count: counts.get(name)! };
     });
     rows.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));

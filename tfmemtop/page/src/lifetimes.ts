@@ -1,7 +1,7 @@
 /** The buffers of a window over its time: each from its allocation to its release, as high as its bytes. */
 import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
-import { button, bytes, element, onSize, table } from "./elements";
+import { button, bytes, duration, element, onSize, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
 import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimes_at";
 import type { BufferRow, Picture, Shape, Span } from "./lifetimes_at";
@@ -10,12 +10,6 @@ import { stepped, timeOf, type Moment } from "./moment";
 const LISTED = 60; // rows of the table
 const AXIS = 20; // pixels below the picture
 const STRIP = 64; // pixels of the area of what is chosen
-
-/** `135 µs`, `3.0 ms`, `1.2 s` */
-function duration(us: number): string {
-    if (us < 1000) return `${Math.round(us)} µs`;
-    return us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(1)} s`;
-}
 
 /** At most `count` round numbers from one to the other: multiples of a power of 2, or of 1, 2 or 5 times a power of 10. */
 function levels(from: number, to: number, count: number, base: number): number[] {
@@ -28,7 +22,7 @@ function levels(from: number, to: number, count: number, base: number): number[]
 function told(row: BufferRow, window: Window): string {
     const since = (at: number | null, otherwise: string) => (at === null ? otherwise : duration(1e6 * (at - window.began)));
     const time = `from ${since(row.from, "before the window")} to ${since(row.to, "after the window")}`;
-    return [row.name, row.kind, bytes(row.bytes), row.line, time].filter(Boolean).join(" · ");
+    return [row.name, row.kind, bytes(row.bytes), time, row.line, row.code].filter(Boolean).join(" · ");
 }
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
@@ -51,7 +45,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     );
     const all = button("whole window", "Show the whole window (0)", () => zoom(0.5, 0));
     const choices = element("div", "choices", "Width by ", ...scales, all);
-    Object.assign(frame, { tabIndex: 0, role: "img" });
+    Object.assign(frame, { tabIndex: 0, role: "slider", ariaLabel: "The moment in the window" });
 
     const context = (canvas: HTMLCanvasElement) => canvas.getContext("2d")!;
     let [width, height] = [0, 0];
@@ -155,7 +149,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         pen.fillStyle = colour("limit");
         pen.fillRect(Math.min(width - 2, Math.max(0, x - 1)), 0, 2, height - AXIS);
         const then = duration(event < 0 ? 0 : 1e6 * (timeOf(window, event) - window.began));
-        frame.ariaLabel = `Buffers over ${duration(1e6 * (window.ended - window.began))}; the moment is ${then} into the window`;
+        frame.ariaValueMax = String(window.times_us.length - 1);
+        frame.ariaValueMin = "-1";
+        frame.ariaValueNow = String(event);
+        frame.ariaValueText = `${then} into the window, after event ${event}`;
     }
 
     /** The colour of a kind as a pixel. */

@@ -62,18 +62,17 @@ export function columns(window: Window, span: Span, count: number, total: Float6
 
 const stacks = new WeakMap<Window, number[]>();
 
-/** The places of a window's buffers, from the bottom of the stack: those that stay, by kind; then in their order. */
+/** The places of a window's buffers, from the bottom of the stack: those that stay, by kind if they are older than the window. */
 function stacked(window: Window): number[] {
     const known = stacks.get(window);
     if (known) return known;
-    const stays = (place: number) => window.from[place] === -1 && window.to[place] === -1;
     const kind = (place: number) => KINDS.indexOf(window.owners[window.owner[place]].kind);
     const end = (place: number) => (window.to[place] === -1 ? Infinity : window.to[place]);
     const found = [...window.owner.keys()].sort((a, b) => {
-        const apart = Number(stays(b)) - Number(stays(a));
+        const apart = Number(window.to[a] !== -1) - Number(window.to[b] !== -1) || window.from[a] - window.from[b];
         if (apart) return apart;
-        if (stays(a)) return kind(a) - kind(b) || window.bytes[b] - window.bytes[a];
-        return window.from[a] - window.from[b] || end(b) - end(a) || a - b;
+        const older = window.to[a] === -1 && window.from[a] === -1;
+        return older ? kind(a) - kind(b) || window.bytes[b] - window.bytes[a] : end(b) - end(a);
     });
     stacks.set(window, found);
     return found;
@@ -98,7 +97,7 @@ export function picture(window: Window, span: Span, count: number, least: number
             if (to !== -1) band[to + 1] -= window.bytes[place];
             continue;
         }
-        if (temporary < 0 && !(from === -1 && to === -1)) temporary = shapes.length;
+        if (temporary < 0 && to !== -1) temporary = shapes.length;
         const first = lastUpTo(events, from - 1) + 1;
         const last = to === -1 ? count - 1 : lastUpTo(events, to - 1);
         if (first <= last) shapes.push({ place, kind, first, last, bytes: window.bytes[place], course: null });
@@ -147,6 +146,7 @@ export interface BufferRow {
     kind: string;
     bytes: number;
     line: string;
+    code: string;
     from: number | null; // it is older than the window
     to: number | null; // it is not released in the window
 }
@@ -159,6 +159,7 @@ export function bufferRow(window: Window, place: number): BufferRow {
         kind: owner.kind,
         bytes: window.bytes[place],
         line: owner.line,
+        code: owner.code.trim(),
         from: at(window.from[place]),
         to: at(window.to[place]),
     };

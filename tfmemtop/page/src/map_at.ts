@@ -92,11 +92,15 @@ function around(pieces: Piece[]): MapRegion[] {
 function ofCells(map: PoolMap): Shown {
     const regions = map.regions.map((region): MapRegion => {
         const edge = (cell: number) => Math.floor((region.size * cell) / region.shares.length);
-        const pieces = region.shares.flatMap((share, cell): Piece[] => {
-            if (!share) return [];
-            const [kind, name] = [region.kinds[cell] || "unknown", region.names[cell] || "unknown"];
+        const pieces: Piece[] = [];
+        region.shares.forEach((inUse, cell) => {
+            const [share, kind, name] = [inUse / 255, region.kinds[cell] || "unknown", region.names[cell] || "unknown"];
             const address = map.base + region.address + edge(cell);
-            return [{ address, size: edge(cell + 1) - edge(cell), share: share / 255, kind, name, owner: null }];
+            const size = edge(cell + 1) - edge(cell);
+            const last = pieces.at(-1);
+            const isMore = last && last.address + last.size === address && last.share === share;
+            if (isMore && last.kind === kind && last.name === name) last.size += size;
+            else if (share) pieces.push({ address, size, share, kind, name, owner: null });
         });
         return { address: map.base + region.address, size: region.size, since: region.since, pieces };
     });
