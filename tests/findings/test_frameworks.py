@@ -14,8 +14,13 @@ from tfmemtop.findings.frameworks import CardShared, JaxPreallocated
 from tfmemtop.findings.judgement import Judged, judged
 from tfmemtop.findings.missing import no_map, no_window
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.review import review
 from tfmemtop.findings.rules import findings
 from tfmemtop.frameworks import FrameworkName, UsedFramework
+from tfmemtop.reports.answers import answers
+from tfmemtop.reports.why import page
+from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.waiting import stage
 
 FAILED = events.RunEnd(t=40.0, run=1, exit_code=1, signal=None)
 
@@ -224,3 +229,20 @@ def test_a_run_without_tensorflow_has_a_verdict_and_what_is_tensorflows_is_said_
 def hook(t: float = 1.1, **versions: str) -> events.Hook:
     frameworks = [UsedFramework(FrameworkName[name], version) for name, version in versions.items()]
     return msgspec.structs.replace(s.hook(t, 100), tensorflow=None, tensorflow_path=None, frameworks=frameworks)
+
+
+def test_on_the_cpu_there_is_nothing_to_measure_and_none_of_the_five_questions() -> None:
+    stream = [
+        s.session(),
+        s.run(),
+        s.process(0.6, 100),
+        hook(JAX="0.10.2"),
+        events.RunEnd(t=40.0, run=1, exit_code=0, signal=None),
+    ]
+    seen = review(stream)
+    (told,) = [line for line in page(seen, "x.jsonl") if line.startswith("Nothing was measured")]
+    assert told == "Nothing was measured: JAX ran on the CPU, where it has no pool of its own."
+    assert answers(seen) == []
+    waits = waiting(seen.state)
+    assert waits is not None
+    assert stage(waits) == "The script used JAX 0.10.2, and not TensorFlow."

@@ -22,6 +22,7 @@ from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
+from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.units import format_bytes, spoken
 
@@ -187,6 +188,8 @@ def _unread(state: State, run: RunState) -> str:
     """Return why nothing was read of TensorFlow's memory."""
     if not any(hooked_of_run(state)):
         return "tfmemtop saw no process use TensorFlow."
+    if names := " and ".join(framework.name.title for framework in without_tensorflow(state)):
+        return f"Nothing was measured: {names} ran on the CPU, where it has no pool of its own."
     if pool_kind(run).on_gpu:
         return "No memory of TensorFlow was read."
     return "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only with --cpu-pool SIZE."

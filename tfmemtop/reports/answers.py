@@ -27,6 +27,7 @@ from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
 from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
 from tfmemtop.state.anatomy import anatomies
+from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.holdings import holdings
 from tfmemtop.state.model import RunState
 from tfmemtop.units import counted, format_bytes, sentence, spoken
@@ -75,9 +76,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answers(seen: RunReview) -> list[Answer]:
-    """Return one answer for each question, in the order above. Figures that are not known are named as such."""
+    """Return one answer for each question, in the order above. Figures that are not known are named as such.
+
+    There is none for a run that uses other frameworks than TensorFlow.
+    """
     run = seen.state.run
-    return [] if run is None else [_answer(question, seen, run) for question in Question]
+    return (
+        [] if run is None or without_tensorflow(seen.state) else [_answer(question, seen, run) for question in Question]
+    )
 
 
 def _answer(question: Question, seen: RunReview, run: RunState) -> Answer:

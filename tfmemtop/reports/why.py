@@ -33,6 +33,7 @@ ROWS = 3
 EVIDENCE_LINES, REMEDIES = 3, 2
 
 _TITLES = 24  # columns
+_WITHOUT_TENSORFLOW = "tfmemtop help frameworks tells what is known of a run without TensorFlow."
 
 
 def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
@@ -47,7 +48,8 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     if told := _evidence(found):
         parts.append(told)
     parts += _to_do(seen, found)
-    parts.append([line for each in answers(seen) for line in _wrap(each.line, f"{each.question.title:<{_TITLES}}")])
+    told = [line for each in answers(seen) for line in _wrap(each.line, f"{each.question.title:<{_TITLES}}")]
+    parts.append(told or _wrap(_WITHOUT_TENSORFLOW))
     if whole:
         parts += _whole(seen, found)
     else:

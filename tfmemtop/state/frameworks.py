@@ -27,9 +27,12 @@ def used_frameworks(state: State) -> tuple[UsedFramework, ...]:
 
 
 def without_tensorflow(state: State) -> tuple[UsedFramework, ...]:
-    """Return the same, but nothing if TensorFlow has GPUs in a process of the newest run, or without GPUs the CPU."""
-    made = (name for _, one in hooked_with_frameworks(state) for name in (*one.effective, *one.allocators))
-    return () if any(is_gpu(name) or not state.devices for name in made) else used_frameworks(state)
+    """Return the same, but nothing if a process of the newest run uses TensorFlow: a GPU by it, where there is one."""
+    for _, one in hooked_with_frameworks(state):
+        gpus = any(map(is_gpu, (*one.effective, *one.allocators)))
+        if gpus or (not state.devices and one.hello.tensorflow_path is not None):
+            return ()
+    return used_frameworks(state)
 
 
 def card_of(state: State, reading: events.Framework) -> DeviceState | None:

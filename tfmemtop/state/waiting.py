@@ -5,6 +5,7 @@ from enum import Enum, auto
 import msgspec
 
 from tfmemtop import events
+from tfmemtop.frameworks import UsedFramework
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import Hooked, ProcessState, State
 
@@ -20,6 +21,7 @@ class Stage(Enum):
 
     NO_RUN = auto()
     NOT_IMPORTED = auto()  # no process has begun to import TensorFlow
+    OTHERS = auto()  # a process uses other frameworks, and none has begun to import TensorFlow
     NOT_INSIDE = auto()  # the hook cannot be loaded into any process
     IMPORTING = auto()
     IMPORTED = auto()  # the devices will be made at the first operation
@@ -29,7 +31,7 @@ class Stage(Enum):
     NO_POOL = auto()  # TensorFlow computes on the CPU, and allocates there by malloc
 
 
-_BY_PROGRESS = (Stage.NOT_IMPORTED, Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
+_BY_PROGRESS = (Stage.OTHERS, Stage.IMPORTING, Stage.IMPORTED, Stage.REFUSED, Stage.MADE, Stage.NO_POOL)
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -37,7 +39,8 @@ class Waiting(msgspec.Struct, frozen=True):
 
     ``tensorflow`` is TensorFlow's version, once known. ``over``: the run has ended, so that nothing more comes.
     ``pool_chosen``: the user gave the CPU a pool. ``absence`` is the reason why the hook is not in the process.
-    ``outside`` is how far the reading of a process has come that tfmemtop did not start.
+    ``outside`` is how far the reading of a process has come that tfmemtop did not start. ``frameworks`` are those that
+    the process has imported beside TensorFlow.
     """
 
     stage: Stage
@@ -47,6 +50,7 @@ class Waiting(msgspec.Struct, frozen=True):
     pool_chosen: bool = False
     absence: events.HookAbsence | None = None
     outside: events.Outside | None = None
+    frameworks: tuple[UsedFramework, ...] = ()
 
 
 @once_per_revision
@@ -60,7 +64,7 @@ def waiting(state: State) -> Waiting | None:
         return Waiting(Stage.OUTSIDE, over=run.ended is not None, outside=outside)
     inside = [process.hooked for process in mine if process.hooked]
     hooked = [one for one in inside if not one.ended] or inside
-    if any(one.allocators for one in inside):
+    if any(one.allocators or one.frameworks for one in inside):
         return None
     chosen, over = _gives_cpu_a_pool(run.settings.environment) or _chosen(state), run.ended is not None
     if not hooked:
@@ -71,7 +75,9 @@ def waiting(state: State) -> Waiting | None:
     stage = _stage(state, furthest)
     made = furthest.initialised
     since = made.t if made else furthest.hello.t
-    return Waiting(stage, None if over else max(0.0, state.now - since), furthest.hello.tensorflow, over, chosen)
+    since_s = None if over else max(0.0, state.now - since)
+    frameworks = tuple(furthest.hello.frameworks)
+    return Waiting(stage, since_s, furthest.hello.tensorflow, over, chosen, frameworks=frameworks)
 
 
 def _outside(mine: list[ProcessState]) -> events.Outside | None:
@@ -93,7 +99,7 @@ def _stage(state: State, hooked: Hooked) -> Stage:
         return Stage.MADE
     if hooked.hello.tensorflow:
         return Stage.IMPORTED
-    return Stage.NOT_IMPORTED if hooked.hello.frameworks and not hooked.hello.tensorflow_path else Stage.IMPORTING
+    return Stage.OTHERS if hooked.hello.frameworks and not hooked.hello.tensorflow_path else Stage.IMPORTING
 
 
 def _should_be_known(state: State, hooked: Hooked, made: events.Initialised) -> bool:

@@ -30,6 +30,9 @@ def stage(waits: Waiting) -> str:
             return "The script ended without importing TensorFlow."
         case Stage.NOT_IMPORTED:
             return "The script has not imported TensorFlow yet."
+        case Stage.OTHERS:
+            names = " and ".join(f"{one.name.title} {one.version}".rstrip() for one in waits.frameworks)
+            return f"The script {'used' if waits.over else 'uses'} {names}, and not TensorFlow."
         case Stage.NOT_INSIDE:
             reason = f": {reason_text(waits.absence)}" if waits.absence else ""
             return f"tfmemtop cannot see inside the script{reason}."
@@ -79,6 +82,8 @@ def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
     told = stage(waits)
     if waits.stage is Stage.OUTSIDE:
         return (told,)
+    if waits.stage is Stage.OTHERS:
+        return (f"{told} On the CPU, it has no pool of its own to show.", told)
     if waits.pool_chosen and waits.stage is not Stage.NO_POOL:
         return (told,)
     keys = " [L] gives one to the next run, [R] starts it." if steers else ""
