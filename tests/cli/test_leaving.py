@@ -90,6 +90,21 @@ def test_a_signal_leaves_the_script_running_and_says_how_to_come_back(start: Sta
     assert (code, "still running" in printed) == (128 + signal.SIGTERM, False)
 
 
+def test_a_script_that_ends_behind_the_question_is_not_left_running(start: Start) -> None:
+    screen = start("--", "sh", "-c", "echo first words; read answer; exit 7")
+    screen.expect("first words")
+    screen.send("q")
+    screen.expect("leave it running")
+    (session,) = own_sessions()
+    for child in psutil.Process(session.pid).children(recursive=True):
+        if child.name() == "sh":
+            child.terminate()
+    screen.expect("ended")
+    screen.send("l")
+    code, printed = ended(screen)
+    assert (code, "ended by SIGTERM" in printed, "still running as" in printed) == (128 + signal.SIGTERM, True, False)
+
+
 def test_a_signal_before_the_screen_is_there_says_how_to_come_back_to_what_runs(start: Start, home: Path) -> None:
     """The script starts while the screen is still being loaded."""
     up = home / "up"

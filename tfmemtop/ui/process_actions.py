@@ -84,11 +84,15 @@ class ProcessActions(ScreenApp):
     def _leave(self, choice: "Leaving | None") -> None:
         from tfmemtop.ui.screens.questions import Leaving
 
-        if choice is Leaving.STOP:
-            self.session.stop()
-        elif choice is Leaving.LEAVE:
-            self.session.send(events.Leave())
+        session = self.session
+        if choice is Leaving.LEAVE and session.script_goes_on:
+            session.send(events.Leave())
             self.exit(ScreenOutcome(0, left_running=True))
+        elif choice in (Leaving.LEAVE, Leaving.STOP):  # the run, or the engine, may have ended behind the dialog
+            if session.connected:
+                session.stop()
+            else:
+                self.exit(ScreenOutcome(session.exit_code))
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q, which Textual binds with priority: quit, or, while the user types, send it to the script."""
