@@ -42,6 +42,17 @@ def test_a_step_by_layer() -> None:
     assert rows["optimizer"].bytes == 2 * w.SIZE  # its temporaries
 
 
+def test_variables_made_after_a_window_was_opened_are_known_while_it_goes_on() -> None:
+    """The window of a run's start is read while it goes on. At its opening there was no variable yet."""
+    opened = events.Census(t=1.2, pid=100, kinds={}, largest=[], moment=events.CensusMoment.OPENED, window=1)
+    window = w.Window()
+    made = [window.allocate(w.SIZE, f"{w.CALL}adam/AssignSubVariableOp", shape=[1024, 1024]) for _ in range(6)]
+    window.free(window.allocate(w.SIZE, f"{w.CALL}adam/Sqrt", shape=[1024, 1024]))
+    found = standing(window.done(opened=events.Opened.START), hooked(opened, w.census()), By.KIND)
+    sizes = {row.kind: row.bytes for row in found.holders}
+    assert len(made) == 6 and sizes == {Kind.VARIABLES: 2 * w.SIZE, Kind.OPTIMIZER: 5 * w.SIZE}
+
+
 def test_what_is_freed_before_the_backward_pass_is_not_kept() -> None:
     window = w.step().done()
     at = standing(window, hooked(), By.LAYER, 3)

@@ -63,7 +63,9 @@ def sources(window: events.Holders, hooked: Hooked) -> Sources:
             newest[census.moment] = census
     own = tuple(newest.values())
     look = next((one for one in (*reversed(own), *found) if one.tensors is not None), None)
-    return Sources(own or tuple(found[:1]), look)
+    if all(one.moment is events.CensusMoment.OPENED for one in own):
+        own = (*own, *found[:1])  # the window goes on, and at its opening most variables may not have been made
+    return Sources(own, look)
 
 
 def _apart_s(census: events.Census, window: events.Holders) -> float:
