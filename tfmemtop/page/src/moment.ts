@@ -27,7 +27,7 @@ export class Moment {
 
     constructor(private readonly page: Page) {
         this.chosen = { session: 0, run: 0, place: 0, pool: 0, window: 0, at: 0, grouping: "layer", selection: null };
-        this.chosen = this.completed({ session: 0 });
+        this.chosen = this.completed({ session: gravest(page.sessions) });
     }
 
     get choice(): Readonly<Choice> {
@@ -135,6 +135,12 @@ function nearest(windows: Window[], at: number, now: number): number {
 /** The place of the run that was the last to begin by *at*, 0 before the first. */
 export function runAt(session: Session, at: number): number {
     return Math.max(0, session.runs.findLastIndex((run) => run.began <= at));
+}
+
+/** The place of the session whose last run has the most serious verdict. */
+function gravest(sessions: Session[]): number {
+    const weight = (session: Session) => ["warning", "fatal"].indexOf(session.runs.at(-1)?.verdict.severity ?? "");
+    return sessions.reduce((best, session, place) => (weight(session) > weight(sessions[best]) ? place : best), 0);
 }
 
 /** When a run ended: at the latest when the next one began. */

@@ -71,7 +71,7 @@ function sizes(low: number, high: number, reach: number[], logarithmic: boolean,
     const most = Math.max(high ?? 0, 1024);
     const top = Math.max(most, ...reach.filter((size) => logarithmic || size <= 3 * most));
     if (!logarithmic) return [0, top / (1 - free)];
-    const least = 2 ** Math.floor(Math.log2(Math.max(low > 0 ? low : 0, top / 2 ** 16)));
+    const least = 2 ** Math.floor(Math.log2(Math.max(low > 0 ? low : 0, top / 2 ** 12)));
     return [least, least * (top / least) ** (1 / (1 - free))];
 }
 

@@ -1,5 +1,5 @@
 /** The head of the page: the verdict of the chosen run, what it rests on, what helps, and the run's facts. */
-import type { Answer, Page, Run, Session } from "./data";
+import type { Answer, Comparison, Page, Run, Session } from "./data";
 import { button, clock, element } from "./elements";
 import type { Moment } from "./moment";
 
@@ -14,16 +14,24 @@ export function sign(severity: Severity): HTMLElement {
     return made;
 }
 
-export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
+export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     moment.subscribe((_choice, changed) => {
         if (!changed.has("session") && !changed.has("run")) return;
         const { session, run } = moment;
         place.className = "view head";
         place.replaceChildren(
-            element("div", "", ...(run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")])),
+            element("div", "", ...beside(page.comparison), ...(run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")])),
             element("aside", "", facts(session, run), ...session.notes.map((note) => element("p", "note", note))),
         );
     });
+}
+
+/** What several sessions differ in, above the verdict of the chosen one. */
+function* beside(comparison: Comparison | null): Iterable<Node> {
+    if (!comparison) return;
+    const link = element("a", "", "Side by side");
+    link.href = "#comparison";
+    yield element("p", "", element("b", "", comparison.title), `. ${comparison.text[0] ?? ""} `, link);
 }
 
 function* verdict({ heading, verdict, answers }: Run): Iterable<Node> {

@@ -16,7 +16,7 @@ _WIDTH, _LEFT, _RIGHT, _HEIGHT = 960, 76, 16, 240  # pixels; the height is that 
 _LINE = 20  # pixels
 _ROWS, _NAME, _LETTERS = 14, 300, 42  # of the table of holders: rows, pixels and characters of a name
 _GROUND, _TEXT, _QUIET, _GRID, _FAILED = "#ffffff", "#1c2330", "#5b6575", "#d5dbe3", "#c0392b"
-_LAYERS = {"in_use": "#009e73", "cached": "#9fd9c3", "context": "#cc79a7", "outside": "#e69f00", "others": "#a3abb6"}
+_LAYERS = {"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"}
 _FRAMEWORK = "#56b4e9"
 _KINDS = {
     Kind.VARIABLES: "#0072b2",
