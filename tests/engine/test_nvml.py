@@ -7,10 +7,11 @@ from typing import Any
 import pynvml
 import pytest
 
-from tests.nvml_tables import GIB, NOT_SUPPORTED, Table, card, memory, play, row, sample
+from tests.nvml_tables import GIB, MIB, NOT_SUPPORTED, TABLES, Table, card, memory, play, row, sample
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.events import DeviceProcess
+from tfmemtop.events import DeviceProcess, Traffic
 from tfmemtop.findings.notices import say_kind
+from tfmemtop.reports.devices import further
 
 
 def failing(code: int) -> Callable[..., Any]:
@@ -61,6 +62,95 @@ def test_the_fan_of_a_card_that_has_one() -> None:
     (bare,) = Nvml(library(nvmlDeviceGetFanSpeed=failing(pynvml.NVML_ERROR_NOT_SUPPORTED))).read().readings
     assert (cooled.fan, bare.fan) == (37, None)
     assert bare.lacking == cooled.lacking
+
+
+def test_the_coders_of_a_card_that_has_them() -> None:
+    video = library(
+        nvmlDeviceGetEncoderUtilization=lambda _: [12, 167000], nvmlDeviceGetDecoderUtilization=lambda _: [34, 167000]
+    )
+    coding, bare = Nvml(video).read().readings[0], Nvml(library()).read().readings[0]
+    assert (coding.encoder, coding.decoder, bare.encoder, bare.decoder) == (12, 34, None, None)
+    assert further(coding) == ("encoder 12%", "decoder 34%") and further(bare) == ()
+    assert bare.lacking == coding.lacking
+
+
+PCIE_OUT, PCIE_IN, NVLINK_OUT, NVLINK_IN = 197, 198, 138, 139  # nvml.h
+WIDE, NARROW = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
+
+
+def counting(counts: dict[int, list[int]], kind: int = WIDE) -> Any:
+    """Return a driver whose counters have *counts* in successive calls, by field; other fields are not supported."""
+    turns = {field: iter(values) for field, values in counts.items()}
+
+    def values(_: Any, fields: list[tuple[int, int]]) -> list[Any]:
+        return [
+            SimpleNamespace(
+                nvmlReturn=0 if field in turns else pynvml.NVML_ERROR_NOT_SUPPORTED,
+                valueType=kind,
+                value=SimpleNamespace(ullVal=next(turns[field]) if field in turns else 0),
+            )
+            for field, _scope in fields
+        ]
+
+    return library(nvmlDeviceGetFieldValues=values)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a list whose first entry is what the reader of the driver takes for the time."""
+    now = [100.0]
+    monkeypatch.setattr("tfmemtop.engine.sources.nvml.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_traffic_is_what_the_counters_rose_by_in_the_time_between(clock: list[float]) -> None:
+    rising = {PCIE_IN: [GIB, 5 * GIB], PCIE_OUT: [7, 1031], NVLINK_IN: [0, 2048], NVLINK_OUT: [9, 9]}
+    nvml = Nvml(counting(rising))
+    assert nvml.read().readings[0].traffic is None, "one reading of a counter says nothing"
+    clock[0] += 2
+    (reading,) = nvml.read().readings
+    assert reading.traffic == Traffic(pcie_in=2 * GIB, pcie_out=512, nvlink_in=MIB, nvlink_out=0)
+    assert further(reading) == ("PCIe 2.0G/s in, 512B/s out", "NVLink 1.0M/s in, 0B/s out")
+
+
+def test_the_traffic_alone_is_read_since_the_reading_before(clock: list[float]) -> None:
+    nvml = Nvml(counting({PCIE_IN: [0, 100, 300], PCIE_OUT: [0, 0, 0]}))
+    assert nvml.traffic() == {}, "the library is not open yet"
+    nvml.read()
+    clock[0] += 1
+    assert nvml.traffic() == {0: Traffic(pcie_in=100, pcie_out=0, nvlink_in=None, nvlink_out=None)}
+    clock[0] += 1
+    assert nvml.traffic()[0].pcie_in == 200
+
+
+@pytest.mark.parametrize(
+    ("driver", "why"),
+    [
+        (counting({PCIE_IN: [900, 100], PCIE_OUT: [5, 1]}), "the counters began anew"),
+        (
+            counting({PCIE_IN: [100, 900], PCIE_OUT: [1, 5]}, kind=NARROW),
+            "a counter of 32 bits overflows within a second",
+        ),
+        (counting({}), "no counter is supported"),
+        (library(nvmlDeviceGetFieldValues=failing(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)), "an old driver"),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
+)
+def test_traffic_that_is_not_known_is_not_shown(driver: Any, why: str, clock: list[float]) -> None:
+    nvml = Nvml(driver)
+    nvml.read()
+    clock[0] += 1
+    (reading,) = nvml.read().readings
+    assert further(reading) == (), why
+    assert reading.lacking == Nvml(library()).read().readings[0].lacking
+
+
+def test_a_slice_of_a_card_has_no_traffic_of_its_own() -> None:
+    driver = play(TABLES["MIG"])
+    driver.nvmlDeviceGetFieldValues = counting({PCIE_IN: [0, 1, 2, 3]}).nvmlDeviceGetFieldValues
+    nvml = Nvml(driver)
+    nvml.read()
+    assert [reading.traffic for reading in nvml.read().readings] == [None, None]
 
 
 def test_an_old_driver_without_the_newer_calls() -> None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import json
+from msgspec.structs import replace
 
 from tfmemtop.cli.output import print_encoded, print_lines, say
 from tfmemtop.engine.process.launch import INJECT
@@ -33,7 +34,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.findings.attached import FROM_OUTSIDE
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.reports.devices import notes
+from tfmemtop.reports.devices import further, notes
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short
 
@@ -156,9 +157,11 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: PoolSweep | None =
     host = Host(os.getpid(), INJECT)
     sweep = host.sweep(wanted, 0, frozenset())
     processes = sweep.processes
-    if on_gpus:
-        time.sleep(_CPU_SPAN_S)  # the share of a CPU is measured over a span of time
+    if readings:
+        time.sleep(_CPU_SPAN_S)  # the share of a CPU, and the traffic, are measured over a span of time
         sweep = host.sweep(wanted, 0, frozenset())
+        later = nvml.traffic()
+        readings = [replace(one, traffic=one.traffic or later.get(one.index)) for one in readings]
     events: list[Event] = [session, *reading.devices, *readings, *processes, *pools, sweep.readings]
     troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
     return events, [*troubles, *_unnamed(processes)]
@@ -189,6 +192,8 @@ def table(events: Iterable[Event]) -> Iterator[str]:
         yield ""
         yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
+        if figures := further(reading):
+            yield f"GPU {reading.index}: {'; '.join(figures)}"
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
 
 

@@ -271,6 +271,15 @@ class Lacking(msgspec.Struct, frozen=True, array_like=True):
     figures: Annotated[list[Name], Few]
 
 
+class Traffic(msgspec.Struct, frozen=True):
+    """Bytes a second that reach a GPU (in) or leave it (out), over PCIe and over all its NVLinks."""
+
+    pcie_in: Size | None
+    pcie_out: Size | None
+    nvlink_in: Size | None
+    nvlink_out: Size | None
+
+
 class DeviceReading(Event, tag="device_reading", frozen=True):
     """NVML's figures of a GPU at one moment."""
 
@@ -290,6 +299,9 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures that are missing
     of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
     fan: Number | None = None  # percent of the fan's highest speed; a card without a fan has none
+    encoder: Number | None = None  # percent of the time in which video was encoded, and decoded
+    decoder: Number | None = None
+    traffic: Traffic | None = None
 
     def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
         """Return the reading without processes that belong to no run: of those only the newest reading matters."""

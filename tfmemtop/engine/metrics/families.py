@@ -45,6 +45,12 @@ HELP = {
     "device_power_watts": "Power that the GPU draws.",
     "device_temperature_celsius": "Temperature of the GPU.",
     "device_fan_ratio": "Speed of the GPU's fan, relative to its nominal highest speed.",
+    "device_encoder_ratio": "Share of the time in which the GPU encoded video.",
+    "device_decoder_ratio": "Share of the time in which the GPU decoded video.",
+    "device_pcie_receive_bytes_per_second": "Traffic to the GPU over PCIe.",
+    "device_pcie_transmit_bytes_per_second": "Traffic from the GPU over PCIe.",
+    "device_nvlink_receive_bytes_per_second": "Traffic to the GPU over all its NVLinks.",
+    "device_nvlink_transmit_bytes_per_second": "Traffic from the GPU over all its NVLinks.",
     "host_memory_peak_bytes": "The highest resident host memory of a process of the run, by readings once a second.",
     "running": "1 while the run goes on, 0 once it has ended.",
     "run_start_time_seconds": "When the run began, in seconds since 1970.",
@@ -198,6 +204,13 @@ def _read(reading: DeviceReading) -> Iterator[tuple[str, float | None]]:
     yield "device_power_watts", reading.power_w
     yield "device_temperature_celsius", reading.temperature_c
     yield "device_fan_ratio", _ratio(reading.fan)
+    yield "device_encoder_ratio", _ratio(reading.encoder)
+    yield "device_decoder_ratio", _ratio(reading.decoder)
+    if (traffic := reading.traffic) is not None:
+        yield "device_pcie_receive_bytes_per_second", traffic.pcie_in
+        yield "device_pcie_transmit_bytes_per_second", traffic.pcie_out
+        yield "device_nvlink_receive_bytes_per_second", traffic.nvlink_in
+        yield "device_nvlink_transmit_bytes_per_second", traffic.nvlink_out
 
 
 def _ratio(percent: int | None) -> float | None:

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
-from tfmemtop.events import Device, DeviceProcess, DeviceReading, Lacking, Level, NoticeKind, SharesMissing, WhyLacking
+from tfmemtop.events import (
+    Device,
+    DeviceProcess,
+    DeviceReading,
+    Lacking,
+    Level,
+    NoticeKind,
+    SharesMissing,
+    Traffic,
+    WhyLacking,
+)
 from tfmemtop.units import MIB
 
 LARGEST_MEMORY = 1 << 50  # bytes; a PiB on one card
@@ -119,6 +129,16 @@ class Sieve:
 T = TypeVar("T")
 
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
+_CODERS = ("Encoder", "Decoder")
+_ALL_LINKS = 0xFFFFFFFF
+_COUNTERS = ((198, 0, 1), (197, 0, 1), (139, _ALL_LINKS, 1024), (138, _ALL_LINKS, 1024))
+"""Field, scope and bytes of a unit of the counters for PCIe in, PCIe out (from driver 555 on), NVLink in, NVLink out.
+
+By number, since older releases of ``pynvml`` lack some of the names. ``nvmlDeviceGetPcieThroughput`` would block for 20
+ms in each direction.
+"""
+
+_WIDE = (2, 3, 4)  # NVML_VALUE_TYPE_: unsigned long, unsigned long long, signed long long
 _UNEXPLAINED = 256 * MIB  # bytes that may be in use although the driver lists no process
 
 
@@ -199,6 +219,7 @@ class Nvml:
         self._told: set[str] = set()
         self._retry_at = 0.0
         self._sampled: dict[int, int] = {}  # a device's newest utilisation sample, µs of the driver's clock
+        self._counted: dict[int, tuple[float, list[int | None]]] = {}  # a device's counters of traffic, and their time
         self._v2_missing = False
 
     def read(self, t: float = 0.0) -> NvmlReading:
@@ -223,6 +244,11 @@ class Nvml:
         new = [device for _, device in cards if device.uuid not in self._told]
         self._told.update(device.uuid for device in new)
         return NvmlReading(new, readings, troubles)
+
+    def traffic(self) -> dict[int, Traffic]:
+        """Return the traffic of each GPU since it was last read, by its index. Nothing else is read."""
+        found = {device.index: self._traffic(device.index, card) for card, device in self._cards or []}
+        return {index: traffic for index, traffic in found.items() if traffic is not None}
 
     def close(self) -> None:
         """Close the library. The next reading opens it again."""
@@ -293,9 +319,11 @@ class Nvml:
         power = ask("power", "nvmlDeviceGetPowerUsage", card.handle)
         sensor = self._library.NVML_TEMPERATURE_GPU
         temperature = ask("temperature", "nvmlDeviceGetTemperature", card.whole or card.handle, sensor)
-        # Many cards have no fan, which is no failure: it is not listed among the figures that are missing.
-        speed = _Questions(self._library).ask("", "nvmlDeviceGetFanSpeed", card.whole or card.handle)
+        # Many cards have no fan and no encoder, which is no failure: these are not listed among the missing figures.
+        beside = _Questions(self._library)
+        speed = beside.ask("", "nvmlDeviceGetFanSpeed", card.whole or card.handle)
         fan = figure("fan", speed, 200)  # a fan may be faster than its nominal highest speed
+        encoder, decoder = (beside.ask("", f"nvmlDeviceGet{kind}Utilization", card.handle) for kind in _CODERS)
         power_mw = figure("power (mW)", power, LARGEST_POWER_MW)
         reading = DeviceReading(
             t=t,
@@ -311,11 +339,32 @@ class Nvml:
             lacking=self._lacking(questions, memory, card.whole is not None),
             of_host=memory.unified,
             fan=fan,
+            encoder=figure("encoder", encoder[0], 100) if encoder else None,
+            decoder=figure("decoder", decoder[0], 100) if decoder else None,
+            traffic=self._traffic(device.index, card),
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
             return reading, _lost(device.index)
         return reading, DriverTrouble(f"gpu{device.index}")
+
+    def _traffic(self, index: int, card: _Card) -> Traffic | None:
+        """Return the traffic since the previous call for this card; ``None`` if it is not known."""
+        if card.whole is not None:
+            return None  # the counters are those of the whole card
+        fields = [(field, scope) for field, scope, _ in _COUNTERS]
+        now = time.monotonic()
+        values = _Questions(self._library).ask("", "nvmlDeviceGetFieldValues", card.handle, fields)
+        counts = [_count(value) for value in values or ()]
+        before, self._counted[index] = self._counted.get(index), (now, counts)
+        if before is None or now == before[0] or counts.count(None) == len(counts):
+            return None
+        span_s = now - before[0]
+        rates = [
+            None if new is None or old is None or new < old else round((new - old) * unit / span_s)
+            for new, old, (_, _, unit) in zip(counts, before[1], _COUNTERS, strict=False)
+        ]
+        return Traffic(*rates) if len(rates) == len(_COUNTERS) else None
 
     def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
         codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
@@ -416,6 +465,11 @@ class Nvml:
                 newest[sample.pid] = sample
         self._sampled[index] = max([s.timeStamp for s in newest.values()], default=self._sampled.get(index, 0))
         return {pid: (min(max(s.smUtil, 0), 100), min(max(s.memUtil, 0), 100)) for pid, s in newest.items()}
+
+
+def _count(value: Any) -> int | None:
+    """Return a counter's value; ``None`` if the card does not have it, or if it has 32 bits and overflows too soon."""
+    return value.value.ullVal if value.nvmlReturn == 0 and value.valueType in _WIDE else None
 
 
 def _text(raw: str | bytes | None) -> str | None:
