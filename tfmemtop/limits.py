@@ -4,7 +4,8 @@ Here are the memory of this machine that a limit is a share of, whether a limit 
 rests on.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -56,15 +57,54 @@ class TooLittle(ValueError):
         self.text = text
 
 
+class FreeGpus(msgspec.Struct, frozen=True):
+    """A choice of GPUs that is made at the start: the *count* GPUs with the most free memory."""
+
+    count: int = 1
+
+    def __str__(self) -> str:
+        return "free" if self.count == 1 else f"free:{self.count}"
+
+    def chosen(self, free: Mapping[int, int]) -> tuple[int, ...]:
+        """Return the indices of these GPUs, that with the most free memory first. *free* has the free bytes by index.
+
+        Raises:
+            TooFewGpus: *free* has fewer GPUs.
+        """
+        if len(free) < self.count:
+            raise TooFewGpus(self, len(free))
+        return tuple(sorted(free, key=lambda index: (-free[index], index))[: self.count])
+
+
+class TooFewGpus(ValueError):
+    """There are only *count* GPUs from which *wanted* can be chosen. ``findings/start_errors.py`` has the message."""
+
+    def __init__(self, wanted: FreeGpus, count: int) -> None:
+        super().__init__(wanted, count)
+        self.wanted = wanted
+        self.count = count
+
+
+_FREE_GPUS = re.compile(r"free(?::([1-9]\d{0,2}))?")
+
+
+def parse_free_gpus(text: str) -> FreeGpus | None:
+    """Return the choice that ``free`` or ``free:2`` means; ``None`` if *text* is something else."""
+    found = _FREE_GPUS.fullmatch(text.strip().lower())
+    return FreeGpus(int(found[1] or 1)) if found else None
+
+
 class Machine(msgspec.Struct, frozen=True, dict=True):
     """The GPUs and the memory against which a run's settings are checked.
 
     ``uuids`` and ``totals`` belong to the GPUs, in NVML's order. ``host_memory`` is the part of the host's memory that
     the cgroup allows. Sizes are bytes, ``None`` if unknown. ``trouble`` is the reason why some GPUs may be unreadable.
+    ``free`` has the free memory of the GPUs that the environment does not hide, by index.
     """
 
     uuids: Sequence[str] = ()
     totals: Sequence[int | None] = ()
+    free: Mapping[int, int] = {}
     host_memory: int | None = None
     host_memory_of: HostOwner = HostOwner.MACHINE
     trouble: str = ""

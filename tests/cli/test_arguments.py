@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.nvml_tables import Table, card, memory, play
 from tfmemtop.cli import NAMES, Refusal, fit
-from tfmemtop.cli.launch import bounds, resolve
+from tfmemtop.cli.launch import ask_machine, bounds, resolve
 from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parse, parsers
+from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.limits import Machine
 
 GIB = 1 << 30
@@ -109,6 +111,50 @@ def test_every_option_arrives() -> None:
     assert arguments("--gpus none -- x").settings.gpus == ()
 
 
+FOUR_GPUS = Machine(
+    uuids=["GPU-a", "GPU-b", "GPU-c", "GPU-d"],
+    totals=[80 * GIB] * 4,
+    free={0: 10 * GIB, 1: 70 * GIB, 3: 79 * GIB},  # the environment hides GPU 2
+    host_memory=64 * GIB,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus", "said"),
+    [
+        ("--gpus free -- x", (3,), "GPU 3 has the most free memory, 79.0 GiB of 80.0 GiB"),
+        ("record --gpus FREE:2 -- x", (3, 1), "GPUs 3, 1 have the most free memory, 79.0 GiB of 80.0 GiB and 70.0 GiB"),
+        ("fit --gpus free -- x", (3,), "--gpus free: GPU 3 has the most free memory"),
+        ("demo --gpus free:1", (3,), "--gpus free: GPU 3"),
+    ],
+)
+def test_the_gpus_with_the_most_free_memory_are_chosen_and_a_line_says_why(
+    line: str, gpus: tuple[int, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert resolve(arguments(line), FOUR_GPUS).gpus == gpus
+    assert said in capsys.readouterr().err
+
+
+def test_of_gpus_that_are_equally_free_the_first_is_chosen() -> None:
+    alike = Machine(uuids=["GPU-a", "GPU-b"], totals=[GIB, GIB], free={1: GIB, 0: GIB})
+    assert resolve(arguments("--gpus free -- x"), alike).gpus == (0,)
+
+
+@pytest.mark.parametrize(
+    ("visible", "free"), [(None, {0: 76, 1: 36}), ("1", {1: 36}), ("GPU-a", {0: 76}), ("", {}), ("7", {})]
+)
+def test_a_gpu_that_the_environment_hides_is_not_chosen(
+    visible: str | None, free: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [card(UUID="GPU-a", MemoryInfo_v2=memory(80 * GIB, GIB, 3 * GIB))]
+    tables += [card(UUID="GPU-b", MemoryInfo_v2=memory(40 * GIB, GIB, 3 * GIB))]
+    monkeypatch.setattr("tfmemtop.engine.sources.nvml.Nvml", lambda: Nvml(play(Table(tables))))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert ask_machine().free == {index: size * GIB for index, size in free.items()}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -142,6 +188,7 @@ def test_every_option_arrives() -> None:
         ("--gpus 0,0 -- x", "--gpus: '0,0' names a GPU twice"),
         ("--gpus -1 -- x", "--gpus"),
         ("--gpus a -- x", "give numbers as nvidia-smi shows them"),
+        ("--gpus free:0 -- x", "'free:0' is not a list of GPUs"),
         ("--interval 0.01 -- x", "is not a number of seconds from 0.02 to 60"),
     ],
 )
@@ -185,6 +232,8 @@ def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
         ("--memory-limit 4 -- x", TWO_GPUS, "less than 1 MiB"),
         ("fit --from 2G --to 1G -- x", NO_GPU, "--from 2G is more than --to 1G"),
         ("--gpus 2 -- x", TWO_GPUS, "there is no GPU 2: this machine has 2"),
+        ("--gpus free -- x", NO_GPU, "free needs the free memory of 1 GPU, which is known of none"),
+        ("record --gpus free:4 -- x", FOUR_GPUS, "free:4 needs the free memory of 4 GPUs, which is known of 3"),
         ("--allocator cuda_malloc_async -- x", NO_GPU, "cuda_malloc_async needs a GPU"),
         (
             "--memory-limit 50% -- x",

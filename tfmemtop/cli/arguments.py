@@ -10,13 +10,16 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, argument, option, switch
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
+from tfmemtop.limits import FreeGpus, parse_free_gpus
 from tfmemtop.options import UiOptions
 from tfmemtop.placement import check, unknown_field
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
 
 
-def gpu_list(text: str) -> tuple[int, ...]:
-    """Return ``0,2`` as NVML indices. ``none`` and an empty text mean no GPU at all."""
+def gpu_list(text: str) -> tuple[int, ...] | FreeGpus:
+    """Return ``0,2`` as NVML indices. ``none`` and an empty text mean no GPU at all. ``free:2`` is chosen later."""
+    if (free := parse_free_gpus(text)) is not None:
+        return free
     if text.strip().lower() in ("", "none"):
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -109,8 +112,11 @@ class RunArguments(BaseArguments):
     allocator: AllocatorName | Literal["script"] | None = option(
         FOR_RUN, "TensorFlow's allocator", choices=("bfc", "cuda_malloc_async", "script")
     )
-    gpus: tuple[int, ...] | None = option(
-        FOR_RUN, "the GPUs that the program sees, such as 0,2; none hides all GPUs", metavar="LIST", type=gpu_list
+    gpus: tuple[int, ...] | FreeGpus | None = option(
+        FOR_RUN,
+        "the GPUs that the program sees, such as 0,2; free:2: the two with the most free memory; none hides all GPUs",
+        metavar="LIST",
+        type=gpu_list,
     )
     cpu_pool: str | None = option(FOR_RUN, "give the CPU a BFC pool of this size", metavar="SIZE")
     xla_report: bool = switch(FOR_RUN, "let XLA write down what its buffers contain")
@@ -139,11 +145,11 @@ class RunArguments(BaseArguments):
 
     @property
     def settings(self) -> Settings:
-        """The settings, except for those that are sizes."""
+        """The settings, except for those that are sizes, and for GPUs that are chosen at the start."""
         return Settings(
             growth=None if self.growth == "script" else self.growth,
             allocator=None if self.allocator == "script" else self.allocator,
-            gpus=self.gpus,
+            gpus=None if isinstance(self.gpus, FreeGpus) else self.gpus,
             xla_report=self.xla_report,
         )
 

@@ -142,7 +142,7 @@ def run(arguments: FitArguments) -> int:
     wanted = arguments.wanted
     machine = ask_machine()
     launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
-    smallest, largest, ceiling = bounds(arguments.settings, arguments.smallest, arguments.largest, machine)
+    smallest, largest, ceiling = bounds(launch.settings, arguments.smallest, arguments.largest, machine)
     try:
         plan = make_plan(
             list(map(readable, launch.argv)),

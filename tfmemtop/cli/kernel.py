@@ -28,6 +28,7 @@ from tfmemtop.engine.process.launch import Kernel, start_apart
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.stream.kept_sessions import chosen_for_kernel
 from tfmemtop.failure import describe
+from tfmemtop.limits import FreeGpus
 from tfmemtop.notebooks import kernelspec
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
@@ -124,7 +125,7 @@ def _options(arguments: KernelArguments) -> list[str]:
     for name, value in vars(arguments).items():
         flag = f"--{name.replace('_', '-')}"
         if name == "gpus":
-            words.append(f"{flag}={','.join(map(str, value)) or 'none'}")
+            words.append(f"{flag}={value if isinstance(value, FreeGpus) else ','.join(map(str, value)) or 'none'}")
         elif name in RunArguments.__annotations__:
             words.append(flag if value is True else f"{flag}={value}")
     return words

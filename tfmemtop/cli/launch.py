@@ -22,10 +22,11 @@ from tfmemtop.cli.output import say
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.events import Level
 from tfmemtop.findings.start_errors import unusable
-from tfmemtop.limits import Machine, Whole, needs_gpus, parse_limit
+from tfmemtop.limits import FreeGpus, Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.placement import named, naming
 from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
+from tfmemtop.units import format_bytes
 
 if TYPE_CHECKING:
     from tfmemtop.engine.sources.nvml import DriverTrouble
@@ -151,7 +152,8 @@ def with_sizes(arguments: RunArguments) -> Settings:
         Refusal: a setting does not fit this machine.
     """
     settings = arguments.settings
-    if arguments.memory_limit is None and arguments.cpu_pool is None and not needs_gpus(settings):
+    wanted = (arguments.memory_limit, arguments.cpu_pool, arguments.gpus)
+    if wanted == (None, None, None) and not needs_gpus(settings):
         return settings  # a call to the driver would only delay the start
     return resolve(arguments, ask_machine())
 
@@ -160,14 +162,18 @@ def ask_machine() -> Machine:
     """Return the GPUs and the memory of this machine, as the driver and the kernel report them."""
     from tfmemtop.engine.sources.cgroup import host_memory
     from tfmemtop.engine.sources.nvml import Nvml
+    from tfmemtop.engine.sources.outside.look import visible
 
     nvml = Nvml()
     reading = nvml.read()
     nvml.close()
     memory = host_memory()
+    shown = visible(reading.devices, os.environ) if "CUDA_VISIBLE_DEVICES" in os.environ else reading.devices
+    indices = {gpu.index for gpu in shown}
     return Machine(
         uuids=[gpu.uuid for gpu in reading.devices],
         totals=[gpu.total for gpu in reading.devices],
+        free={one.index: one.free for one in reading.readings if one.index in indices and one.free is not None},
         host_memory=memory.total,
         host_memory_of=memory.owner,
         trouble=next((_said(trouble) for trouble in reading.troubles if trouble.level is Level.ERROR), ""),
@@ -184,6 +190,7 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
     """Return the settings with sizes in bytes, checked against *machine*.
 
     A share such as ``50%`` refers to the smallest GPU that is visible to the script; without a GPU, to the host memory.
+    Where the GPUs with the most free memory are wanted, a line says which they are.
 
     Raises:
         Refusal: a size is not valid, or larger than the memory; a GPU does not exist; or two options set the size of
@@ -194,6 +201,8 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
         twice = "--memory-limit sets the size of the CPU pool: give it or --cpu-pool, not both"
         raise Refusal(f"without a GPU, {twice}")
     try:
+        if isinstance(arguments.gpus, FreeGpus):
+            settings = msgspec.structs.replace(settings, gpus=_freest(arguments.gpus, machine))
         carry(settings, machine.uuids)
         return msgspec.structs.replace(
             settings,
@@ -203,6 +212,15 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
     except ValueError as error:
         trouble = f" ({machine.trouble})" if machine.trouble else ""
         raise Refusal(f"{unusable(error)}{trouble}") from error
+
+
+def _freest(wanted: FreeGpus, machine: Machine) -> tuple[int, ...]:
+    """Return the GPUs with the most free memory, and print a line that says which and why."""
+    chosen = wanted.chosen(machine.free)
+    sizes = [f"{format_bytes(machine.free[index])} of {format_bytes(machine.totals[index])}" for index in chosen]
+    gpus = f"GPUs {', '.join(map(str, chosen))} have" if len(chosen) > 1 else f"GPU {chosen[0]} has"
+    say(f"--gpus {wanted}: {gpus} the most free memory, {' and '.join(sizes)}")
+    return chosen
 
 
 def bounds(

@@ -1,9 +1,9 @@
 """The error texts for a script or an engine that could not be started, or has not ended, in one line. Pure."""
 
 from tfmemtop.events.recording.errors import RecordingError
-from tfmemtop.limits import HostOwner, TooLittle, TooMuch, Whole
+from tfmemtop.limits import HostOwner, TooFewGpus, TooLittle, TooMuch, Whole
 from tfmemtop.settings import NoSuchGpu
-from tfmemtop.units import NotASize, SizeFault, format_bytes
+from tfmemtop.units import NotASize, SizeFault, counted, format_bytes
 
 _SIZES = {
     SizeFault.NO_SIZE: "{!r} is not a size; give one such as 4G, 3500M or 50%",
@@ -29,6 +29,9 @@ def unusable(error: Exception) -> str:
             return f"{error.filename}: {error.strerror}"
         case NoSuchGpu(index=None):
             return "cuda_malloc_async needs a GPU, and this machine has none"
+        case TooFewGpus():
+            needed = counted(error.wanted.count, "GPU")
+            return f"{error.wanted} needs the free memory of {needed}, which is known of {error.count or 'none'}"
         case NoSuchGpu():
             return f"there is no GPU {error.index}: this machine has {error.count or 'none'}"
     return str(error)

@@ -7,10 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.limits import HostOwner, Machine, parse_limit
+from tfmemtop.limits import HostOwner, Machine, parse_free_gpus, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.frameworks import used_frameworks
+from tfmemtop.state.lookup import process_total
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")
@@ -85,16 +86,20 @@ class NextRun(msgspec.Struct, frozen=True, dict=True):
     def with_gpus(self, text: str, state: State) -> "NextRun":
         """Return the run with the GPUs in *text*, such as ``0,2`` or ``none``; if empty, the script chooses them.
 
+        ``free:2`` are the two GPUs with the most free memory, see :func:`free_after`.
+
         Raises:
             ValueError: *text* is not a list of GPUs, or the machine lacks one of them.
         """
+        if (wanted := parse_free_gpus(text)) is not None:
+            return self._set(gpus=wanted.chosen(free_after(state)))
         words = text.replace(",", " ").split()
         if not words:
             return self._set(gpus=None)
         if words == ["none"]:
             return self._set(gpus=())
         if not all(word.isdecimal() for word in words):
-            raise ValueError(f"{text!r} is not a list of GPUs; give one such as 0,2, or none")
+            raise ValueError(f"{text!r} is not a list of GPUs; give one such as 0,2, or free, or none")
         chosen = tuple(dict.fromkeys(int(word) for word in words))
         missing = [index for index in chosen if index not in state.devices]
         if missing:
@@ -135,6 +140,15 @@ class NextRun(msgspec.Struct, frozen=True, dict=True):
 def whole_memory(state: State, settings: Settings) -> int | None:
     """Return the bytes of which a limit is a share; ``None`` if unknown. See :meth:`tfmemtop.limits.Machine.whole`."""
     return _machine(state).whole(settings).size
+
+
+def free_after(state: State) -> dict[int, int]:
+    """Return the bytes of each GPU that are free once the newest run has ended, by index, where they are known."""
+    return {
+        index: device.reading.free + (process_total(state, device) or 0)
+        for index, device in state.devices.items()
+        if device.reading is not None and device.reading.free is not None
+    }
 
 
 def _machine(state: State) -> Machine:

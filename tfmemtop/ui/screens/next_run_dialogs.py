@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from tfmemtop.experiments.session.next_run import NextRun, whole_memory
+from tfmemtop.experiments.session.next_run import NextRun, free_after, whole_memory
 from tfmemtop.findings.proposed_limit import basis, suggested_limits
 from tfmemtop.findings.start_errors import unusable
-from tfmemtop.limits import SuggestedLimit, typed
+from tfmemtop.limits import FreeGpus, SuggestedLimit, typed
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.views import host_memory
@@ -74,6 +74,12 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
     """Return the dialog for the GPUs that are visible to the next run."""
     gpus = upcoming.settings.gpus
     each = [(str(index), f"only {device.info.name}") for index, device in state.devices.items()]
+    free = free_after(state)
+    if len(free) > 1:
+        (most,) = FreeGpus().chosen(free)
+        each.insert(
+            0, (str(FreeGpus()), f"GPU {most}, with the most free memory after this run: {format_bytes(free[most])}")
+        )
     return InputDialog(
         "GPUs the next run may see",
         text=["Numbers as on this screen, in the order that TensorFlow should use: 0,2"],

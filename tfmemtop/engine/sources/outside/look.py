@@ -277,12 +277,12 @@ def cards_of(count: int, cards: Sequence[Device], held: Sequence[int], environme
     on = [index for index in held if index in uuids]
     if len(on) == 1:
         return [uuids[on[0]]] * count  # several logical devices on one card
-    visible = _visible(cards, environment)
+    shown = visible(cards, environment)
     # Several logical devices on one of several cards look the same as one device on each card.
-    return [card.uuid for card in visible] if count == len(visible) and (not on or len(on) == count) else []
+    return [card.uuid for card in shown] if count == len(shown) and (not on or len(on) == count) else []
 
 
-def _visible(cards: Sequence[Device], environment: Map[str, str]) -> list[Device]:
+def visible(cards: Sequence[Device], environment: Map[str, str]) -> list[Device]:
     """Return the cards that CUDA shows the process, in CUDA's order; empty where that order is not known."""
     asked = environment.get(_VISIBLE)
     if asked is None:
