@@ -61,15 +61,18 @@ class Breakdown(msgspec.Struct, frozen=True):
 
 def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
     """Yield a breakdown for each GPU on which process *pid* has a pool, then one for each of its pools on the CPU."""
-    found = {held.device: held for held in holdings(state, pid)}
-    for account in accounts(state, pid):
-        if not account.pools:
-            continue  # other views show its total; its purpose is not known
-        held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
-        peaks = [pool.peak for pool in account.pools]
-        limits = [pool.limit for pool in account.pools]
-        yield Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
-    yield from _cpu_pools(state, pid, found)
+    # Without a pool, other views show the total of an account; its purpose is not known.
+    yield from (breakdown_of(state, account) for account in accounts(state, pid) if account.pools)
+    yield from _cpu_pools(state, pid, {held.device: held for held in holdings(state, pid)})
+
+
+def breakdown_of(state: State, account: Account) -> Breakdown:
+    """Return *account* of a process as a breakdown."""
+    found = {held.device: held for held in holdings(state, account.pid)}
+    held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
+    peaks = [pool.peak for pool in account.pools]
+    limits = [pool.limit for pool in account.pools]
+    return Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
 
 
 def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[MemorySlice]:

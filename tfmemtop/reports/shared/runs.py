@@ -1,13 +1,14 @@
 """One run, as a page has it: the verdict and all that it rests on. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.events import Effective
+from tfmemtop.events.device_names import is_cpu, is_gpu, is_pinned
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.names import call_text, callsite, settled_text, spot
+from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.review import RunReview, Verdict, verdict, weighed
 from tfmemtop.reports import account as account_text
@@ -32,7 +33,7 @@ from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest
 from tfmemtop.reports.why import command_to_paste, heading, key, quoted, sized
 from tfmemtop.settings import masked
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import Breakdown, breakdowns
+from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
 from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.holder_choice import Chosen, chosen, higher_peak, recorded
 from tfmemtop.state.lookup import device_of, of_run
@@ -71,8 +72,8 @@ def page_run(seen: RunReview) -> PageRun | None:
         answers=[
             PageAnswer(question=one.question.value, line=one.line, paragraphs=one.paragraphs) for one in answers(seen)
         ],
-        setting_rows=[row for one in hooked.values() for row in _setting_rows(state, run, one)],
-        accounts=[_account(state, pid, found) for pid in hooked for found in breakdowns(state, pid)],
+        setting_rows=[row for one in hooked.values() for row in _setting_rows(one)],
+        accounts=list(_accounts(seen, hooked)),
         phases=[
             PagePhase(name=one.name, label=one.label, began=one.began, ended=one.ended, peaks=one.peaks)
             for one in run.phases.values()
@@ -141,29 +142,47 @@ def _findings(seen: RunReview, run: RunState) -> Iterator[PageFinding]:
         )
 
 
-def _setting_rows(state: State, run: RunState, hooked: Hooked) -> Iterator[PageSetting]:
+def _setting_rows(hooked: Hooked) -> Iterator[PageSetting]:
     """Yield what the script asked for, what the environment and tfmemtop set, and what each device has."""
     for call in hooked.requested:
-        effective = f"raised {call.error}" if call.error else ""
-        site = callsite(call)
         yield PageSetting(
             setting=call.call.value,
             requested=call_text(call),
-            effective=effective,
-            where=spot(site.file, site.line) if site.file else "",
+            effective=f"raised {call.error}" if call.error else _in_effect(hooked, call.devices or ()),
+            where=spot(call.file, call.line) if call.file else "",
         )
     made = hooked.initialised
     for name, value in sorted(made.variables.items()) if made else ():
         yield PageSetting(setting=name, requested=masked(name, value), effective="", where="environment")
     for device, effect in sorted(hooked.effective.items()):
-        grows = "growth not known" if effect.growth is None else f"growth {'on' if effect.growth else 'off'}"
-        limit = "" if effect.limit is None else f"limit {format_bytes(effect.limit)}"
         yield PageSetting(
             setting=device,
-            requested="; ".join(f"tfmemtop: {settled_text(settled)}" for settled in effect.settled),
-            effective=", ".join(filter(None, (grows, limit, effect.allocator))),
-            where=spot(made.file, made.line) if made and made.file else "",
+            requested=", ".join(f"tfmemtop: {settled_text(settled)}" for settled in effect.settled),
+            effective=_effective(effect),
+            where="",
         )
+
+
+def _in_effect(hooked: Hooked, physical: Sequence[str]) -> str:
+    """Return what TensorFlow uses for the logical devices of the *physical* ones; empty where it has none of them."""
+    found = [one for one in hooked.effective.values() if is_gpu(one.device) and f"GPU:{one.physical}" in physical]
+    return "; ".join(dict.fromkeys(map(_effective, found)))
+
+
+def _effective(effect: Effective) -> str:
+    grows = "" if effect.growth is None else f"growth {'on' if effect.growth else 'off'}"
+    limit = "" if effect.limit is None else f"limit {format_bytes(effect.limit)}"
+    return ", ".join(filter(None, (grows, limit, effect.allocator)))
+
+
+def _accounts(seen: RunReview, pids: Iterable[int]) -> Iterator[PageAccount]:
+    """Yield an account for each process and device; of a process that has left its GPU, the last one of the review."""
+    state, last = seen.state, seen.account
+    for pid in pids:
+        found = list(breakdowns(state, pid))
+        if last is not None and last.pid == pid and all(one.gpu != last.gpu for one in found):
+            found.insert(0, breakdown_of(state, last))
+        yield from (_account(state, pid, one) for one in found)
 
 
 def _account(state: State, pid: int, found: Breakdown) -> PageAccount:

@@ -1,15 +1,21 @@
 """A session, as a page has it: what is collected while the recording is folded. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tfmemtop import __version__
 from tfmemtop.events import Event
+from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.missing import unused_probe
+from tfmemtop.findings.probe import why_unused
 from tfmemtop.findings.review import reviews
 from tfmemtop.placement import where
+from tfmemtop.reports.holders import not_recorded
 from tfmemtop.reports.shared.data import PageComparison, PageData, PageRun, PageSession
 from tfmemtop.reports.shared.places import RunSpan, page_places, run_span
 from tfmemtop.reports.shared.runs import earlier, page_run
 from tfmemtop.state import State
+from tfmemtop.state.holder_choice import chosen, missing
+from tfmemtop.units import counted
 
 
 def page_session(
@@ -36,8 +42,22 @@ def page_session(
         ended=state.now,
         places=page_places(state, spans),
         runs=runs,
-        notes=[],
+        notes=list(_notes(state)),
     ), state
+
+
+def _notes(state: State) -> Iterator[str]:
+    """Yield what is missing of the last run."""
+    run = state.run
+    if run is None:
+        yield "No program was started in this session."
+        return
+    if run.peaks and not chosen(state):
+        yield not_recorded(windowless_text(missing(state)) or why_unused(unused_probe(state)))
+    if run.dropped:
+        yield f"{counted(run.dropped, 'reading')} could not be sent without making the script wait, and are missing."
+    if run.unread:
+        yield "The last moments of a process are missing."
 
 
 def page_data(sessions: list[PageSession], comparison: PageComparison | None) -> PageData:
