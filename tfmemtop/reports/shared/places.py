@@ -1,6 +1,7 @@
 """The memory of each GPU and of the CPU's pool over time, as a page has it. Pure."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -12,6 +13,9 @@ from tfmemtop.state.lookup import of_run
 
 CPU = "cpu"
 """The key of the CPU's pool; that of a GPU is its NVML index."""
+
+FINE_S = 120.0
+"""The length of the newest stretch of time that a page shows as finely as it was read."""
 
 LAYERS = {
     "in_use": "in use",
@@ -72,13 +76,18 @@ def _place(key: str, name: str, model: str, total: int | None, history: History,
 
 
 def _columns(history: History) -> list[tuple[float, Sample | None]]:
-    """Return the beginning of each stretch of time and its highest figures, without stretches like the one before."""
+    """Return the beginning of each stretch of time and its highest figures, without stretches like the one before.
+
+    The stretches of the last minutes are as short as the history has them: what ended a run is seen there.
+    """
     end = history.end or 0.0
-    width_s = history.width_s(end)
-    count = int(end / width_s) + 1
-    samples = history.read(end, width_s, 0, count)
-    changed = [place for place in range(count) if place in (0, count - 1) or samples[place] != samples[place - 1]]
-    return [(place * width_s, samples[place]) for place in changed]
+    width_s, fine_s = history.width_s(end), history.width_s(FINE_S)
+    cut = max(0, int((end - FINE_S) / width_s))
+    columns = [(place * width_s, sample) for place, sample in enumerate(history.read(end, width_s, 0, cut))]
+    first = round(cut * width_s / fine_s)
+    latest = history.read(end - cut * width_s, fine_s, first, int(end / fine_s) + 1)
+    columns += [(place * fine_s, sample) for place, sample in enumerate(latest, first)]
+    return columns[:1] + [now for before, now in pairwise(columns) if now[1] != before[1]]
 
 
 def _layers(key: str, t: float, sample: Sample | None, spans: Sequence[RunSpan]) -> dict[str, int]:

@@ -52,8 +52,9 @@ def _notes(state: State) -> Iterator[str]:
     if run is None:
         yield "No program was started in this session."
         return
-    if run.peaks and not chosen(state):
-        yield not_recorded(windowless_text(missing(state)) or why_unused(unused_probe(state)))
+    why = windowless_text(missing(state)) or why_unused(unused_probe(state))
+    if not chosen(state) and (why or run.peaks):
+        yield not_recorded(why)
     if run.dropped:
         yield f"{counted(run.dropped, 'reading')} could not be sent without making the script wait, and are missing."
     if run.unread:
