@@ -158,13 +158,8 @@ def _holder(name: str, parts: Iterable[Part]) -> Holder:
         kinds[part.kind] += part.bytes
         count += part.count
     named = "" if name.startswith("\0") else name
-    return Holder(
-        named,
-        max(sorted(kinds, key=ORDER.index), key=lambda kind: kinds[kind]),
-        sum(kinds.values()),
-        count,
-        tuple(parts),
-    )
+    most = max(sorted(kinds, key=ORDER.index), key=lambda kind: kinds[kind])
+    return Holder(named, most, sum(kinds.values()), count, tuple(parts))
 
 
 def row_key(part: Owner, by: By) -> str:

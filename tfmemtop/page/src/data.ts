@@ -157,7 +157,7 @@ export interface Window {
 
 /**
  * What buffers that are alike have in common. `layer`, `op`, `shape` and `line` are the names of rows of `holders --by`;
- * each is empty where it is not known: then the row has the name of the kind. Rows of one name are one row.
+ * each is empty where it is not known: then the row has the name of the kind.
  */
 export interface Owner {
     kind: string; // "activations", as in `holders --json`

@@ -69,8 +69,7 @@ export function alive(window: Window, event: number): number[] {
 }
 
 export function standing(window: Window, event: number, by: Grouping): Standing {
-    const kindsOfRows = new Map<string, Map<string, number>>();
-    const counts = new Map<string, number>();
+    const found = new Map<string, { name: string; kinds: Map<string, number>; count: number }>();
     let unknown = window.unknown;
     for (const place of alive(window, event)) {
         const owner = window.owners[window.owner[place]];
@@ -78,15 +77,17 @@ export function standing(window: Window, event: number, by: Grouping): Standing 
             unknown += window.bytes[place];
             continue;
         }
-        const name = rowName(owner, by);
-        const kinds = kindsOfRows.get(name) ?? new Map<string, number>();
-        kindsOfRows.set(name, kinds.set(owner.kind, (kinds.get(owner.kind) ?? 0) + window.bytes[place]));
-        counts.set(name, (counts.get(name) ?? 0) + 1);
+        // Without a name of its own, what is of another kind is another row.
+        const key = (by !== "kind" && owner[by]) || ` ${owner.kind}`;
+        const row = found.get(key) ?? { name: rowName(owner, by), kinds: new Map<string, number>(), count: 0 };
+        found.set(key, row);
+        row.kinds.set(owner.kind, (row.kinds.get(owner.kind) ?? 0) + window.bytes[place]);
+        row.count += 1;
     }
-    const rows = Array.from(kindsOfRows, ([name, kinds]): Row => {
+    const rows = Array.from(found.values(), ({ name, kinds, count }): Row => {
         const largest = Math.max(...kinds.values());
         const kind = KINDS.find((each) => kinds.get(each) === largest)!;
-        return { name, kind, bytes: sum(kinds.values()), count: counts.get(name)! };
+        return { name, kind, bytes: sum(kinds.values()), count };
     });
     rows.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
     const leftOut = event === window.peakAt ? window.leftOut.atPeak : 0;
