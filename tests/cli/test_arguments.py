@@ -232,8 +232,8 @@ def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
         ("--memory-limit 4 -- x", TWO_GPUS, "less than 1 MiB"),
         ("fit --from 2G --to 1G -- x", NO_GPU, "--from 2G is more than --to 1G"),
         ("--gpus 2 -- x", TWO_GPUS, "there is no GPU 2: this machine has 2"),
-        ("--gpus free -- x", NO_GPU, "free needs the free memory of 1 GPU, which is known of none"),
-        ("record --gpus free:4 -- x", FOUR_GPUS, "free:4 needs the free memory of 4 GPUs, which is known of 3"),
+        ("--gpus free -- x", NO_GPU, "free: there is no GPU whose free memory is known"),
+        ("record --gpus free:4 -- x", FOUR_GPUS, "free:4: there are only 3 GPUs whose free memory is known"),
         ("--allocator cuda_malloc_async -- x", NO_GPU, "cuda_malloc_async needs a GPU"),
         (
             "--memory-limit 50% -- x",

@@ -33,6 +33,7 @@ from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import NO_LIBRARIES
+from tfmemtop.workload import Workload
 
 
 def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:
@@ -221,6 +222,15 @@ def test_others_held_the_card_when_the_run_started() -> None:
     # Where the driver names no processes, our own memory is not the others'.
     unnamed = [s.device_reading(3.0 + i, {100: None, 901: 60 * GIB}, missing=UNTOLD) for i in range(5)]
     assert OthersHoldCard not in found(begin(), effective(True), unnamed)
+
+
+def test_a_process_of_another_container_that_holds_the_card_is_named_by_its_container() -> None:
+    contained = msgspec.structs.replace(
+        s.process(0.3, 900, run=None, command="python other.py"), workload=Workload(pod="serve-0", job="812")
+    )
+    card = s.device_reading(3.0, {100: GIB, 900: 58 * GIB})
+    held = found(begin(others=60 * GIB), contained, effective(True), card)[OthersHoldCard]
+    assert "process 900 (other.py in serve-0/job 812) held 60.0 GiB" in held.said.text
 
 
 def test_others_that_hold_little_or_came_later_or_a_limit_that_was_set() -> None:

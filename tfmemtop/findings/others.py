@@ -21,11 +21,15 @@ HELD_SHARE = 0.1
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A process that holds ``used`` bytes of a card; ``script`` names what it runs, empty where that is not known."""
+    """A process that holds ``used`` bytes of a card.
+
+    ``script`` names what it runs, and ``workload`` what it belongs to, such as a container. Both are empty if unknown.
+    """
 
     pid: int
     used: int
     script: str = ""
+    workload: str = ""
 
 
 class OthersHoldCard(DeviceFinding, frozen=True):
@@ -90,7 +94,10 @@ def _largest_of_others(state: State, card: DeviceState) -> Holder | None:
         return None
     largest = max(others, key=lambda holder: holder.used)
     process = state.processes.get(largest.pid)
-    return Holder(largest.pid, largest.used, script_name(process) if process else "")
+    if process is None:
+        return largest
+    workload = process.seen.workload
+    return Holder(largest.pid, largest.used, script_name(process), workload.short if workload else "")
 
 
 class TwoReserveCard(DeviceFinding, frozen=True):
@@ -211,7 +218,8 @@ def _who_held(found: OthersHoldCard) -> str:
     held, largest = f"held {format_bytes(found.used)}", found.largest
     if largest is None:
         return f"other processes {held}"
-    who = f"process {largest.pid}" + (f" ({largest.script})" if largest.script else "")
+    script = " in ".join(filter(None, (largest.script, largest.workload)))
+    who = f"process {largest.pid}" + (f" ({script})" if script else "")
     if largest.used >= found.used * _NEARLY_ALL:
         return f"{who} {held}"
     return f"{who}, which has {format_bytes(largest.used)}, and others {held}"

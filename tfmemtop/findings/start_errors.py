@@ -3,7 +3,7 @@
 from tfmemtop.events.recording.errors import RecordingError
 from tfmemtop.limits import HostOwner, TooFewGpus, TooLittle, TooMuch, Whole
 from tfmemtop.settings import NoSuchGpu
-from tfmemtop.units import NotASize, SizeFault, counted, format_bytes
+from tfmemtop.units import NotASize, SizeFault, format_bytes
 
 _SIZES = {
     SizeFault.NO_SIZE: "{!r} is not a size; give one such as 4G, 3500M or 50%",
@@ -30,8 +30,10 @@ def unusable(error: Exception) -> str:
         case NoSuchGpu(index=None):
             return "cuda_malloc_async needs a GPU, and this machine has none"
         case TooFewGpus():
-            needed = counted(error.wanted.count, "GPU")
-            return f"{error.wanted} needs the free memory of {needed}, which is known of {error.count or 'none'}"
+            there = (
+                f"are only {error.count} GPUs" if error.count > 1 else f"is {'only one' if error.count else 'no'} GPU"
+            )
+            return f"{error.wanted}: there {there} whose free memory is known"
         case NoSuchGpu():
             return f"there is no GPU {error.index}: this machine has {error.count or 'none'}"
     return str(error)
