@@ -44,8 +44,15 @@ REAL = (
     "windows/batch-too-large",
     "windows/no-events",
 )
-WITH_HOLDERS = tuple(
-    name for name in REAL if name not in ("h200-two-cards", "h200-runs", "cpu-oom", "windows/no-events")
+WITH_HOLDERS = (
+    "cpu-holders",
+    "h100-resnet",
+    "h100-resnet-xla",
+    "h100-transformer",
+    "callers/h100-shapes",
+    "leaks/h200-tape",
+    "leaks/whole-test-set",
+    "windows/xla",
 )
 
 
@@ -164,7 +171,7 @@ def test_a_setting_that_came_too_late_is_shown_beside_what_is_in_effect() -> Non
 def test_a_file_and_the_number_of_a_run_show_the_runs_up_to_it() -> None:
     session = data_of(page_of(f"{RECORDINGS / 'h200-runs.jsonl'}:2"))["sessions"][0]
     assert [run["number"] for run in session["runs"]] == [1, 2]
-    assert session["ended"] == session["runs"][-1]["ended"]
+    assert session["runs"][-1]["ended"] <= session["ended"] < 60
 
 
 def test_ranks_are_beside_each_other_in_their_order_with_what_compare_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,14 +231,8 @@ class Tags(HTMLParser):
             self.texts[self.cdata_elem].append(data)
 
 
-PLAIN = set(
-    re.findall(
-        r"\w+",
-        """
-    html head meta title style body main h1 h2 p ul li pre dl dt dd figure script svg rect path text
-""",
-    )
-)
+PLAIN = "html head meta title style body main h1 h2 p ul li pre dl dt dd figure script svg rect path text"
+"""The tags of a page that is not drawn by its script yet."""
 
 
 def test_hostile_texts_in_every_field_are_texts_on_the_page(tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_hostile_texts_in_every_field_are_texts_on_the_page(tmp_path: Path) -> N
     stream = [*Filling(HOSTILE, 1, named=named).events(), w.step().done()]
     page = page_of(str(s.written(tmp_path / "hostile.jsonl", stream)))
     found = Tags(page)
-    assert {tag for tag, _ in found.tags} <= PLAIN
+    assert {tag for tag, _ in found.tags} <= set(PLAIN.split())
     assert not [name for _, attributes in found.tags for name in attributes if name.startswith("on") or name == "style"]
     assert not [name for _, attributes in found.tags for name in attributes if name in ("href", "src", "action")]
     assert page.count("<script") == 2 and page.count("</script") == 2 and "alert(1)" in page
