@@ -44,14 +44,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     views.append("Cells by ", ...asWhat);
     const group = element("div", "choices", "Rows by ", ...groupings, table.filter, clear);
 
+    const none = element("p", "note", NO_WINDOW);
+    const whole = element("div", "view", choices, words, now, views, cells, readout, group, table.element);
+    place.append(none, whole);
+
     function draw(keepZoom: boolean): void {
         const { window } = moment;
         const { at, grouping, selection } = moment.choice;
-        if (!window) {
-            place.replaceChildren(element("p", "note", NO_WINDOW));
-            return;
-        }
-        place.replaceChildren(choices, words, now, views, cells, readout, group, table.element);
+        none.hidden = window !== undefined;
+        whole.hidden = window === undefined;
+        if (!window) return;
         const { event, recorded } = shownEvent(window, at);
         const found = standing(window, event, grouping);
         const isPeak = event === window.peakAt;

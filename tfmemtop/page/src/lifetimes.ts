@@ -45,6 +45,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     );
     const all = button("whole window", "Show the whole window (0)", () => zoom(0.5, 0));
     const choices = element("div", "choices", "Width by ", ...scales, all);
+    const none = element("p", "note", "No window of allocations was recorded in this run.");
+    const parts = element("div", "view", choices, frame, readout, kinds, list);
+    place.append(none, parts);
     Object.assign(frame, { tabIndex: 0, role: "slider", ariaLabel: "The moment in the window" });
 
     const context = (canvas: HTMLCanvasElement) => canvas.getContext("2d")!;
@@ -221,11 +224,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 
     function drawAll(): void {
         const { window } = moment;
-        if (!window) {
-            place.replaceChildren(element("p", "note", "No window of allocations was recorded in this run."));
-            return;
-        }
-        place.replaceChildren(choices, frame, readout, kinds, list);
+        none.hidden = window !== undefined;
+        parts.hidden = window === undefined;
+        if (!window) return;
         span = whole(window, span.byEvent);
         readout.textContent = HOW;
         kinds.replaceChildren(...legend(KINDS.filter((kind) => window.owners.some((owner) => owner.kind === kind))));

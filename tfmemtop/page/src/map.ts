@@ -33,6 +33,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const readout = element("p", "readout");
     const kinds = element("p", "legend");
     const list = element("details");
+    const none = element("p", "note", "No map of a pool was recorded in this run.");
+    const parts = element("div", "", words, canvas, readout, kinds, list);
+    place.append(none, parts);
     let shown: Shown | null = null;
     let rows: MapRow[] = [];
     let tops: number[] = []; // where each row begins, in pixels
@@ -47,11 +50,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { at } = moment.choice;
         const now = window && shownEvent(window, at);
         shown = pool ? mapAt(pool, window, now?.recorded ? now.event : null, at) : null;
-        if (!shown) {
-            place.replaceChildren(element("p", "note", "No map of a pool was recorded in this run."));
-            return;
-        }
-        if (!canvas.isConnected) place.replaceChildren(words, canvas, readout, kinds, list);
+        none.hidden = shown !== null;
+        parts.hidden = shown === null;
+        if (!shown) return;
         under = null;
         ({ rows, bytes: bytesOfRow } = rowsOf(shown.regions, ROWS));
         const tall = rows.length > 2 * ROWS ? 4 : ROW;
