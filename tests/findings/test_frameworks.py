@@ -241,7 +241,7 @@ def test_on_the_cpu_there_is_nothing_to_measure_and_none_of_the_five_questions()
     ]
     seen = review(stream)
     (told,) = [line for line in page(seen, "x.jsonl") if line.startswith("Nothing was measured")]
-    assert told == "Nothing was measured: JAX ran on the CPU, where it has no pool of its own."
+    assert told == "Nothing was measured: on the CPU, there is no pool of JAX."
     assert answers(seen) == []
     waits = waiting(seen.state)
     assert waits is not None

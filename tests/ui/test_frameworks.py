@@ -86,4 +86,4 @@ async def test_on_the_cpu_there_is_nothing_to_set_for_them() -> None:
     async with app(alone).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         assert "Memory limit of the next run" not in await press(pilot, "L")
-        assert notified(shown) == "JAX runs on the CPU, where it has no pool of its own."
+        assert notified(shown) == "On the CPU, there is no pool of JAX."

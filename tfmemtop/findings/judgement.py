@@ -189,7 +189,7 @@ def _unread(state: State, run: RunState) -> str:
     if not any(hooked_of_run(state)):
         return "tfmemtop saw no process use TensorFlow."
     if names := " and ".join(framework.name.title for framework in without_tensorflow(state)):
-        return f"Nothing was measured: {names} ran on the CPU, where it has no pool of its own."
+        return f"Nothing was measured: on the CPU, there is no pool of {names}."
     if pool_kind(run).on_gpu:
         return "No memory of TensorFlow was read."
     return "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only with --cpu-pool SIZE."

@@ -27,10 +27,12 @@ def used_frameworks(state: State) -> tuple[UsedFramework, ...]:
 
 
 def without_tensorflow(state: State) -> tuple[UsedFramework, ...]:
-    """Return the same, but nothing if a process of the newest run uses TensorFlow: a GPU by it, where there is one."""
+    """Return the same, but nothing if a process of the newest run uses TensorFlow: a GPU by it, where there is one.
+
+    That TensorFlow is imported means little: Keras does so on JAX and PyTorch too, to set the seed of random numbers.
+    """
     for _, one in hooked_with_frameworks(state):
-        gpus = any(map(is_gpu, (*one.effective, *one.allocators)))
-        if gpus or (not state.devices and one.hello.tensorflow_path is not None):
+        if any(map(is_gpu, (*one.effective, *one.allocators))) or (one.initialised and not state.devices):
             return ()
     return used_frameworks(state)
 
