@@ -10,7 +10,7 @@ import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_da
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
 const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
-const VIEWS = ["layers", "runs over each other: in use", "runs over each other: all that is used"];
+const VIEWS = ["layers", "runs over each other: in use", "runs over each other: used in all"];
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let view = 0;
@@ -120,7 +120,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const limit = card.limits.find((each) => each.run === run?.number);
         return [
             ...card.layers.map(({ key, name }, index) => row(key, name, sizes[index], part(sizes[index], used))).reverse(),
-            row(null, "all that is used", used),
+            row(null, card.total === null ? "pool" : "used in all", used),
             ...(limit ? [row(null, "limit of the pool", limit.bytes)] : []),
             ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total)]),
         ];
