@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tfmemtop import events
 from tfmemtop.events.recording import Writer
+from tfmemtop.frameworks import FrameworkName
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.state.history import History, Sample
@@ -134,6 +135,31 @@ def allocator(
 ) -> events.Allocator:
     return events.Allocator(
         t=t, pid=pid, device=name, allocator="bfc", in_use=in_use, peak=peak or in_use, pool=pool, limit=None
+    )
+
+
+def framework(
+    t: float,
+    pid: int,
+    name: FrameworkName,
+    in_use: int | None,
+    held: int | None,
+    *,
+    peak: int | None = None,
+    limit: int | None = None,
+    uuid: str | None = "GPU-0",
+) -> events.Framework:
+    return events.Framework(
+        t=t,
+        pid=pid,
+        framework=name,
+        device=f"{name.title}:0",
+        ordinal=0,
+        uuid=uuid,
+        in_use=in_use,
+        held=held,
+        peak=peak,
+        limit=limit,
     )
 
 

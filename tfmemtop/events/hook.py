@@ -193,9 +193,9 @@ class Framework(Event, tag="framework", frozen=True):
         return msgspec.structs.replace(self, settings=without_secrets(self.settings))
 
     @property
-    def size(self) -> int:
-        """The bytes that it holds, as far as it tells."""
-        return max(self.held or 0, self.in_use or 0)
+    def pool(self) -> int | None:
+        """The bytes that it holds: at least those in use, where it does not tell more."""
+        return self.in_use if self.held is None else max(self.held, self.in_use or 0)
 
 
 class PoolGrowth(Event, tag="pool_growth", frozen=True):

@@ -144,5 +144,5 @@ def _without(process: ProcessState, now: float) -> bool:
         return False  # TensorFlow's share is not known until its pools are read
     if hooked is None:
         return process.seen.hook_absence is None and now - process.seen.t >= SETTLED_S
-    devices = hooked.effective or hooked.allocators or hooked.initialised
+    devices = hooked.effective or hooked.allocators or hooked.initialised or hooked.frameworks
     return not devices and now - hooked.hello.t >= SETTLED_S

@@ -46,7 +46,9 @@ def meaning(part: MemorySlice, found: Breakdown) -> str:
         return "activations, temporaries" + ("" if looked is not None else ", tensors")
     if part.part is MemoryPart.TENSORS and looked is not None:
         return f"found {spoken(looked)} ago"
-    return _MEANINGS.get(part.part, "")
+    frameworks = found.account.frameworks if found.account else ()
+    sizes = [one.in_use for one in frameworks if one.framework.title == part.part.value and one.in_use is not None]
+    return f"{format_bytes(sum(sizes))} in use" if sizes else _MEANINGS.get(part.part, "")
 
 
 def heading(state: State, pid: int, found: Breakdown) -> str:
@@ -99,9 +101,10 @@ def why_they_differ(account: Account) -> str:
     if account.outside is None:
         return f"{more}. The difference is what is cached, CUDA's context and libraries."
     beside = (account.context or 0) + account.outside
+    others = "".join(f"{format_bytes(size)} {name.title}'s, " for name, size in account.by_framework.items())
     return (
-        f"{more}: {format_bytes(account.cached)} are cached in the pool, and {format_bytes(beside)} are CUDA's context "
-        "and memory outside the pool."
+        f"{more}: {format_bytes(account.cached)} are cached in the pool, {others}and {format_bytes(beside)} are CUDA's "
+        "context and memory outside the pool."
     )
 
 

@@ -1,4 +1,4 @@
-"""A process's memory on one GPU, divided without remainder into context, in use, cached and outside.
+"""A process's memory on one GPU, divided without remainder into context, in use, cached, other frameworks and outside.
 
 All of it is of one moment: NVML's last reading (once a second, and right after TensorFlow has made its devices) of a
 process that lives, and the readings of its allocators at that time. While a process ends, its pool has gone and other
@@ -14,7 +14,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tfmemtop.events import Allocator
+from tfmemtop.events import Allocator, Framework
+from tfmemtop.frameworks import FrameworkName
+from tfmemtop.state.frameworks import frameworks_of
 from tfmemtop.state.lookup import allocators_of, cached_of, device_of
 from tfmemtop.state.model import DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
@@ -39,6 +41,11 @@ class PoolPart(msgspec.Struct, frozen=True):
     limit: int | None
     allocator: str | None
 
+    @property
+    def pool(self) -> int | None:
+        """The size of the pool."""
+        return None if self.cached is None else self.in_use + self.cached
+
 
 class Account(msgspec.Struct, frozen=True):
     """The memory of process ``pid`` on GPU ``gpu``, in bytes.
@@ -47,7 +54,8 @@ class Account(msgspec.Struct, frozen=True):
     figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,
     context, in use, cached and outside add up to ``total``. Where a pool's size is not known, ``outside`` is ``None``
     and ``rest`` is cached and outside together. ``context_exact`` is true if the context was measured, false if it is
-    an estimate. ``device_used`` is the used memory of the whole card.
+    an estimate. ``device_used`` is the used memory of the whole card. ``frameworks`` are the other frameworks, whose
+    memory is no part of ``outside``.
     """
 
     pid: int
@@ -60,6 +68,21 @@ class Account(msgspec.Struct, frozen=True):
     outside: int | None
     rest: int | None
     device_used: int | None
+    frameworks: tuple[Framework, ...] = ()
+
+    @property
+    def every_pool(self) -> tuple[PoolPart | Framework, ...]:
+        """TensorFlow's pools, and those of the other frameworks."""
+        return *self.pools, *self.frameworks
+
+    @property
+    def by_framework(self) -> dict[FrameworkName, int]:
+        """The bytes that each other framework holds."""
+        sizes: dict[FrameworkName, int] = {}
+        for one in self.frameworks:
+            if one.pool is not None:
+                sizes[one.framework] = sizes.get(one.framework, 0) + one.pool
+        return sizes
 
     @property
     def in_use(self) -> int:
@@ -84,10 +107,12 @@ def accounts(state: State, pid: int) -> Iterator[Account]:
             continue
         measured = _measured(state, pid, hooked, device)
         pools = tuple(_pools(state, pid, hooked, index, measured.readings if measured else hooked.allocators))
-        if share is None and (not pools or hooked.ended):
+        frameworks = measured.frameworks if measured else tuple(frameworks_of(state, hooked, device))
+        if share is None and (not (pools or frameworks) or hooked.ended):
             continue
         if measured is None or share is None or share.used is None:
-            yield Account(pid, index, None, share.used if share else None, None, False, pools, None, None, used)
+            total = share.used if share else None
+            yield Account(pid, index, None, total, None, False, pools, None, None, used, frameworks)
         else:
             yield _balance(pid, index, measured, hooked, pools)
 
@@ -101,8 +126,8 @@ def _measured(state: State, pid: int, hooked: Hooked, device: DeviceState) -> Me
         return None
     # No allocator had been read at NVML's reading: their first readings are a moment later.
     pools = {one.device: one for one in allocators_of(state, pid, hooked, device)}
-    first = Measured(reading.t, share.used, reading.used, pools)
-    return first if pools and first.is_possible else None
+    first = Measured(reading.t, share.used, reading.used, pools, tuple(frameworks_of(state, hooked, device)))
+    return first if (pools or first.frameworks) and first.is_possible else None
 
 
 def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[str, Allocator]) -> Iterator[PoolPart]:
@@ -118,13 +143,13 @@ def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[st
 
 def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tuple[PoolPart, ...]) -> Account:
     t, total, used = measured.t, measured.total, measured.card_used
-    held = sum(pool.in_use + (pool.cached or 0) for pool in pools)
+    held = sum(pool.in_use + (pool.cached or 0) for pool in pools) + measured.of_frameworks
     context, exact = context_size(hooked, index)
     context = min(context, total - held)
     left = total - held - context
     if any(pool.cached is None for pool in pools):
-        return Account(pid, index, t, total, context, exact, pools, None, left, used)
-    return Account(pid, index, t, total, context, exact, pools, left, None, used)
+        return Account(pid, index, t, total, context, exact, pools, None, left, used, measured.frameworks)
+    return Account(pid, index, t, total, context, exact, pools, left, None, used, measured.frameworks)
 
 
 def context_size(hooked: Hooked, index: int) -> tuple[int, bool]:

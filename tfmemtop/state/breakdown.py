@@ -23,6 +23,10 @@ class MemoryPart(Enum):
     OTHER_IN_USE = "rest"  # in use, beyond the kinds that were counted
     IN_USE = "in use"  # all that is in use, where it is not divided by kind
     CACHED = "cached"
+    JAX = "JAX"
+    PYTORCH = "PyTorch"
+    CUPY = "CuPy"
+    RMM = "RMM"
     OUTSIDE = "outside"
     CACHED_AND_OUTSIDE = "cached+outside"  # where the size of the pool is not known
     UNREAD = "unread"  # all memory, where no allocator was read
@@ -62,7 +66,7 @@ class Breakdown(msgspec.Struct, frozen=True):
 def breakdowns(state: State, pid: int) -> Iterator[Breakdown]:
     """Yield a breakdown for each GPU on which process *pid* has a pool, then one for each of its pools on the CPU."""
     # Without a pool, other views show the total of an account; its purpose is not known.
-    yield from (breakdown_of(state, account) for account in accounts(state, pid) if account.pools)
+    yield from (breakdown_of(state, account) for account in accounts(state, pid) if account.every_pool)
     yield from _cpu_pools(state, pid, {held.device: held for held in holdings(state, pid)})
 
 
@@ -70,17 +74,20 @@ def breakdown_of(state: State, account: Account) -> Breakdown:
     """Return *account* of a process as a breakdown."""
     found = {held.device: held for held in holdings(state, account.pid)}
     held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
-    peaks = [pool.peak for pool in account.pools]
-    limits = [pool.limit for pool in account.pools]
+    peaks = [pool.peak for pool in account.pools or account.frameworks]
+    limits = [pool.limit for pool in account.pools or account.frameworks]
     return Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
 
 
 def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[MemorySlice]:
     if account.context is not None:
         yield MemorySlice(MemoryPart.CONTEXT, account.context, account.context_exact)
-    yield from in_use_slices(account.in_use, held)
-    if account.cached is not None:
-        yield MemorySlice(MemoryPart.CACHED, account.cached)
+    if account.pools:
+        yield from in_use_slices(account.in_use, held)
+        if account.cached is not None:
+            yield MemorySlice(MemoryPart.CACHED, account.cached)
+    for framework, size in account.by_framework.items():
+        yield MemorySlice(MemoryPart(framework.title), size)
     if account.outside is not None:
         yield MemorySlice(MemoryPart.OUTSIDE, account.outside, account.context_exact)
     elif account.rest is not None:

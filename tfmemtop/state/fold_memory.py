@@ -1,15 +1,17 @@
 """The fold of what is known of memory: readings, maps of pools, histories, recorded allocations."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.frameworks import FrameworkName
+from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
 from tfmemtop.state.lookup import (
     allocators_of,
-    allocators_on,
     cpu_pool_readings,
     device_of,
     hooked_of,
@@ -112,16 +114,17 @@ def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
     *made* is whether TensorFlow has made its devices.
     """
     context = hooked.contexts.setdefault(gpu, Context())
-    if now.readings and now.is_possible:
+    known = now.readings or now.frameworks
+    if known and now.is_possible:
         context.measured = now
     if not made:
         return
     context.unconfirmed = now
-    pool = pool_use(list(now.readings.values()))[1] if now.readings else None
-    if pool is None or pool > now.total:
+    pool = pool_use(list(now.readings.values()))[1] if known else None
+    if pool is None or pool + now.of_frameworks > now.total:
         return
     # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
-    rest = now.total - pool
+    rest = now.total - pool - now.of_frameworks
     if not context.exact:
         context.size = rest if context.size is None else min(rest, context.size)
     context.recent.append(rest)
@@ -143,7 +146,7 @@ def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> No
     pools = [_context_pool(reading, hooked.effective.get(reading.device)) for reading in readings]
     if None in peaks or None in pools or max(peak or 0 for peak in peaks) > NOTHING_COMPUTED:
         return
-    rest = total.total - sum(pool or 0 for pool in pools)
+    rest = total.total - sum(pool or 0 for pool in pools) - total.of_frameworks
     if rest >= 0:
         context.size = min(rest, context.size) if context.exact and context.size is not None else rest
         context.exact = True
@@ -222,6 +225,8 @@ def _framework(state: State, event: events.Framework) -> None:
     if hooked := with_device(state, event.pid, event.device):
         hooked.frameworks[event.device] = event
         hooked.began.setdefault(event.device, event.t)
+        if device := card_of(state, event):
+            _remember_device(state, device)
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
@@ -261,24 +266,31 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
         if hooked is None or hooked.ended or share.used is None:
             continue
         readings = {each.device: each for each in allocators_of(state, pid, hooked, device)}
+        frameworks = tuple(frameworks_of(state, hooked, device))
         # While TensorFlow makes its devices, the context still grows, so it is not read.
         made = bool(hooked.effective) or (hooked.initialised is not None and not hooked.initialised.error)
-        total_read(hooked, device.info.index, Measured(reading.t, share.used, reading.used, readings), made)
+        now = Measured(reading.t, share.used, reading.used, readings, frameworks)
+        total_read(hooked, device.info.index, now, made or bool(frameworks))
 
 
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
-    readings, total = allocators_on(state, device), process_total(state, device) or 0
+    pools, total = card_pools(state, device), process_total(state, device) or 0
+    readings = pools.shown
     in_use, pool = pool_use(readings)
     in_use += spike
     pool_end = max(in_use, pool or 0)
+    others = accumulate((pools.others.get(name, 0) for name in FrameworkName), initial=pool_end)
+    *_, others_end = ends = tuple(others)
     # NVML is read less often than the allocators: an older total must not be below a newer pool.
-    mine_end = max(pool_end, total)
+    mine_end = max(others_end, total)
     used = device.reading.used if device.reading else None
-    device.history.add(state.now, (in_use, pool_end, mine_end, max(mine_end, used or 0)))
+    device.history.add(state.now, (in_use, *ends, mine_end, max(mine_end, used or 0)))
     _remember_run(state, f"GPU {device.info.index}", readings, total, spike)
 
 
-def _remember_run(state: State, place: str, readings: list[events.Allocator], total: int, spike: int) -> None:
+def _remember_run(
+    state: State, place: str, readings: Sequence[events.Allocator | events.Framework], total: int, spike: int
+) -> None:
     """Store the newest run's own part of one GPU or the CPU pool, and add it to the run's curve.
 
     *readings* are those of all processes there, *total* is the bytes of the run's processes by NVML.

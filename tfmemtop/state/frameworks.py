@@ -1,8 +1,12 @@
-"""The frameworks beside TensorFlow that the newest run uses. Pure."""
+"""The frameworks beside TensorFlow that the newest run uses, and what they hold. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.frameworks import UsedFramework
+from tfmemtop.frameworks import FrameworkName, UsedFramework
+from tfmemtop.state.lookup import allocators_on
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, State
 
@@ -42,3 +46,32 @@ def card_of(state: State, reading: events.Framework) -> DeviceState | None:
     if reading.uuid:
         return state.by_uuid.get(reading.uuid)
     return next(iter(state.devices.values())) if len(state.devices) == 1 else None
+
+
+def frameworks_of(state: State, hooked: Hooked, device: DeviceState) -> list[events.Framework]:
+    """Return the newest readings of a process's other frameworks on *device*."""
+    return [reading for reading in hooked.frameworks.values() if card_of(state, reading) is device]
+
+
+class CardPools(NamedTuple):
+    """The pools on a card of which in use and cached are shown, and the bytes of the ``others``, by framework."""
+
+    shown: Sequence[events.Allocator | events.Framework]
+    others: dict[FrameworkName, int]
+
+
+def card_pools(state: State, device: DeviceState) -> CardPools:
+    """Return the newest readings of living processes: a framework that is alone there is shown as TensorFlow is."""
+    frameworks = [
+        reading
+        for process in state.processes.values()
+        if process.hooked and process.hooked.frameworks and not process.hooked.ended
+        for reading in frameworks_of(state, process.hooked, device)
+    ]
+    allocators = allocators_on(state, device)
+    if not allocators and len({reading.framework for reading in frameworks}) == 1:
+        return CardPools(frameworks, {})
+    others: dict[FrameworkName, int] = {}
+    for reading in frameworks:
+        others[reading.framework] = others.get(reading.framework, 0) + (reading.pool or 0)
+    return CardPools(allocators, others)

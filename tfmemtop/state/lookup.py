@@ -1,5 +1,6 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
+from collections.abc import Sequence
 from enum import Enum
 
 from tfmemtop import events
@@ -113,7 +114,7 @@ def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -
     return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
 
 
-def pool_use(readings: list[events.Allocator]) -> tuple[int, int | None]:
+def pool_use(readings: Sequence[events.Allocator | events.Framework]) -> tuple[int, int | None]:
     """Return sums over *readings*: bytes in use, and bytes of the pools, ``None`` if any pool's size is not known."""
     in_use = sum(reading.in_use or 0 for reading in readings)
     pools = [reading.pool for reading in readings]

@@ -64,18 +64,25 @@ class Measured(msgspec.Struct, frozen=True):
     """What a process had on a GPU at one moment, ``t``, while it lived.
 
     ``total`` is the bytes by NVML, ``card_used`` those of the whole card, ``readings`` those of the allocators, by
-    logical device.
+    logical device. ``frameworks`` are those of the other frameworks.
     """
 
     t: float
     total: int
     card_used: int | None
     readings: dict[str, events.Allocator]
+    frameworks: tuple[events.Framework, ...] = ()
+
+    @property
+    def of_frameworks(self) -> int:
+        """The bytes of the other frameworks."""
+        return sum(one.pool or 0 for one in self.frameworks)
 
     @property
     def is_possible(self) -> bool:
         """Whether the total contains the pools. If it does not, it is of another moment than they are."""
-        return sum(max(one.in_use or 0, one.pool or 0) for one in self.readings.values()) <= self.total
+        pools = sum(max(one.in_use or 0, one.pool or 0) for one in self.readings.values())
+        return pools + self.of_frameworks <= self.total
 
 
 class Context(msgspec.Struct):
@@ -196,7 +203,7 @@ class ProcessState(msgspec.Struct):
 
 
 class DeviceState(msgspec.Struct):
-    """A GPU. A sample of its history has four upper ends: in use, pool, the run's processes, all used.
+    """A GPU. A sample of its history has upper ends: in use, pool, each other framework, the run's processes, all used.
 
     ``kept`` is the history of the newest run, once it has ended.
     """

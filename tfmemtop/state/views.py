@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.frameworks import FrameworkName
 from tfmemtop.limits import HostOwner
+from tfmemtop.state.frameworks import card_of, card_pools
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, pool_use, process_total
+from tfmemtop.state.lookup import cached_of, cpu_pool_readings, device_of, pool_use, process_total
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
 
@@ -22,6 +24,10 @@ class LayerKind(str, Enum):
 
     IN_USE = "in_use"
     CACHED = "cached"
+    JAX = "jax"
+    PYTORCH = "pytorch"
+    CUPY = "cupy"
+    RMM = "rmm"
     REST = "rest"
     OTHERS = "others"
     FREE = "free"
@@ -30,6 +36,7 @@ class LayerKind(str, Enum):
 LAYER_NAMES = {
     LayerKind.IN_USE: "in use",
     LayerKind.CACHED: "cached",
+    **{LayerKind(name.value): name.title for name in FrameworkName},
     LayerKind.REST: "context+outside",
     LayerKind.OTHERS: "others",
     LayerKind.FREE: "free",
@@ -85,7 +92,8 @@ class PhaseMark(msgspec.Struct, frozen=True):
 NEARLY_FULL_PERCENT = 90
 """Percent of an allocator's limit, from which on its memory in use is drawn as nearly full."""
 
-GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHERS)
+FRAMEWORK_LAYERS = tuple(LayerKind(name.value) for name in FrameworkName)
+GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, *FRAMEWORK_LAYERS, LayerKind.REST, LayerKind.OTHERS)
 CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
 
 
@@ -135,7 +143,11 @@ def at_moment(panel: DevicePanel, t: float, sample: Sample) -> DevicePanel:
     before = bisect_right(panel.limits, t, key=lambda limit: limit.since)
     names = LAYER_NAMES | {layer.kind: layer.name for layer in panel.layers}
     sizes = [upper - lower for lower, upper in pairwise((0, *sample))]
-    layers = [Layer(kind, names[kind], size) for kind, size in zip(panel.kinds, sizes, strict=False)]
+    layers = [
+        Layer(kind, names[kind], size)
+        for kind, size in zip(panel.kinds, sizes, strict=False)
+        if size or kind not in FRAMEWORK_LAYERS
+    ]
     used = sample[-1] if sample else None
     if panel.capacity is not None and used is not None:
         layers.append(Layer(LayerKind.FREE, names[LayerKind.FREE], max(0, panel.capacity - used)))
@@ -144,7 +156,7 @@ def at_moment(panel: DevicePanel, t: float, sample: Sample) -> DevicePanel:
 
 
 class AllocatorRow(msgspec.Struct, frozen=True):
-    """One allocator of one process."""
+    """One allocator of one process: TensorFlow's, or that of another ``framework``."""
 
     pid: int
     device: str
@@ -157,6 +169,7 @@ class AllocatorRow(msgspec.Struct, frozen=True):
     limit: int | None
     growth: bool | None
     ended: bool
+    framework: FrameworkName | None = None
 
 
 @once_per_revision
@@ -175,7 +188,8 @@ def panels(state: State) -> list[DevicePanel]:
 def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePanel:
     device = state.devices[index]
     reading, info = device.reading, device.info
-    readings = allocators_on(state, device)
+    pools = card_pools(state, device)
+    readings = pools.shown
     in_use, pool = pool_use(readings)
     mine = process_total(state, device)
     used = reading.used if reading else None
@@ -186,11 +200,15 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         if pool is not None:
             pool_end = max(pool, in_use)
             layers.append(Layer(LayerKind.CACHED, "cached", pool_end - in_use))
+    for name in FrameworkName:
+        if size := pools.others.get(name):
+            layers.append(Layer(LayerKind(name.value), name.title, size))
+            pool_end += size
     mine_end = pool_end
     if mine:
         mine_end = max(mine, pool_end)
         known = "context+outside" if pool is not None else "rest of process"
-        layers.append(Layer(LayerKind.REST, known if readings else "script", mine_end - pool_end))
+        layers.append(Layer(LayerKind.REST, known if readings or pools.others else "script", mine_end - pool_end))
     used_end = max(used or 0, mine_end)
     if used is not None:
         missing = reading is not None and reading.processes_missing is not None
@@ -206,7 +224,7 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         capacity=info.total,
         used=used,
         layers=tuple(layers),
-        limit=_sum_limits([row for row in rows if not row.ended]),
+        limit=_sum_limits([row for row in rows if not row.ended and row.device in {one.device for one in readings}]),
         limits=_limits(state, f"GPU {index}"),
         whole=_whole(state, device),
         ran_out=_ran_out(state, index, rows),
@@ -381,4 +399,24 @@ def allocators(state: State) -> list[AllocatorRow]:
                     ended=process.hooked.ended,
                 )
             )
+        others = process.hooked.frameworks.values()
+        rows += [_framework_row(state, reading, process.hooked.ended) for reading in others]
     return rows
+
+
+def _framework_row(state: State, reading: events.Framework, ended: bool) -> AllocatorRow:
+    card = card_of(state, reading)
+    return AllocatorRow(
+        pid=reading.pid,
+        device=reading.device,
+        gpu=card.info.index if card else None,
+        allocator=reading.framework.title,
+        in_use=reading.in_use,
+        cached=cached_of(reading.held, reading.in_use),
+        pool=reading.held,
+        peak=reading.peak,
+        limit=reading.limit,
+        growth=None,
+        ended=ended,
+        framework=reading.framework,
+    )

@@ -25,10 +25,10 @@ _RECENT_S = 120.0
 """The highest use of a pool is that of the last so many seconds: longer than Prometheus waits between two scrapes."""
 
 HELP = {
-    "in_use_bytes": "Memory in use in TensorFlow's pool, by the newest reading.",
+    "in_use_bytes": "Memory in use in the pool of TensorFlow, JAX, PyTorch, CuPy or RMM, by the newest reading.",
     "in_use_high_bytes": "Highest memory in use in the last two minutes.",
-    "pool_bytes": "Memory that TensorFlow's allocator has taken for its pool.",
-    "peak_bytes": "Highest memory in use since the process began, by TensorFlow's own count.",
+    "pool_bytes": "Memory that the allocator has taken for its pool.",
+    "peak_bytes": "Highest memory in use since the process began, by the framework's own count.",
     "limit_bytes": "The pool's limit.",
     "largest_free_bytes": "Largest free piece of the pool, by the newest map of it.",
     "context_bytes": "CUDA context of the run's processes on the GPU.",
@@ -107,7 +107,7 @@ def _pools(made: _Families, state: State) -> None:
         for pid in state.processes
         if of_run(state, pid)
         for account in accounts(state, pid)
-        for pool in account.pools
+        for pool in account.every_pool
     }
 
     def in_use(row: AllocatorRow) -> int | None:
@@ -116,7 +116,7 @@ def _pools(made: _Families, state: State) -> None:
 
     def size(row: AllocatorRow) -> int | None:
         pool = accounted.get((row.pid, row.device))
-        return row.pool if pool is None else None if pool.cached is None else pool.in_use + pool.cached
+        return row.pool if pool is None else pool.pool
 
     places: dict[tuple[str, str], list[AllocatorRow]] = {}
     for row in allocators(state):

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import msgspec
 
+from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.shared.data import PageLayer, PageLimit, PagePlace
 from tfmemtop.state import State
 from tfmemtop.state.account import context_size
@@ -17,9 +18,11 @@ CPU = "cpu"
 FINE_S = 120.0
 """The length of the newest stretch of time that a page shows as finely as it was read."""
 
+_FRAMEWORKS = {name.value: name.title for name in FrameworkName}
 LAYERS = {
     "in_use": "in use",
     "cached": "cached",
+    **_FRAMEWORKS,
     "context": "CUDA context",
     "outside": "outside the pool",
     "others": "other processes",
@@ -62,7 +65,8 @@ def page_places(state: State, spans: Sequence[RunSpan]) -> list[PagePlace]:
 def _place(key: str, name: str, model: str, total: int | None, history: History, spans: Sequence[RunSpan]) -> PagePlace:
     columns = _columns(history)
     layers = [_layers(key, t, sample, spans) for t, sample in columns]
-    keys = [one for one in LAYERS if key != CPU or one in ("in_use", "cached")]
+    unused = {one for one in _FRAMEWORKS if not any(each.get(one) for each in layers)}
+    keys = [one for one in LAYERS if one not in unused and (key != CPU or one in ("in_use", "cached"))]
     limits = [PageLimit(run=span.number, bytes=span.limits[key]) for span in spans if span.limits.get(key)]
     return PagePlace(
         key=key,
@@ -96,13 +100,16 @@ def _layers(key: str, t: float, sample: Sample | None, spans: Sequence[RunSpan])
     if key == CPU:
         in_use, pool = sample
         return {"in_use": in_use, "cached": pool - in_use}
-    in_use, pool, own, used = sample
+    in_use, pool, *others, own, used = sample
+    pools_end = others[-1]
+    frameworks = [upper - lower for lower, upper in pairwise((pool, *others))]
     known = next((span.contexts.get(int(key), 0) for span in spans if span.began <= t <= span.ended), 0)
-    context = min(known, own - pool)
+    context = min(known, own - pools_end)
     return {
         "in_use": in_use,
         "cached": pool - in_use,
         "context": context,
-        "outside": own - pool - context,
+        **dict(zip(_FRAMEWORKS, frameworks, strict=True)),
+        "outside": own - pools_end - context,
         "others": used - own,
     }

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.reports.devices import note
-from tfmemtop.state.views import LAYER_NAMES, NEARLY_FULL_PERCENT, DevicePanel, LayerKind
+from tfmemtop.state.views import FRAMEWORK_LAYERS, LAYER_NAMES, NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
@@ -146,9 +146,10 @@ def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
     return [(f"{panel.percent_of_limit}% of ", BOLD + NEARLY_FULL)] if _is_nearly_full(panel) else []
 
 
-def shared_legend(glyphs: Glyphs, width: int) -> Line:
-    """Return a legend for several bars: the layers' names without sizes."""
-    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in LAYER_NAMES.items()]
+def shared_legend(panels: Sequence[DevicePanel], glyphs: Glyphs, width: int) -> Line:
+    """Return a legend for the bars of *panels*: the layers' names without sizes."""
+    without = set(FRAMEWORK_LAYERS) - {layer.kind for panel in panels for layer in panel.layers}
+    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in LAYER_NAMES.items() if kind not in without]
     line: Line = [Segment(" ")]
     for name, glyph, style in [*looks, ("limit", glyphs.limit, LIMIT)]:
         item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]

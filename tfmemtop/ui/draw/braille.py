@@ -16,7 +16,10 @@ from tfmemtop.state.views import NEARLY_FULL_PERCENT
 from tfmemtop.ui.draw.palette import BOLD, DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
 from tfmemtop.ui.draw.scale import Scale
 
-_CODES = {"in_use": "i", "cached": "c", "rest": "r", "others": "o"}
+_CODES = {
+    **{"in_use": "i", "cached": "c", "rest": "r", "others": "o"},
+    **{"jax": "j", "pytorch": "p", "cupy": "u", "rmm": "d"},
+}
 _LOOKS = {code: LAYER[kind] for kind, code in _CODES.items()} | {
     "f": NEARLY_FULL,
     "l": LIMIT,
@@ -26,7 +29,7 @@ _LOOKS = {code: LAYER[kind] for kind, code in _CODES.items()} | {
     "x": FAILED,
     " ": PLAIN,
 }
-_LAYERS = "icrof"
+_LAYERS = "icjpudrof"
 STYLES = _LOOKS | {code.upper(): _LOOKS[code] + Style(reverse=True) for code in _LAYERS}
 """The style of a cell by its code: first the layers, then (``f``) in use when nearly full, (``l``) the limit, (``m``) a
 mark, (``n``) a note, (``s``) the time of a step, (``x``) out of memory, and (a blank) nothing. A layer under
@@ -37,6 +40,10 @@ DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left, right; bott
 _TEXTURE = {
     "i": ((1, 1, 1, 1), (1, 1, 1, 1)),
     "c": ((1, 0, 1, 0), (0, 1, 0, 1)),
+    "j": ((1, 1, 0, 0), (0, 0, 1, 1)),
+    "p": ((1, 0, 0, 1), (0, 1, 1, 0)),
+    "u": ((1, 1, 0, 0), (1, 1, 0, 0)),
+    "d": ((1, 0, 1, 1), (0, 0, 0, 1)),
     "r": ((0, 1, 0, 1), (0, 0, 0, 0)),
     "o": ((1, 0, 0, 0), (0, 0, 0, 0)),
 }
@@ -155,12 +162,12 @@ def _dots(column: Column, look: Look) -> tuple[list[str], list[str]]:
         in_use_alone = row == 0 and "i" in cells[0] + cells[1]
         for half, cell in enumerate(cells):
             if in_use_alone:
-                cell = cell.rstrip("cro")
+                cell = cell.rstrip("cjpudro")
             above = halves[half][row * 4 + 1 : row * 4 + 5].ljust(4)
             shown += cell
             for y, code in enumerate(cell):
                 if _TEXTURE[code][half][y] or above[y] != code:
                     bits |= DOTS[half][y]
         text[row] = chr(0x2800 + bits)
-        codes[row] = max("icro", key=shown.count)
+        codes[row] = max("icjpudro", key=shown.count)
     return text, codes

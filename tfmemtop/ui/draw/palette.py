@@ -28,6 +28,10 @@ RUNS = (Style(color="cyan"), Style(color="yellow"))
 LAYER = {
     "in_use": Style(color="green"),
     "cached": Style(color="yellow"),
+    "jax": Style(color="cyan"),
+    "pytorch": Style(color="bright_red"),
+    "cupy": Style(color="bright_cyan"),
+    "rmm": Style(color="bright_blue"),
     "rest": Style(color="magenta"),
     "others": Style(color="blue"),
     "free": DIM,
@@ -98,7 +102,10 @@ class Glyphs(msgspec.Struct, frozen=True, eq=False):
 
 UNICODE = Glyphs(
     ascii=False,
-    fill={"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
+    fill={
+        **{"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
+        **{"jax": "▞", "pytorch": "▚", "cupy": "▤", "rmm": "▥"},
+    },
     rule="─",
     limit="▏",
     limit_line="╌",
@@ -124,7 +131,10 @@ UNICODE = Glyphs(
 )
 ASCII = Glyphs(
     ascii=True,
-    fill={"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
+    fill={
+        **{"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
+        **{"jax": "J", "pytorch": "P", "cupy": "C", "rmm": "R"},
+    },
     rule="-",
     limit="|",
     limit_line="~",

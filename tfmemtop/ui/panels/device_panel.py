@@ -234,7 +234,7 @@ class DevicesPanel(Panel, can_focus=True):
             ]
             lines += _beside(drawn, widths)
         if layout is DeviceLayout.BAR:
-            lines.append(_exactly(shared_legend(self.glyphs, width), width))
+            lines.append(_exactly(shared_legend(shown, self.glyphs, width), width))
         return lines
 
     def _device(self, panel: DevicePanel, layout: DeviceLayout, room: int, width: int, height: int) -> list[Line]:
@@ -324,7 +324,7 @@ class DevicesPanel(Panel, can_focus=True):
             line += bar(panel, room, self.glyphs) if room >= _BAR_LEAST else [Segment(" " * max(0, room))]
             lines.append([*line, Segment(f" {usages[index]:>{usage_room}} ", BOLD), Segment(facts[index], DIM)])
         if height >= len(lines) + 1:
-            lines.append(shared_legend(self.glyphs, width))
+            lines.append(shared_legend(shown, self.glyphs, width))
         return [_exactly(line, width) for line in lines]
 
 

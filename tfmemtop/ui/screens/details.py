@@ -34,6 +34,10 @@ _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan")
 _LAYERS = {
     MemoryPart.CONTEXT: "rest",
     MemoryPart.CACHED: "cached",
+    MemoryPart.JAX: "jax",
+    MemoryPart.PYTORCH: "pytorch",
+    MemoryPart.CUPY: "cupy",
+    MemoryPart.RMM: "rmm",
     MemoryPart.OUTSIDE: "others",
     MemoryPart.CACHED_AND_OUTSIDE: "others",
     MemoryPart.UNREAD: "others",

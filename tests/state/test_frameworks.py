@@ -1,0 +1,161 @@
+"""What JAX, PyTorch, CuPy and RMM hold beside TensorFlow, or in its place: account, layers, rows, metrics, text."""
+
+import pytest
+
+from tests import streams as s
+from tests.streams import GIB, MIB
+from tfmemtop import events
+from tfmemtop.engine.metrics.families import families
+from tfmemtop.frameworks import FrameworkName
+from tfmemtop.reports.account import account as account_lines
+from tfmemtop.reports.shared.places import page_places
+from tfmemtop.state import State, apply
+from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, allocators, at_moment, panels
+
+JAX, PYTORCH, CUPY, RMM = FrameworkName
+PID = 100
+
+BEGUN: list[events.Event] = [s.session(), s.device(), s.run(), s.process(0.2, PID), s.hook(1.0, PID, None)]
+TENSORFLOW: list[events.Event] = [s.effective(2.0, PID), s.allocator(2.1, PID, 1024 * MIB, pool=1026 * MIB)]
+OTHERS: list[events.Event] = [
+    s.framework(2.2, PID, JAX, 1024 * MIB, 1026 * MIB, peak=1025 * MIB, limit=60 * GIB),
+    s.framework(2.2, PID, PYTORCH, 512 * MIB, 514 * MIB, peak=512 * MIB),
+    s.framework(2.2, PID, CUPY, 255 * MIB, 256 * MIB),
+    s.framework(2.2, PID, RMM, 60 * MIB, None, peak=62 * MIB),
+]
+HELD = {JAX: 1026 * MIB, PYTORCH: 514 * MIB, CUPY: 256 * MIB, RMM: 60 * MIB}
+TOTAL = 1026 * MIB + sum(HELD.values()) + 600 * MIB
+
+
+def seen(*streams: list[events.Event], total: int = TOTAL) -> State:
+    after: list[events.Event] = [s.device_reading(3.0, {PID: total}), s.alive(3.0, PID)]
+    return s.fold([event for stream in (BEGUN, *streams, after) for event in stream])
+
+
+def the_account(state: State) -> Account:
+    (found,) = accounts(state, PID)
+    return found
+
+
+def the_panel(state: State) -> DevicePanel:
+    (found,) = panels(state)
+    return found
+
+
+def sizes(panel: DevicePanel) -> dict[str, int]:
+    return {layer.name: layer.size for layer in panel.layers if layer.name not in ("free", "others")}
+
+
+def test_outside_is_only_what_has_no_name() -> None:
+    account = the_account(seen(TENSORFLOW, OTHERS))
+    assert account.by_framework == HELD
+    assert account.context is not None and account.outside is not None
+    assert account.context + account.outside == 600 * MIB
+    without = the_account(seen(TENSORFLOW))
+    assert without.outside == account.outside + sum(HELD.values())
+
+
+def test_the_parts_add_up_in_the_text() -> None:
+    lines = account_lines(seen(TENSORFLOW, OTHERS))
+    text = "\n".join(lines)
+    assert "JAX" in text and "1.0 GiB in use" in text
+    shares = {line.split()[0]: line.split()[1] for line in lines if line.startswith("  ")}
+    assert (shares["PyTorch"], shares["CuPy"], shares["RMM"]) == ("514.0", "256.0", "60.0")
+    assert "514.0 MiB PyTorch's" in text
+
+
+def test_readings_that_do_not_fit_into_the_total_are_of_another_moment() -> None:
+    state = seen(TENSORFLOW, OTHERS)
+    grown = s.framework(3.1, PID, JAX, 8 * GIB, 9 * GIB)
+    for event in (grown, s.device_reading(4.0, {PID: TOTAL})):
+        apply(state, event)
+    assert the_account(state).by_framework == HELD
+
+
+def test_each_is_a_layer_of_the_bar_and_of_the_graph() -> None:
+    panel = the_panel(seen(TENSORFLOW, OTHERS))
+    expected = {"in use": 1024 * MIB, "cached": 2 * MIB, **{name.title: size for name, size in HELD.items()}}
+    assert sizes(panel) == {**expected, "context+outside": 600 * MIB}
+    assert panel.limit is None and panel.kinds == GPU_LAYERS
+    (sample,) = s.columns(panel.history, 1.0, 1, 3.0)
+    assert sample is not None
+    then = at_moment(panel, 3.0, sample)
+    assert sizes(then) == sizes(panel)
+
+
+def test_without_them_there_is_no_layer_and_no_row() -> None:
+    state = seen(TENSORFLOW)
+    panel = the_panel(state)
+    (sample,) = s.columns(panel.history, 1.0, 1, 3.0)
+    assert sample is not None
+    kinds = [layer.kind for layer in at_moment(panel, 3.0, sample).layers]
+    assert kinds == [layer.kind for layer in panel.layers]
+    assert kinds == [LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHERS, LayerKind.FREE]
+    assert [row.device for row in allocators(state)] == ["GPU:0"]
+
+
+def test_each_is_a_row_under_allocators() -> None:
+    rows = {row.device: row for row in allocators(seen(TENSORFLOW, OTHERS))}
+    assert list(rows) == ["GPU:0", "JAX:0", "PyTorch:0", "CuPy:0", "RMM:0"]
+    jax = rows["JAX:0"]
+    assert (jax.in_use, jax.cached, jax.pool, jax.peak, jax.limit, jax.gpu) == (
+        *(1024 * MIB, 2 * MIB, 1026 * MIB, 1025 * MIB, 60 * GIB, 0),
+    )
+    assert (rows["RMM:0"].pool, rows["RMM:0"].cached, rows["CuPy:0"].peak) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", [JAX, PYTORCH])
+def test_one_alone_on_the_card_is_shown_as_tensorflow_is(name: FrameworkName) -> None:
+    alone: list[events.Event] = [s.framework(2.2, PID, name, 3 * GIB, 4 * GIB, peak=3 * GIB, limit=60 * GIB)]
+    state = seen(alone, total=4 * GIB + 500 * MIB)
+    panel = the_panel(state)
+    assert sizes(panel) == {"in use": 3 * GIB, "cached": GIB, "context+outside": 500 * MIB}
+    assert (panel.limit, panel.peak) == (60 * GIB, 3 * GIB)
+    account = the_account(state)
+    assert (account.context, account.outside, account.by_framework) == (500 * MIB, 0, {name: 4 * GIB})
+    assert state.run is not None and state.run.limit_on["GPU 0"] == 60 * GIB
+
+
+def test_one_without_figures_is_a_row_and_nothing_else() -> None:
+    state = seen(TENSORFLOW, [s.framework(2.2, PID, JAX, None, None)])
+    assert [row.device for row in allocators(state)] == ["GPU:0", "JAX:0"]
+    assert the_account(state).by_framework == {} and "JAX" not in sizes(the_panel(state))
+
+
+def test_one_on_a_card_that_nvml_does_not_know_is_on_none() -> None:
+    state = seen(TENSORFLOW, [s.framework(2.2, PID, JAX, GIB, GIB, uuid="GPU-7")])
+    assert allocators(state)[-1].gpu is None and the_account(state).by_framework == {}
+
+
+def test_what_has_ended_holds_nothing_more() -> None:
+    state = seen(TENSORFLOW, OTHERS)
+    for event in (
+        events.HookEnd(t=4.0, pid=PID, reason=events.HookEnding.EXIT),
+        s.allocator(4.0, PID, 0, pool=0),
+        s.device_reading(4.1, {PID: 300 * MIB}),
+    ):
+        apply(state, event)
+    assert not {layer.kind for layer in the_panel(state).layers} & {LayerKind.JAX, LayerKind.CUPY}
+    assert the_account(state).by_framework == HELD  # the account before
+
+
+def test_the_series_of_the_metrics_add_up() -> None:
+    found = {
+        (sample.name.removeprefix("tfmemtop_"), sample.labels.get("device", "")): sample.value
+        for family in families(seen(TENSORFLOW, OTHERS))
+        for sample in family.samples
+    }
+    assert found["in_use_bytes", "PyTorch:0"] == 512 * MIB and found["peak_bytes", "JAX:0"] == 1025 * MIB
+    assert found["limit_bytes", "JAX:0"] == 60 * GIB and ("peak_bytes", "CuPy:0") not in found
+    pools = sum(size for (name, _), size in found.items() if name == "pool_bytes")
+    assert pools + found["context_bytes", ""] + found["outside_bytes", ""] == TOTAL
+    assert found["process_total_bytes", ""] == TOTAL
+
+
+def test_a_page_to_share_has_the_layers_that_are_there() -> None:
+    (place,) = page_places(seen(TENSORFLOW, OTHERS), [])
+    newest = {layer.name: layer.bytes[-1] for layer in place.layers}
+    assert {name.title: newest[name.title] for name in HELD} == {name.title: size for name, size in HELD.items()}
+    (plain,) = page_places(seen(TENSORFLOW), [])
+    assert not {layer.name for layer in plain.layers} & {name.title for name in HELD}
