@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-FIXTURES = frozenset({"engines", "home", "jupyter", "locales", "monitored", "slurm", "start"})
+FIXTURES = frozenset({"browsers", "engines", "home", "jupyter", "locales", "monitored", "slurm", "start"})
 """Fixtures that start programs, or that tests use which do so. A test that uses one is marked ``programs``."""
 
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})

@@ -68,6 +68,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         now.textContent = recorded
             ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `${duration(1e6 * (at - window.began))} into the window`}.`
             : NOT_THEN;
+        now.title = recorded ? `At ${at.toFixed(6)} s: tfmemtop holders --at ${at.toFixed(6)}` : "";
         now.classList.toggle("note", !recorded);
         views.hidden = !window.owners.some((owner) => owner.stack.length);
         asWhat.forEach((each, which) => (each.ariaPressed = String(byStack === (which === 1))));

@@ -22,7 +22,10 @@ def html(page: PageData) -> str:
     style, script = _built("page.css"), _built("page.js")
     packed = gzip.compress(msgspec.json.encode(_harmless(msgspec.to_builtins(page))), _LEVEL, mtime=0)
     title = " · ".join(f"{one.name}: {one.runs[-1].title}" if one.runs else one.name for one in page.sessions)
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; base-uri 'none'"
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -32,6 +35,7 @@ def html(page: PageData) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_text(title)}</title>",
+            '<link rel="icon" href="data:,">',  # else a browser asks the page's server for one
             f"<style>{style}</style>",
             "</head>",
             "<body>",

@@ -1,0 +1,95 @@
+"""The figures that a page shows are those that tfmemtop prints of the same recording."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.page.browsers import Tab
+from tests.page.conftest import Make
+from tests.page.files import RECORDINGS
+from tests.page.test_opening import opened
+from tfmemtop.cli.main import main
+
+TABLE = """(() => {
+    const table = document.querySelector("#holders table");
+    const more = [...table.querySelectorAll("tfoot button")].find((each) => each.textContent.includes("show all"));
+    more?.click();
+    const bytes = (row) => Number(row.querySelector("[data-bytes]").dataset.bytes);
+    const row = (each) => ({
+        name: each.cells[0].textContent, kind: each.cells[1].textContent,
+        bytes: bytes(each), count: Number(each.cells[4].textContent),
+    });
+    const now = document.querySelector("#holders table");
+    const foot = [...now.querySelectorAll("tfoot tr")].map((each) => [each.cells[0].textContent, bytes(each)]);
+    return { rows: [...now.querySelectorAll("tbody tr")].map(row), foot: Object.fromEntries(foot) };
+})()"""
+"""All rows of the table of holders."""
+
+CLICK = """(view, text) => {
+    [...document.querySelectorAll(`#${view} button`)].find((each) => each.textContent === text).click();
+}"""
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """Return what a command prints as JSON."""
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def by_name(rows: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return the bytes and the count of each name and kind. Of operations, several have one short name."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows:
+        size, count = found.get((row["name"], row["kind"]), (0, 0))
+        found[row["name"], row["kind"]] = size + row["bytes"], count + row["count"]
+    return found
+
+
+@pytest.mark.parametrize("name", ["h100-resnet.jsonl", "windows/leak.jsonl"])
+def test_who_holds_the_peak(chromium: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(chromium, page(name))
+    for by in ("layer", "op", "kind", "shape", "line"):
+        chromium.ask(f"({CLICK})('holders', '{'operation' if by == 'op' else by}')")
+        shown = chromium.ask(TABLE)
+        right = told(capsys, "holders", str(RECORDINGS / name), "--by", by)
+        assert by_name(shown["rows"]) == by_name(right["rows"])
+        assert shown["foot"]["in use"] == right["peak"]
+        assert shown["foot"].get("unknown", 0) == right["unknown"]
+
+
+def test_who_holds_it_at_another_moment(chromium: Tab, page: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(chromium, page("h100-resnet.jsonl"))
+    chromium.ask("document.querySelector('.lifetimes').focus()")
+    for _ in range(10):
+        chromium.do("press", "PageDown")
+    command = chromium.ask("document.querySelector('#holders .now').title")
+    at = command.split("--at ")[1]
+    right = told(capsys, "holders", str(RECORDINGS / "h100-resnet.jsonl"), "--at", at)
+    shown = chromium.ask(TABLE)
+    assert by_name(shown["rows"]) == by_name(right["rows"]) and shown["foot"]["in use"] == right["in_use"] < 6189253888
+
+
+@pytest.mark.parametrize("name", ["cpu-oom.jsonl", "windows/leak.jsonl", "h200-runs.jsonl", "h100-transformer.jsonl"])
+def test_the_verdict(chromium: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(chromium, page(name))
+    right = told(capsys, "why", str(RECORDINGS / name))
+    verdict = chromium.ask("document.querySelector('#verdict .verdict').lastChild.textContent")
+    assert right["verdict"]["text"].startswith(verdict)
+    remedies = chromium.ask("[...document.querySelectorAll('.remedies li')].map((each) => each.textContent)")
+    assert "; ".join(remedies) == (right["verdict"]["remedy"] or "")
+    said = chromium.ask("document.querySelector('#account').innerText")
+    assert all(finding["text"] in said for finding in right["findings"])
+
+
+def test_the_parts_of_an_account_add_up(chromium: Tab, page: Make) -> None:
+    for name in ("h100-resnet.jsonl", "h200-two-cards.jsonl", "cpu-demo.jsonl"):
+        opened(chromium, page(name))
+        accounts = chromium.ask(
+            """[...document.querySelectorAll("#account .account")].map((each) => {
+                const sizes = [...each.querySelectorAll("[data-bytes]")].map((cell) => Number(cell.dataset.bytes));
+                return [sizes.pop(), sizes];
+            })"""
+        )
+        assert accounts and all(total == sum(parts) for total, parts in accounts)

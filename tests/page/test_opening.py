@@ -1,0 +1,168 @@
+"""A page opens from a disk, under strict policies and without a network, and draws all that a recording has."""
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import streams as s
+from tests.page import hostile
+from tests.page.browsers import Tab
+from tests.page.conftest import Make, Start
+from tests.page.files import RECORDINGS
+from tfmemtop.cli.main import main
+
+RESNET, RANKS = ("h100-resnet.jsonl",), ("ranks/h200-0.jsonl.gz", "ranks/h200-1.jsonl.gz")
+LEAK, RUNS = ("windows/leak.jsonl",), ("h200-runs.jsonl",)
+
+COLOURS = """(selector) => [...document.querySelectorAll(selector)].map((canvas) => {
+    const { width, height } = canvas;
+    const pixels = width && height ? canvas.getContext("2d").getImageData(0, 0, width, height).data : [];
+    return new Set(new Uint32Array(pixels.buffer ?? [])).size;
+})"""
+"""How many colours each canvas has that the selector finds: one if nothing is drawn there."""
+
+
+def colours(tab: Tab, view: str) -> int:
+    """Return how many colours the canvas of *view* has that has most."""
+    counts: list[int] = tab.ask(f"({COLOURS})('#{view} canvas')")
+    return max(counts)
+
+
+def opened(tab: Tab, page: Path | str, width: int = 1600) -> Tab:
+    """Open *page*, and wait until all is drawn."""
+    tab.open(page, width)
+    tab.until("document.documentElement.dataset.drawn")
+    return tab
+
+
+def alone(tab: Tab, page: Path | str) -> bool:
+    """Whether the page has had no error, and has asked for nothing but itself."""
+    asked = {address for address in tab.requests if not address.startswith("data:")}
+    return tab.errors == [] and asked <= {page.as_uri() if isinstance(page, Path) else page}
+
+
+def test_every_view_is_drawn(tab: Tab, page: Make) -> None:
+    file = page(*RESNET)
+    opened(tab, file)
+    sections = tab.ask("[...document.querySelectorAll('section')].map((each) => [each.id, each.innerText.length])")
+    assert [name for name, _ in sections] == ["verdict", "time", "holders", "lifetimes", "map", "account"]
+    assert all(length > 200 for name, length in sections if name != "lifetimes")
+    assert colours(tab, "time") > 8 and colours(tab, "lifetimes") > 8 and colours(tab, "map") > 4
+    assert tab.ask("document.querySelectorAll('#holders .flame .cell').length") > 50
+    assert tab.ask("document.querySelector('#account .stack').children.length") > 4
+    assert alone(tab, file)
+
+
+def test_the_ranks_of_a_job_are_beside_each_other(chromium: Tab, page: Make) -> None:
+    file = page(*RANKS)
+    opened(chromium, file)
+    text = chromium.ask("document.querySelector('#comparison').innerText")
+    assert "2 ranks" in text and "rank 0" in text and "rank 1" in text
+    assert alone(chromium, file)
+
+
+def test_recordings_with_little_in_them(chromium: Tab, page: Make) -> None:
+    for name in ("cpu-plain.jsonl", "windows/no-events.jsonl", "seeds/growth-no-device.jsonl"):
+        file = page(name)
+        opened(chromium, file)
+        assert "No window of allocations was recorded" in chromium.ask("document.querySelector('#holders').innerText")
+    assert chromium.errors == []
+
+
+@contextmanager
+def served(folder: Path, policy: str) -> Iterator[tuple[str, list[str]]]:
+    """Serve *folder* with this policy. Yield the address, and a list that gets what is asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            if policy:
+                self.send_header("Content-Security-Policy", policy)
+            super().end_headers()
+
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    with server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_where_scripts_and_styles_are_forbidden_it_says_what_matters(tab: Tab, page: Make) -> None:
+    file = page(*LEAK)
+    with served(file.parent, "default-src 'none'; sandbox") as (address, asked):
+        tab.open(f"{address}/page.html")
+        said = tab.ask("document.querySelector('main').innerText")
+    assert "Out of memory: `history` keeps 321 tensors" in said and "What helps" in said
+    assert asked == ["/page.html"]
+
+
+def test_by_its_own_policy_everything_works_from_a_server(tab: Tab, page: Make) -> None:
+    file = page(*LEAK)
+    with served(file.parent, "") as (address, asked):
+        opened(tab, f"{address}/page.html")
+        assert colours(tab, "time") > 4
+        assert alone(tab, f"{address}/page.html")
+    assert asked == ["/page.html"]
+
+
+def test_its_own_policy_forbids_all_that_it_does_not_need(chromium: Tab, page: Make) -> None:
+    opened(chromium, page(*LEAK))
+    refused = chromium.ask(
+        """(async () => {
+            const refused = [];
+            addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
+            document.body.insertAdjacentHTML("beforeend", '<img src="http://127.0.0.1:9/x"><p onclick="x=1" id="no">');
+            const script = Object.assign(document.createElement("script"), { textContent: "window.injected = 1" });
+            document.body.append(script);
+            await fetch("http://127.0.0.1:9/x").catch(() => null);
+            document.getElementById("no").click();
+            await new Promise((done) => setTimeout(done, 50));
+            return [refused.sort(), window.injected ?? null];
+        })()"""
+    )
+    assert refused[1] is None
+    assert {"connect-src", "img-src", "script-src-attr", "script-src-elem"} <= set(refused[0])
+
+
+@pytest.fixture(params=["windows/leak.jsonl", "h200-two-cards.jsonl"])
+def attacking(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The page of a recording whose names and texts try to break out of it."""
+    recording = s.written(tmp_path / f"{hostile.FILE}.jsonl", hostile.stream(RECORDINGS / request.param))
+    file = tmp_path / "page.html"
+    assert main(["report", str(recording), "-o", str(file)]) == 0
+    return file
+
+
+def test_a_recordings_texts_are_texts(browsers: Start, attacking: Path) -> None:
+    for name in ("chrome", "firefox"):
+        with browsers(name).tab() as tab:
+            opened(tab, attacking, 390)
+            tab.ask("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            tab.ask("document.querySelectorAll('.flame .cell, #holders tbody button').forEach((each) => each.focus())")
+            for key in ("ArrowLeft", "e", "p", "l", "?"):
+                tab.do("press", key)
+            assert tab.ask("document.body.textContent.includes('</script><script>attacked=1')")
+            assert tab.ask("document.title").startswith(hostile.FILE[:20])
+            assert tab.ask("window.attacked ?? null") is None
+            assert tab.ask("document.querySelectorAll('img, [onerror], [onload], main script').length") == 0
+            assert alone(tab, attacking)
+            wide, visible = tab.ask("[document.documentElement.scrollWidth, innerWidth]")
+            assert wide <= visible
+
+
+def test_attacks_are_texts_in_its_plain_part_too(browsers: Start, attacking: Path) -> None:
+    with served(attacking.parent, "script-src 'none'") as (address, asked), browsers("chrome").tab() as tab:
+        tab.open(f"{address}/page.html")
+        assert tab.ask("document.body.textContent.includes('</script><script>attacked=1')")
+        assert tab.ask("document.querySelectorAll('img, [onerror], [onload]').length") == 0
+    assert asked == ["/page.html"]

@@ -1,0 +1,108 @@
+"""The page to share: its size, and the time to make it, to open it in Chromium, and to zoom in it.
+
+Pages of an hour and of a day are of the sessions that :mod:`tests.tools.bench.day` makes. The browser's seconds are of
+the clock, on a machine with nothing else to do.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.page.browsers import Tab, browser, lacking
+from tests.page.files import BUILT, RECORDINGS
+from tests.starting import PROGRAM
+from tests.tools.bench.day import DAY_S
+from tests.tools.bench.recording import write
+from tests.tools.bench.table import Row, spread
+
+CODE_KB, HOUR_MB, DAY_MB = 250, 1.0, 3.0
+MAKE_S, MAKE_MB = 10.0, 150
+OPEN_S, ZOOM_MS = 1.0, 50.0
+
+REAL = ("h100-resnet.jsonl", "h200-runs.jsonl", "leaks/weight-snapshots.jsonl")
+
+DRAWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))"
+"""Wait until what has changed is drawn."""
+
+ZOOM = f"""(async () => {{
+    const over = document.querySelector("#time .u-over");
+    const box = over.getBoundingClientRect();
+    const began = performance.now();
+    const where = {{ clientX: box.x + box.width / 3, clientY: box.y + box.height / 2 }};
+    over.dispatchEvent(new WheelEvent("wheel", {{ deltaY: -120, bubbles: true, cancelable: true, ...where }}));
+    await {DRAWN};
+    return performance.now() - began;
+}})()"""
+
+
+def make(recording: Path, page: Path) -> tuple[float, float]:
+    """Make *page*. Return the seconds of CPU that it took, and the most resident memory in MB.
+
+    Raises:
+        RuntimeError: the command failed.
+    """
+    pid = os.posix_spawn(PROGRAM, [PROGRAM, "report", str(recording), "-o", str(page)], os.environ)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError("report has failed")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
+
+
+def opening(tab: Tab, page: Path) -> float:
+    """Return the seconds until all of *page* is drawn."""
+    began = time.perf_counter()
+    tab.open(page)
+    tab.until("document.documentElement.dataset.drawn")
+    tab.ask(DRAWN)
+    return time.perf_counter() - began
+
+
+def measure(quick: bool) -> list[Row]:
+    """Measure pages of real recordings, of an hour, and of a day or of two hours."""
+    day_s = 7200 if quick else DAY_S
+    rows = [_row("code and styles of a page", sum(map(_size_kb, BUILT)), CODE_KB, "kB", 0, "minified")]
+    with tempfile.TemporaryDirectory() as folder:
+        pages = []
+        for name in REAL:
+            pages.append(Path(folder, f"{Path(name).stem}.html"))
+            make(RECORDINGS / name, pages[-1])
+        for what, seconds, most_mb in (("an hour", 3600, HOUR_MB), (f"{day_s // 3600} h", day_s, DAY_MB)):
+            recording = Path(folder, f"{seconds}.jsonl.gz")
+            write(recording, seconds)
+            pages.append(recording.with_suffix(".html"))
+            taken, resident = make(recording, pages[-1])
+            recording.unlink()
+            rows += [
+                _row(f"a page of {what}", _size_kb(pages[-1]) / 1e3, most_mb, "MB", 2, "with code and styles"),
+                _row(f"making a page of {what}", taken, MAKE_S, "s", 1, "CPU time from the start of Python"),
+                _row(f"memory to make a page of {what}", resident, MAKE_MB, "MB", 0, "the most resident"),
+            ]
+        if why := lacking("chrome"):
+            return [*rows, Row("opening a page", f"{OPEN_S:g} s", "not measured", why)]
+        return [*rows, *_in_chromium(Path(folder), pages, 3 if quick else 7)]
+
+
+def _in_chromium(home: Path, pages: Sequence[Path], rounds: int) -> list[Row]:
+    opened: list[float] = []
+    zooms: list[float] = []
+    with browser("chrome", home) as chromium:
+        for page in pages:
+            for _ in range(rounds):
+                with chromium.tab() as tab:
+                    opened.append(opening(tab, page))
+                    zooms += [tab.ask(ZOOM) for _ in range(3)]
+    how = f"{len(pages)} pages, {rounds} times each, in headless Chromium; the slowest of them: {{}}"
+    return [
+        _row("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
+        _row("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
+    ]
+
+
+def _size_kb(path: Path) -> float:
+    return path.stat().st_size / 1e3
+
+
+def _row(what: str, measured: float, most: float, unit: str, digits: int, how: str) -> Row:
+    return Row(what, f"{most:g} {unit}", f"{measured:.{digits}f} {unit}", how, measured <= most)
