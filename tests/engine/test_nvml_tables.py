@@ -17,7 +17,7 @@ import pytest
 from tests import streams as s
 from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
 from tests.ui.recorded import Recorded
-from tests.ui.shown import drawn, text_of
+from tests.ui.shown import drawn, rows, text_of
 from tfmemtop import events
 from tfmemtop.cli import once
 from tfmemtop.cli.main import main
@@ -26,7 +26,9 @@ from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import SharesMissing, WhyLacking
 from tfmemtop.options import UiOptions
+from tfmemtop.state.lookup import outer_number
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.screens.details import describe
 
 
 @dataclass
@@ -278,6 +280,24 @@ def test_numbers_of_another_namespace_are_nobodys_here() -> None:
     assert told.processes == []
     assert told.outside == 33 * GIB
     assert translator(None).translate(reading) is reading
+
+
+def test_a_process_here_has_the_drivers_number_too() -> None:
+    """``nvidia-smi`` on the machine shows that number."""
+    clock = _Clock()
+    foreign = translator(set(), clock)
+    nvml = reader(TABLES["one of the host's numbers"])
+    first = nvml.read()
+    uuid = first.devices[0].uuid
+    stream = [s.session(), *first.devices, s.process(0.3, 17), s.effective(1.2, 17, uuid=uuid)]
+    for event in stream:
+        foreign.take(event)
+    clock.now = 10.0
+    (told,) = (foreign.translate(one) for one in nvml.read().readings)
+    state = s.fold([*stream, told])
+    assert [process.pid for process in told.processes] == [17]
+    assert (outer_number(state, 17), outer_number(state, 4001)) == (4001, None)
+    assert any("17; outside this container 4001" in line for line in rows(describe(state, 17, 100)))
 
 
 def test_a_process_of_here_without_a_hook_may_be_any_of_the_listed() -> None:

@@ -20,7 +20,7 @@ from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.source import LiveSource
-from tfmemtop.notebooks.kernelspec import notebook
+from tfmemtop.notebooks.kernel_process import notebook
 from tfmemtop.options import UiOptions
 from tfmemtop.settings import Settings
 from tfmemtop.ui import refusals

@@ -1,8 +1,7 @@
 """tfmemtop's kernelspecs: folders with a ``kernel.json``, with which Jupyter and VS Code start a kernel.
 
 Their places follow Jupyter's convention (``jupyter --paths``). Jupyter itself is not called: it may be installed in
-another environment than tfmemtop. Also here: whether the user's Python can run kernels, and from which notebook a
-kernel comes.
+another environment than tfmemtop. Also here: whether the user's Python can run kernels.
 """
 
 import errno
@@ -13,8 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfmemtop import __version__, boot
@@ -168,17 +167,6 @@ def remove(spec: Kernelspec) -> None:
     shutil.rmtree(spec.folder)
 
 
-def connection_file(command: Sequence[str]) -> str | None:
-    """Return the connection file in a kernel's command line; ``None`` if *command* starts no kernel."""
-    for at, word in enumerate(command):
-        if word in ("-f", "--f", "--connection-file", "--IPKernelApp.connection_file") and at + 1 < len(command):
-            return command[at + 1]
-        for begins in ("--f=", "-f=", "--connection-file=", "--IPKernelApp.connection_file="):
-            if word.startswith(begins):
-                return word.removeprefix(begins)
-    return None
-
-
 def _folders() -> list[Path]:
     given = os.environ.get("JUPYTER_PATH", "").split(os.pathsep)
     folders = [Path(part, "kernels") for part in given if part] + [user_folder()]
@@ -194,30 +182,3 @@ def _read(place: Path) -> Kernelspec | None:
         return Kernelspec(place.name, str(spec["display_name"]), str(ours["python"]), place)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-_VISUAL_STUDIO_CODE = re.compile(r"kernel-v\d\S*\.json")
-_ENDING = ".ipynb"
-
-
-def is_recognised_again(connection: str) -> bool:
-    """Return whether the next start of the kernel with this *connection* file will be recognised as such.
-
-    Jupyter restarts a kernel with the same file. VS Code makes a new file for each start, and gives no hint of the
-    notebook.
-    """
-    return not _VISUAL_STUDIO_CODE.fullmatch(PurePath(connection).name)
-
-
-def notebook(environment: Mapping[str, str], parent: Sequence[str]) -> str | None:
-    """Return the name of the notebook's file; ``None`` if it is not known.
-
-    Jupyter's server sets a variable in the *environment*. ``jupyter execute`` and papermill have the name in their
-    command line, which is that of the kernel's *parent*. papermill names first the notebook that it reads, then the one
-    that it writes.
-    """
-    if said := environment.get("JPY_SESSION_NAME"):
-        return PurePath(said).name or None
-    named = [PurePath(word).name for word in parent if word.endswith(_ENDING)]
-    runs_one = len(named) == 1 or any(PurePath(word).name == "papermill" for word in parent[:3])
-    return named[0] if named and runs_one else None

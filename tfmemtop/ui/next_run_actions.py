@@ -71,7 +71,7 @@ class NextRunActions(ScreenApp):
 
     def _upcoming(self) -> NextRun | None:
         """Return the next run, if there is one that a choice can reach. Else, notify the user."""
-        from tfmemtop.notebooks.kernelspec import is_recognised_again
+        from tfmemtop.notebooks.kernel_process import is_recognised_again
 
         upcoming = self.session.next
         if self.session.kernel is not None and not is_recognised_again(self.session.kernel):

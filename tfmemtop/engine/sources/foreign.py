@@ -19,7 +19,17 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
-from tfmemtop.events import Allocator, Device, DeviceProcess, DeviceReading, Effective, Event, HookEnd, SharesMissing
+from tfmemtop.events import (
+    Allocator,
+    Device,
+    DeviceProcess,
+    DeviceReading,
+    Effective,
+    Event,
+    HookEnd,
+    OuterNumber,
+    SharesMissing,
+)
 from tfmemtop.units import MIB
 
 _LISTED_AFTER_S = 3.0
@@ -144,7 +154,8 @@ class Foreign:
         rows = [*mine, *(msgspec.structs.replace(strange[number], pid=pid) for number, pid in known.items())]
         self._placed[reading.index] = {row.pid for row in rows}
         untold = len(holders) > len(known) or (len(strange) > len(known) and self._unplaced())
-        return _told(reading, rows, untold)
+        numbers = [OuterNumber(pid, number) for number, pid in known.items() if number != pid]
+        return msgspec.structs.replace(_told(reading, rows, untold), outer_numbers=numbers)
 
     def _unplaced(self) -> bool:
         """Return whether a process here uses a GPU and has not been found on any card.
