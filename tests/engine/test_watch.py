@@ -17,6 +17,7 @@ from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.watch import Watch
 from tfmemtop.events import Event, Initialised, Run, RunEnd
 from tfmemtop.findings.start_errors import unusable
+from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.limits import TooMuch
 from tfmemtop.settings import NoSuchGpu, Settings
 
@@ -74,7 +75,10 @@ async def test_a_driver_that_hangs_from_the_start_holds_up_only_what_needs_it(wa
         await driver.until_it_hangs()
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,))), 0.1)
-        watch.start(await asyncio.wait_for(watch.prepare(["true"], Settings(growth="on")), PATIENCE_S))
+        growing = Settings(growth="on", frameworks=(UsedFramework(FrameworkName.JAX),))
+        run = await asyncio.wait_for(watch.prepare(["true"], growing), PATIENCE_S)
+        assert run.environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+        watch.start(run)
         await asyncio.wait_for(watch.ended(), PATIENCE_S)
     assert [event.exit_code for event in watched.events if isinstance(event, RunEnd)] == [0]
 
@@ -87,6 +91,9 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
         await driver.until_it_hangs()
         run = await asyncio.wait_for(watch.prepare(["true"], Settings(gpus=(0,), memory_limit=79 * GIB)), PATIENCE_S)
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+        for_jax = Settings(memory_limit=20 * GIB, frameworks=(UsedFramework(FrameworkName.JAX),))
+        run = await asyncio.wait_for(watch.prepare(["true"], for_jax), PATIENCE_S)
+        assert run.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.250000"
         with pytest.raises(TooMuch) as too_much:
             await watch.prepare(["true"], Settings(memory_limit=81 * GIB))
         assert unusable(too_much.value) == "81.0 GiB is more than GPU 0 has, 80.0 GiB"

@@ -9,6 +9,7 @@ _NAMES = (
     "outside",
     "notebooks",
     "settings",
+    "frameworks",
     "config",
     "keys",
     "words",
