@@ -5,12 +5,6 @@ import type { Moment } from "./moment";
 
 const MOST = 40; // rows of allocations
 
-/** The rows of figures, those that differ first. */
-export const differentFirst = ({ rows }: Comparison) => [
-    ...rows.filter((row) => row.different),
-    ...rows.filter((row) => !row.different),
-];
-
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const { comparison } = page;
     if (!comparison) return;
@@ -18,7 +12,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const heads = names.map((name, session) => {
         return button(name, `Show ${name} in all views`, () => moment.choose({ session }));
     });
-    const rows = differentFirst(comparison).map(({ name, values, different }) => {
+    const rows = comparison.rows.map(({ name, values, different }) => {
         return [element(different ? "b" : "span", different ? "different" : "", name), ...values];
     });
     place.append(element("h3", "", comparison.title));
@@ -34,12 +28,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 }
 
 function differences({ differences: all }: Comparison, names: string[]): HTMLElement {
-    const spread = (values: (number | null)[]) => {
-        const known = values.map((value) => value ?? 0);
-        return Math.max(...known) - Math.min(...known);
-    };
-    const rows = all.slice(0, MOST).map(({ name, values }) => [name, ...values.map(bytes), bytes(spread(values))]);
-    const found = table(["allocations", ...names, "apart by"], rows, names.map((_, which) => which + 1).concat(names.length + 1));
+    const rows = all.slice(0, MOST).map(({ name, values }) => [name, ...values.map(bytes)]);
+    const found = table(["allocations", ...names], rows, names.map((_, which) => which + 1));
     if (all.length > MOST) found.append(element("p", "quiet", `${all.length - MOST} more differ by less.`));
     return found;
 }

@@ -1,7 +1,7 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
 import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarchy";
 import { colour, variable } from "./colours";
-import { bytes, element, share } from "./elements";
+import { button, bytes, element, share } from "./elements";
 import { KINDS, type Cell } from "./holders_at";
 
 type Node = HierarchyRectangularNode<Cell>;
@@ -21,8 +21,6 @@ export class Flame {
         private readonly readout: HTMLElement,
         private readonly chosen: (cell: Cell) => void,
     ) {
-        place.role = "tree";
-        place.addEventListener("keydown", (event) => this.key(event));
         new ResizeObserver(() => {
             if (this.width === place.clientWidth) return;
             this.width = place.clientWidth;
@@ -78,7 +76,7 @@ export class Flame {
         add(top);
         this.place.replaceChildren(...cells);
         this.place.style.height = `${Math.max(...cells.map((each) => parseFloat(each.style.top))) + ROW}px`;
-        if (hadFocus) this.place.querySelector<HTMLElement>("[tabindex='0']")?.focus({ preventScroll: true });
+        if (hadFocus) this.place.querySelector<HTMLElement>(".top")!.focus({ preventScroll: true });
     }
 
     /** One pale cell for neighbours of which each is too narrow. */
@@ -94,29 +92,20 @@ export class Flame {
     private drawn(node: Node, left: number, width: number, isTop: boolean): HTMLElement {
         const { name, by, kind, bytes: size } = node.data;
         const short = by === "op" ? name.slice(name.lastIndexOf("/") + 1) : name;
-        const made = element("div", "cell", width < 20 ? "" : width < 200 ? short : `${short}  ${bytes(size)}`);
-        placed(made, left, node.depth, width);
-        if (kind) {
-            made.style.background = variable(kind);
-            made.style.color = readable(colour(kind));
-        }
-        made.role = "treeitem";
-        made.ariaLevel = String(node.depth + 1);
-        made.ariaLabel = this.told(node);
-        made.tabIndex = isTop ? 0 : -1;
         const zoom = () => {
             this.zoomed = (isTop && node.parent ? node.parent : node).ancestors().reverse().slice(1).map(keyOf);
             this.draw();
             this.chosen(node.data);
         };
-        made.addEventListener("click", zoom);
-        made.addEventListener("keydown", (event) => {
-            if (event.key === "Enter" || event.key === " ") {
-                event.preventDefault();
-                zoom();
-            }
-        });
-        const tell = () => (this.readout.textContent = this.told(node));
+        const made = button(width < 20 ? "" : width < 200 ? short : `${short}  ${bytes(size)}`, "", zoom);
+        made.className = isTop ? "cell top" : "cell";
+        made.ariaLabel = this.told(node);
+        placed(made, left, node.depth, width);
+        if (kind) {
+            made.style.background = variable(kind);
+            made.style.color = readable(colour(kind));
+        }
+        const tell = () => (this.readout.textContent = made.ariaLabel);
         made.addEventListener("pointerenter", tell);
         made.addEventListener("focus", tell);
         return made;
@@ -127,24 +116,6 @@ export class Flame {
         const { bytes: size, count } = node.data;
         const pieces = count ? `, ${count} ${count === 1 ? "buffer" : "buffers"}` : "";
         return `${path}: ${bytes(size)}, ${share(size, this.root!.data.bytes)}${pieces}`;
-    }
-
-    /** The arrows go from cell to cell, Escape to the whole. */
-    private key(event: KeyboardEvent): void {
-        const from = document.activeElement as HTMLElement;
-        const box = from.getBoundingClientRect();
-        const row = ROW * ({ ArrowUp: -1, ArrowDown: 1 }[event.key] ?? 0);
-        const aside = { ArrowLeft: -3, ArrowRight: box.width + 3 }[event.key];
-        if (event.key === "Escape" && this.zoomed.length) {
-            this.zoomed = [];
-            this.draw();
-        } else if (row || aside !== undefined) {
-            const x = aside ?? Math.min(box.width / 2, LEAST);
-            const found = document.elementFromPoint(box.left + x, box.top + ROW / 2 + row);
-            if (found?.parentElement === this.place) (found as HTMLElement).focus();
-            event.preventDefault();
-        } else return;
-        event.stopPropagation();
     }
 }
 

@@ -5,18 +5,8 @@ import { eventAt, type Grouping } from "./moment";
 
 /** The kinds in the order of a stack: those that stay are below. */
 export const KINDS = [
-    "variables",
-    "optimizer",
-    "before",
-    "tensors",
-    "input",
-    "activations",
-    "gradients",
-    "loss",
-    "workspace",
-    "xla",
-    "rounding",
-    "unknown",
+    "variables", "optimizer", "before", "tensors", "input", "activations",
+    "gradients", "loss", "workspace", "xla", "rounding", "unknown",
 ];
 
 const OF_KINDS: Record<string, string> = {
@@ -143,14 +133,9 @@ export interface Cell {
 
 const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
 
-const cell = (name: string, by: Grouping | null, kind: string): Cell => ({
-    name,
-    by,
-    kind,
-    bytes: 0,
-    count: 0,
-    children: new Map(),
-});
+const cell = (name: string, by: Grouping | null, kind: string): Cell => {
+    return { name, by, kind, bytes: 0, count: 0, children: new Map() };
+};
 
 /** What is in use after an event, by kind, layer, operation and line, or by call stack. */
 export function tree(window: Window, event: number, byStack: boolean): Cell {

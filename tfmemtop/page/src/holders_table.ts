@@ -18,7 +18,6 @@ export class HoldersTable {
         Object.assign(this.filter, { type: "search", placeholder: "Filter by name or kind", ariaLabel: "Filter the rows" });
         this.filter.addEventListener("input", () => this.draw());
         this.filter.addEventListener("keydown", (event) => event.stopPropagation());
-        addEventListener("beforeprint", () => this.draw());
     }
 
     show(...what: [Standing, Grouping, string | null]): void {

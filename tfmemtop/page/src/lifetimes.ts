@@ -4,7 +4,7 @@ import type { Page, Window } from "./data";
 import { button, bytes, duration, element, onSize, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
 import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimes_at";
-import type { BufferRow, Picture, Shape, Span } from "./lifetimes_at";
+import type { Picture, Span } from "./lifetimes_at";
 import { stepped, timeOf, type Moment } from "./moment";
 
 const LISTED = 60; // rows of the table
@@ -19,38 +19,31 @@ function levels(from: number, to: number, count: number, base: number): number[]
     return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, number) => (first + number) * step);
 }
 
-function told(row: BufferRow, window: Window): string {
+function told(window: Window, place: number): string {
+    const { name, bytes: size, owner, from, to } = bufferRow(window, place);
     const since = (at: number | null, otherwise: string) => (at === null ? otherwise : duration(1e6 * (at - window.began)));
-    const time = `from ${since(row.from, "before the window")} to ${since(row.to, "after the window")}`;
-    return [row.name, row.kind, bytes(row.bytes), time, row.line, row.code].filter(Boolean).join(" · ");
+    const time = `from ${since(from, "before the window")} to ${since(to, "after the window")}`;
+    return [name, owner.kind, bytes(size), time, owner.line, owner.code.trim()].filter(Boolean).join(" · ");
 }
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     void page;
-    const still = element("canvas"); // the buffers
-    const moving = element("canvas"); // the moment and the buffer under the pointer
-    const frame = element("div", "lifetimes", still, moving);
+    const canvas = element("canvas");
+    const line = element("div", "moment");
+    const frame = element("div", "lifetimes", canvas, line);
     const readout = element("p", "readout");
     const kinds = element("p", "legend");
     const list = element("details");
-    let span: Span = { byEvent: false, from: 0, to: 1 };
+    let span: Span = { from: 0, to: 1 };
     let shown: Picture | null = null;
-    let under: Shape | null = null;
-    const scales = ["time", "events"].map((label, which) =>
-        button(label, which ? "Each event is as wide as any other" : "The width is time", () => {
-            if (!moment.window) return;
-            span = whole(moment.window, which === 1);
-            draw();
-        }),
-    );
-    const all = button("whole window", "Show the whole window (0)", () => zoom(0.5, 0));
-    const choices = element("div", "choices", "Width by ", ...scales, all);
+    const zooms = [["+", 0.5], ["−", 2], ["all", 0]] as const;
+    const choices = element("div", "controls", ...zooms.map(([label, factor]) => button(label, "Zoom", () => zoomAtMoment(factor))));
     const none = element("p", "note", "No window of allocations was recorded in this run.");
     const parts = element("div", "view", choices, frame, readout, kinds, list);
     place.append(none, parts);
     Object.assign(frame, { tabIndex: 0, role: "slider", ariaLabel: "The moment in the window" });
 
-    const context = (canvas: HTMLCanvasElement) => canvas.getContext("2d")!;
+    const pen = canvas.getContext("2d")!;
     let [width, height] = [0, 0];
     /** The height of the picture of buffers, in pixels. The area of what is chosen is below it. */
     const upper = () => height - AXIS - (moment.choice.selection === null ? 0 : STRIP);
@@ -58,18 +51,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function draw(): void {
         const { window } = moment;
         if (!window || !width || !height) return;
-        under = null;
         shown = picture(window, span, Math.round(width * devicePixelRatio), 0.5 / (upper() * devicePixelRatio));
         paint(window, shown);
         drawAxes(window, shown);
         drawMoment();
-        scales.forEach((each, which) => (each.ariaPressed = String(span.byEvent === (which === 1))));
     }
 
     /** Paints the shapes pixel by pixel, which takes the same time for ten buffers and for ten thousand. */
     function paint(window: Window, shown: Picture): void {
-        const [wide, high] = [still.width, Math.round(upper() * devicePixelRatio)];
-        const image = context(still).createImageData(wide, high);
+        const [wide, high] = [canvas.width, Math.round(upper() * devicePixelRatio)];
+        const image = pen.createImageData(wide, high);
         const pixels = new Uint32Array(image.data.buffer);
         const chosen = ofRow(window, moment.choice.grouping, moment.choice.selection);
         const { selection } = moment.choice;
@@ -83,12 +74,11 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             for (let y = top; y < bottom; y++) pixels[y * wide + column] = inner;
             if (bottom - top > 2 && isChosen) pixels[top * wide + column] = edge;
         });
-        context(still).clearRect(0, 0, width, height);
-        context(still).putImageData(image, 0, 0);
+        pen.clearRect(0, 0, width, height);
+        pen.putImageData(image, 0, 0);
     }
 
     function drawAxes(window: Window, shown: Picture): void {
-        const pen = context(still);
         pen.font = "12px system-ui, sans-serif";
         pen.textBaseline = "top";
         pen.fillStyle = pen.strokeStyle = colour("quiet");
@@ -96,7 +86,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             const x = (width * (at - span.from)) / (span.to - span.from);
             pen.fillRect(x, height - AXIS, 1, 4);
             pen.textAlign = x < 30 ? "left" : x > width - 40 ? "right" : "center";
-            pen.fillText(span.byEvent ? `event ${at}` : duration(at), x, height - AXIS + 5);
+            pen.fillText(duration(at), x, height - AXIS + 5);
         }
         pen.textAlign = "left";
         const label = (text: string, y: number) => {
@@ -119,7 +109,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { grouping, selection } = moment.choice;
         if (selection === null) return;
         const course = inUse(window, ofRow(window, grouping, selection));
-        const events = columns(window, span, still.width, course);
+        const events = columns(window, span, canvas.width, course);
         const most = Math.max(1, ...course);
         const bottom = upper() + STRIP;
         const chosen = standing(window, window.peakAt, grouping).rows.find((row) => row.name === selection);
@@ -134,28 +124,15 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 
     function drawMoment(): void {
         const { window } = moment;
-        const pen = context(moving);
-        pen.clearRect(0, 0, width, height);
-        if (!window || !shown) return;
-        if (under) {
-            pen.fillStyle = colour("text");
-            const of = under;
-            const [high, most] = [upper(), shown.most];
-            eachPart({ ...shown, shapes: shown.shapes.slice(0, shown.shapes.indexOf(of) + 1) }, (shape, column, below, size) => {
-                if (shape !== of) return;
-                const tall = Math.max(1, (size / most) * high);
-                pen.fillRect(column / devicePixelRatio, high - ((below + size) / most) * high, 1 / devicePixelRatio, tall);
-            });
-        }
+        if (!window) return;
         const { event } = shownEvent(window, moment.choice.at);
-        const x = Math.round(position(window, span, event) * width);
-        pen.fillStyle = colour("limit");
-        pen.fillRect(Math.min(width - 2, Math.max(0, x - 1)), 0, 2, height - AXIS);
-        const then = duration(event < 0 ? 0 : 1e6 * (timeOf(window, event) - window.began));
-        frame.ariaValueMax = String(window.times_us.length - 1);
+        const place = position(window, span, event);
+        line.hidden = place < 0 || place > 1;
+        line.style.left = `${100 * place}%`;
         frame.ariaValueMin = "-1";
+        frame.ariaValueMax = String(window.times_us.length - 1);
         frame.ariaValueNow = String(event);
-        frame.ariaValueText = `${then} into the window, after event ${event}`;
+        frame.ariaValueText = `${duration(1e6 * (timeOf(window, event) - window.began))} into the window, after event ${event}`;
     }
 
     /** The colour of a kind as a pixel. */
@@ -168,53 +145,49 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function zoom(around: number, factor: number): void {
         const { window } = moment;
         if (!window) return;
-        const most = whole(window, span.byEvent);
-        const long = Math.min(most.to - most.from, Math.max(4, (span.to - span.from) * factor));
+        const most = whole(window);
+        const long = Math.min(most.to, Math.max(4, (span.to - span.from) * factor));
         const at = span.from + around * (span.to - span.from);
-        const from = Math.min(most.to - long, Math.max(most.from, at - around * long));
-        span = factor ? { ...span, from, to: from + long } : most;
+        const from = Math.min(most.to - long, Math.max(0, at - around * long));
+        span = factor ? { from, to: from + long } : most;
         draw();
+    }
+
+    function zoomAtMoment(factor: number): void {
+        const { window } = moment;
+        if (window) zoom(position(window, span, shownEvent(window, moment.choice.at).event), factor);
     }
 
     const choose = (at: number) => moment.choose({ at, window: moment.choice.window });
 
-    frame.addEventListener("pointermove", (pointer) => {
+    function point(pointer: PointerEvent): void {
         const { window } = moment;
         if (!window || !shown) return;
-        const box = still.getBoundingClientRect();
-        const [x, y] = [pointer.clientX - box.left, pointer.clientY - box.top];
-        if (pointer.buttons & 1) choose(timeOf(window, eventOf(window, span, x / box.width)));
+        const [x, y] = [pointer.offsetX, pointer.offsetY];
+        if (pointer.buttons & 1) choose(timeOf(window, eventOf(window, span, x / width)));
         const column = Math.min(shown.events.length - 1, Math.max(0, Math.floor(x * devicePixelRatio)));
-        under = y > upper() ? null : shapeAt(shown, column, ((upper() - y) / upper()) * shown.most);
+        const under = y > upper() ? null : shapeAt(shown, column, ((upper() - y) / upper()) * shown.most);
         const small = under && `buffers too small to be drawn · ${under.kind} · ${bytes(under.course?.[column])}`;
-        readout.textContent = !under ? HOW : under.place < 0 ? small : told(bufferRow(window, under.place), window);
-        drawMoment();
-    });
+        readout.textContent = !under ? HOW : under.place < 0 ? small : told(window, under.place);
+    }
+
+    frame.addEventListener("pointermove", point);
     frame.addEventListener("pointerdown", (pointer) => {
-        const { window } = moment;
-        if (!window || pointer.button) return;
         frame.setPointerCapture(pointer.pointerId);
-        const box = still.getBoundingClientRect();
-        choose(timeOf(window, eventOf(window, span, (pointer.clientX - box.left) / box.width)));
-    });
-    frame.addEventListener("pointerleave", () => {
-        under = null;
-        drawMoment();
+        point(pointer);
     });
     frame.addEventListener("wheel", (wheel) => {
         if (!wheel.ctrlKey && document.activeElement !== frame) return; // the page scrolls
         wheel.preventDefault();
-        const box = still.getBoundingClientRect();
-        zoom((wheel.clientX - box.left) / box.width, wheel.deltaY < 0 ? 0.8 : 1.25);
+        zoom(wheel.offsetX / width, wheel.deltaY < 0 ? 0.8 : 1.25);
     });
     frame.addEventListener("keydown", (key) => {
         const { window } = moment;
         if (!window || key.ctrlKey || key.metaKey || key.altKey) return;
-        const { event } = shownEvent(window, moment.choice.at);
         const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
         const factor = { "+": 0.5, "-": 2, "0": 0 }[key.key];
-        if (steps) choose(stepped(window, timeOf(window, event), steps));
-        else if (factor !== undefined) zoom(position(window, span, event), factor);
+        if (steps) choose(stepped(window, timeOf(window, shownEvent(window, moment.choice.at).event), steps));
+        else if (factor !== undefined) zoomAtMoment(factor);
         else return;
         key.preventDefault();
         key.stopPropagation();
@@ -227,12 +200,12 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         none.hidden = window !== undefined;
         parts.hidden = window === undefined;
         if (!window) return;
-        span = whole(window, span.byEvent);
+        span = whole(window);
         readout.textContent = HOW;
         kinds.replaceChildren(...legend(KINDS.filter((kind) => window.owners.some((owner) => owner.kind === kind))));
         const at = (time: number | null) => (time === null ? "" : time.toFixed(6));
-        const rows = largestBuffers(window, LISTED).map(({ name, kind, bytes: size, line, from, to }) => {
-            return [name, kind, bytes(size), at(from), at(to), line];
+        const rows = largestBuffers(window, LISTED).map(({ name, owner, bytes: size, from, to }) => {
+            return [name, owner.kind, bytes(size), at(from), at(to), owner.line];
         });
         const count = window.owner.length;
         list.replaceChildren(
@@ -247,10 +220,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (window || changed.has("selection") || changed.has("grouping")) draw();
         else drawMoment();
     });
-    onSize(still, (...size) => {
+    onSize(canvas, (...size) => {
         [width, height] = size;
         draw();
     });
-    onSize(moving, drawMoment);
     onTheme(draw);
 }

@@ -3,27 +3,20 @@ import { colour, legend, onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, clock, element, onSize, share, table } from "./elements";
 import { KINDS, shownEvent } from "./holders_at";
-import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf, type Gap, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
+import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
 import { lastUpTo, type Moment } from "./moment";
 
 const ROWS = 24;
 const [ROW, APART] = [15, 5]; // pixels: the height of a row, and between regions
 const LISTED = 20; // gaps in the table
 
-const isGap = (one: Piece | Gap): one is Gap => "below" in one;
-
-function told(one: Piece | Gap, regions: MapRegion[]): string {
-    const number = regions.findLastIndex((region) => region.address <= one.address);
-    const { size, since } = regions[number];
+function told({ address, size, share: inUse, kind, name }: Piece, regions: MapRegion[]): string {
+    const number = regions.findLastIndex((region) => region.address <= address);
+    const { since } = regions[number];
+    const part = inUse > 0 && inUse < 1 ? `${Math.round(100 * inUse)} % of ${bytes(size)} in use` : bytes(size);
+    const region = `region ${number + 1} of ${regions.length}, ${bytes(regions[number].size)}`;
     const taken = since === null ? "" : `, taken at ${clock(since)}`;
-    const at = `at 0x${one.address.toString(16)} · region ${number + 1} of ${regions.length}, ${bytes(size)}${taken}`;
-    if (!isGap(one)) {
-        const part = one.share < 1 ? `${Math.round(100 * one.share)} % in use` : bytes(one.size);
-        return `${one.name} · ${one.kind} · ${part} · ${at}`;
-    }
-    const [below, above] = [one.below, one.above];
-    const between = below && above ? `between ${below} and ${above}` : below ? `above ${below}` : above && `below ${above}`;
-    return `free · ${bytes(one.size)} · ${between || "nothing else is in use in this region"} · ${at}`;
+    return `${name} · ${kind} · ${part} · at 0x${address.toString(16)} · ${region}${taken}`;
 }
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
@@ -41,7 +34,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let tops: number[] = []; // where each row begins, in pixels
     let bytesOfRow = 1;
     let [width, height] = [0, 0]; // pixels
-    let under: Piece | Gap | null = null;
+    let under: Piece | null = null;
     canvas.tabIndex = 0;
     canvas.role = "img";
 
@@ -59,27 +52,26 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         let y = 0;
         tops = rows.map((row, number) => (y += number === 0 ? 0 : row.region === rows[number - 1].region ? tall : tall + APART));
         canvas.style.height = `${y + tall}px`; // if that is another height, the canvas is drawn again
-        const { regions, inUse, free, largestFree } = shown;
+        const { regions, inUse, elsewhere, free, largestFree } = shown;
         const figures =
             `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} free, ` +
             `largest free ${bytes(largestFree)}, fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
-        const source = !shown.exact
-            ? `Map read at ${clock(shown.at)}: no allocations were recorded at the chosen moment.`
-            : pool!.maps.length
-              ? `The buffers of the chosen moment, in the regions of the map read at ${clock(shown.at)}.`
-              : "The buffers of the chosen moment; the pool's regions were not recorded.";
-        words.textContent = `${figures} ${source}`;
+        const source = shown.exact
+            ? `The buffers of the chosen moment, in the regions of the map read at ${clock(shown.at)}.`
+            : `Map read at ${clock(shown.at)}: no allocations were recorded at the chosen moment.`;
+        const others = elsewhere ? ` ${bytes(elsewhere)} in use lie in regions that this map does not have.` : "";
+        words.textContent = `${figures} ${source}${others}`;
         canvas.ariaLabel = words.textContent;
         readout.textContent = `A row is ${bytes(bytesOfRow)}. Point at the map, or go through it with ← and →.`;
         const pieces = regions.flatMap((region) => region.pieces);
         const found = KINDS.filter((kind) => pieces.some((piece) => piece.kind === kind));
         kinds.replaceChildren(...legend([...found, "free"]));
-        const gaps = regions.flatMap(gapsOf).sort((a, b) => b.size - a.size);
-        const cells = gaps.slice(0, LISTED).map((gap) => [bytes(gap.size), share(gap.size, free), gap.below, gap.above]);
+        const gaps = gapsOf(regions);
+        const cells = gaps.slice(0, LISTED).map((gap) => [bytes(gap.size), share(gap.size, free), gap.name]);
         list.hidden = !gaps.length;
         list.replaceChildren(
             element("summary", "", `The largest ${Math.min(LISTED, gaps.length)} of ${gaps.length} gaps as a table`),
-            table(["gap", "of what is free", "above", "below"], cells, [0, 1]),
+            table(["gap", "of what is free", "where"], cells, [0, 1]),
         );
         draw();
     }
@@ -95,7 +87,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         rows.forEach((row, number) => {
             const x = (address: number) => ((address - row.from) / bytesOfRow) * width;
             const tall = Math.min(ROW, (tops[number + 1] ?? height) - tops[number]) - 1;
-            const fill = (one: Piece | Gap) => {
+            const fill = (one: Piece) => {
                 const [from, to] = [Math.max(row.from, one.address), Math.min(row.to, one.address + one.size)];
                 if (from < to) pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
             };
@@ -108,38 +100,30 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 fill(piece);
             }
             if (!under) return;
-            pen.globalAlpha = isGap(under) ? 0.3 : 0.75;
+            pen.globalAlpha = under.share ? 0.75 : 0.3;
             pen.fillStyle = ink("text");
             fill(under);
         });
         pen.globalAlpha = 1;
     }
 
-    /** What is at an address of the row's region. */
-    function at(row: MapRow, address: number): Piece | Gap | null {
-        const within = (one: Piece | Gap) => one.address <= address && address < one.address + one.size;
-        return row.region.pieces.find(within) ?? gapsOf(row.region).find(within) ?? null;
-    }
-
-    function point(one: Piece | Gap | null): void {
+    function point(one: Piece | null): void {
         if (one === under) return;
         under = one;
         if (one && shown) readout.textContent = told(one, shown.regions);
         draw();
     }
 
-    canvas.addEventListener("pointermove", (pointer) => {
-        const box = canvas.getBoundingClientRect();
-        const row = rows[lastUpTo(tops, pointer.clientY - box.top)];
-        point(row ? at(row, row.from + ((pointer.clientX - box.left) / box.width) * bytesOfRow) : null);
+    canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
+        const row = rows[lastUpTo(tops, offsetY)];
+        const at = row && row.from + (offsetX / width) * bytesOfRow;
+        point(row?.region.pieces.find(({ address, size }) => address <= at && at < address + size) ?? null);
     });
     canvas.addEventListener("pointerleave", () => point(null));
     canvas.addEventListener("keydown", (key) => {
         const step = { ArrowLeft: -1, ArrowRight: 1 }[key.key];
         if (!step || !shown) return;
-        const all = shown.regions.flatMap((region) => {
-            return [...region.pieces, ...gapsOf(region)].sort((a, b) => a.address - b.address);
-        });
+        const all = shown.regions.flatMap((region) => region.pieces);
         const now = all.findIndex((one) => one.address === under?.address);
         point(all[Math.min(all.length - 1, Math.max(0, now + step))] ?? null);
         key.preventDefault();

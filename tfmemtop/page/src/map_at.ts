@@ -3,7 +3,7 @@ import type { Owner, Pool, PoolMap, Window } from "./data";
 import { alive, bufferName, rowName, sum } from "./holders_at";
 import type { Grouping } from "./moment";
 
-/** A piece of a region in use: a buffer, or a cell of a recorded map of which `share` is in use. */
+/** A piece of a region: a buffer, a cell of a recorded map of which `share` is in use, or a gap of the kind "free". */
 export interface Piece {
     address: number; // addresses are whole ones here
     size: number;
@@ -17,37 +17,27 @@ export interface MapRegion {
     address: number;
     size: number;
     since: number | null;
-    pieces: Piece[]; // rising addresses
+    pieces: Piece[]; // without a gap between them
 }
 
 export interface Shown {
     regions: MapRegion[];
     inUse: number;
+    elsewhere: number; // of what is in use, in regions that are not known
     free: number;
     largestFree: number;
     at: number; // when the regions were read
     exact: boolean; // the pieces are buffers of the moment, not cells of a map
 }
 
-/** What lies on both sides of a gap; a name is empty where the gap is at an end of the region. */
-export interface Gap {
-    address: number;
-    size: number;
-    below: string;
-    above: string;
-}
-
-/** The map of the pool at a moment: `event` of `window`, or the recorded map nearest to `at`; `null` without either. */
+/** The map of the pool nearest to `at`, with the buffers in use after `event` of `window`; `null` if it has no map. */
 export function mapAt(pool: Pool, window: Window | undefined, event: number | null, at: number): Shown | null {
     const nearest = pool.maps.reduce<PoolMap | null>(
         (best, map) => (best && Math.abs(best.at - at) < Math.abs(map.at - at) ? best : map),
         null,
     );
-    if (window && event !== null) {
-        const pieces = buffers(window, event);
-        if (pieces.length) return ofBuffers(pieces, nearest, at);
-    }
-    return nearest && ofCells(nearest);
+    const pieces = window && event !== null && nearest ? buffers(window, event) : [];
+    return nearest && (pieces.length ? ofBuffers(pieces, nearest) : ofCells(nearest));
 }
 
 function buffers(window: Window, event: number): Piece[] {
@@ -60,33 +50,21 @@ function buffers(window: Window, event: number): Piece[] {
     return pieces.sort((a, b) => a.address - b.address);
 }
 
-function ofBuffers(pieces: Piece[], map: PoolMap | null, at: number): Shown {
-    const regions = (map?.regions ?? []).map(({ address, size, since }): MapRegion => {
-        return { address: map!.base + address, size, since, pieces: [] };
+function ofBuffers(pieces: Piece[], map: PoolMap): Shown {
+    const places = map.regions.map(({ address, size, since }): MapRegion => {
+        return { address: map.base + address, size, since, pieces: [] };
     });
-    const strays: Piece[] = []; // in regions that the pool took after the map, or had given back before it
+    let elsewhere = 0; // in regions that the pool took after the map, or had given back before it
     for (const piece of pieces) {
-        const home = regions.find(({ address, size }) => address <= piece.address && piece.address < address + size);
-        (home?.pieces ?? strays).push(piece);
+        const home = places.find(({ address, size }) => address <= piece.address && piece.address < address + size);
+        if (home) home.pieces.push(piece);
+        else elsewhere += piece.size;
     }
-    const every = [...regions, ...around(strays)].sort((a, b) => a.address - b.address);
-    const gaps = every.flatMap(gapsOf).map((gap) => gap.size);
+    const regions = places.map(filled);
+    const gaps = gapsOf(regions);
     const inUse = sum(pieces.map((piece) => piece.size));
-    return { regions: every, inUse, free: sum(gaps), largestFree: Math.max(0, ...gaps), at: map?.at ?? at, exact: true };
-}
-
-/** Regions around buffers whose own are not known: another one begins where more lies between than they have in all. */
-function around(pieces: Piece[]): MapRegion[] {
-    const all = sum(pieces.map((piece) => piece.size));
-    const found: MapRegion[] = [];
-    for (const piece of pieces) {
-        const last = found.at(-1);
-        if (last && piece.address - last.address - last.size <= all) {
-            last.size = piece.address + piece.size - last.address;
-            last.pieces.push(piece);
-        } else found.push({ address: piece.address, size: piece.size, since: null, pieces: [piece] });
-    }
-    return found;
+    const free = sum(gaps.map((gap) => gap.size));
+    return { regions, inUse, elsewhere, free, largestFree: gaps[0]?.size ?? 0, at: map.at, exact: true };
 }
 
 function ofCells(map: PoolMap): Shown {
@@ -102,10 +80,10 @@ function ofCells(map: PoolMap): Shown {
             if (isMore && last.kind === kind && last.name === name) last.size += size;
             else if (share) pieces.push({ address, size, share, kind, name, owner: null });
         });
-        return { address: map.base + region.address, size: region.size, since: region.since, pieces };
+        return filled({ address: map.base + region.address, size: region.size, since: region.since, pieces });
     });
     const inUse = sum(map.regions.map((region) => region.inUse));
-    return { regions, inUse, free: map.free, largestFree: map.largestFree, at: map.at, exact: false };
+    return { regions, inUse, elsewhere: 0, free: map.free, largestFree: map.largestFree, at: map.at, exact: false };
 }
 
 /** Whether a piece belongs to the row of this name. Of a cell only its kind and layer are known. */
@@ -114,19 +92,27 @@ export function isOfRow({ owner, kind, name }: Piece, by: Grouping, row: string)
     return row === (by === "kind" ? kind : name);
 }
 
-/** The free parts of a region, in the order of their addresses. */
-export function gapsOf(region: MapRegion): Gap[] {
-    const found: Gap[] = [];
-    let [end, below] = [region.address, ""];
+/** A region with its gaps as pieces, each named by what lies on both sides. Its pieces have rising addresses. */
+function filled(region: MapRegion): MapRegion {
+    const pieces: Piece[] = [];
+    let [address, below] = [region.address, "the region's start"];
     const add = (until: number, above: string) => {
-        if (until > end) found.push({ address: end, size: until - end, below, above });
+        const name = `between ${below} and ${above}`;
+        if (until > address) pieces.push({ address, size: until - address, share: 0, kind: "free", name, owner: null });
     };
     for (const piece of region.pieces) {
         add(piece.address, piece.name);
-        [end, below] = [Math.max(end, piece.address + piece.size), piece.name];
+        pieces.push(piece);
+        [address, below] = [piece.address + piece.size, piece.name];
     }
-    add(region.address + region.size, "");
-    return found;
+    add(region.address + region.size, "the region's end");
+    return { ...region, pieces };
+}
+
+/** The gaps of a map, the largest first. */
+export function gapsOf(regions: MapRegion[]): Piece[] {
+    const gaps = regions.flatMap((region) => region.pieces.filter((piece) => piece.kind === "free"));
+    return gaps.sort((a, b) => b.size - a.size);
 }
 
 /** The share of the free bytes that lies outside the largest free piece. */
