@@ -82,11 +82,14 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         pen.font = "12px system-ui, sans-serif";
         pen.textBaseline = "top";
         pen.fillStyle = pen.strokeStyle = colour("quiet");
-        for (const at of levels(span.from, span.to, width / 90, 10)) {
+        const times = levels(span.from, span.to, width / 90, 10);
+        const [unit, name] = span.to >= 1e6 ? [1e6, "s"] : span.to >= 1e3 ? [1e3, "ms"] : [1, "µs"];
+        const decimals = Math.max(0, -Math.floor(Math.log10((times[1] - times[0]) / unit)));
+        for (const at of times) {
             const x = (width * (at - span.from)) / (span.to - span.from);
             pen.fillRect(x, height - AXIS, 1, 4);
             pen.textAlign = x < 30 ? "left" : x > width - 40 ? "right" : "center";
-            pen.fillText(duration(at), x, height - AXIS + 5);
+            pen.fillText(`${(at / unit).toFixed(decimals)} ${name}`, x, height - AXIS + 5);
         }
         pen.textAlign = "left";
         const label = (text: string, y: number) => {
@@ -96,15 +99,15 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         pen.strokeStyle = colour("ground");
         pen.lineWidth = 4;
         pen.lineJoin = "round";
+        pen.fillStyle = colour("text");
         for (const size of levels(0, shown.most, 4, 2)) {
             const y = Math.round(upper() * (1 - size / shown.most));
             if (!size || y < 20) continue;
-            pen.globalAlpha = 0.3;
+            pen.globalAlpha = 0.2;
             pen.fillRect(0, y, width, 1);
             pen.globalAlpha = 1;
             label(bytes(size), y + 3);
         }
-        pen.fillStyle = colour("text");
         label(bytes(shown.most), 3);
         const { grouping, selection } = moment.choice;
         if (selection === null) return;

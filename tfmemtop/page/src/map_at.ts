@@ -103,7 +103,7 @@ function filled(region: MapRegion): MapRegion {
     for (const piece of region.pieces) {
         add(piece.address, piece.name);
         pieces.push(piece);
-        [address, below] = [piece.address + piece.size, piece.name];
+        [address, below] = [Math.max(address, piece.address + piece.size), piece.name]; // lost events leave overlaps
     }
     add(region.address + region.size, "the region's end");
     return { ...region, pieces };
