@@ -14,7 +14,7 @@ from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
 from tfmemtop.engine.stream.recorder import Thinner
-from tfmemtop.events import Allocator, DeviceReading, Event, Notice, NoticeKind, RunEnd
+from tfmemtop.events import Allocator, DeviceReading, Event, Framework, Notice, NoticeKind, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer
 
 _OURS = {
@@ -81,7 +81,7 @@ async def _record(launch: Launch, folder: SessionFolder, writer: Writer, thinner
 
     def count(event: Event) -> None:
         nonlocal readings
-        readings += isinstance(event, (Allocator, DeviceReading))
+        readings += isinstance(event, (Allocator, DeviceReading, Framework))
         if isinstance(event, Notice) and event.kind in _FAILURES:
             failures.append(event)
 

@@ -1,7 +1,8 @@
-"""The panel of TensorFlow's allocators: what they hold, what the script requested, and what took effect."""
+"""The panel of allocators, also other frameworks': what they hold, what the script requested, and what took effect."""
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 
@@ -45,8 +46,9 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
     If rows are left out, their last line shows how many. A device's GPU is shown only if a device and its GPU have
     different numbers, the process only if there are several.
     """
-    columns = [_DEVICE, *_FIGURES]
-    if any(row.gpu is not None and row.device != f"GPU:{row.gpu}" for row in rows):
+    device_cells = max(_DEVICE.width, *(cell_len(row.device) for row in rows if row.framework), 0)
+    columns = [replace(_DEVICE, width=device_cells), *_FIGURES]
+    if any(row.gpu is not None and row.device.partition(":")[2] != str(row.gpu) for row in rows):
         columns.insert(1, _GPU)
     if len({row.pid for row in rows}) > 1:
         columns.insert(1, _PID)
