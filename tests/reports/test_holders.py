@@ -111,7 +111,9 @@ def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.C
 
 def test_each_buffer_from_its_allocation_to_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = w.step().done()
-    path = write_run(tmp_path, window)
+    frames = ("<module> /home/ada/train.py:61", "block /home/ada/train.py:24")
+    line = events.OperationLine("sequential_1/up_1/Relu", "/home/ada/train.py", 24, "", frames)
+    path = write_run(tmp_path, window, events.OperationLines(t=10.5, pid=100, lines=[line]))
     lines = printed(capsys, path, "--lifetimes").splitlines()
     head = next(at for at, line in enumerate(lines) if line.startswith("BUFFER"))
     peak = lines[head].index("┊")
@@ -120,6 +122,8 @@ def test_each_buffer_from_its_allocation_to_its_release(tmp_path: Path, capsys: 
     assert rows["down/mul"][peak] == "┊" and "█" in rows["down/mul"] and len(rows) == 17
     told = json.loads(printed(capsys, path, "--lifetimes", "--json"))
     assert told["peak"] == window.peak and len(told["buffers"]) == 17
+    stacks = {one["name"]: one["stack"] for one in told["buffers"]}
+    assert stacks["up/Relu"] == ["train.py:61 <module>", "train.py:24 block"] and stacks["down/mul"] == []
     alive = [one for one in told["buffers"] if (one["from"] or 0) <= told["at"] and (one["to"] or 1e9) > told["at"]]
     assert sum(one["bytes"] for one in alive) == window.peak
     assert [one["kind"] for one in told["buffers"] if one["from"] is one["to"] is None] == 2 * ["variables"] + 4 * [

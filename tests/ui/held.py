@@ -95,7 +95,9 @@ def lines() -> events.OperationLines:
         ):
             code = f"x = layers.Dense(4 * width, activation='gelu', name='{layer}')(x)"
             name = f"functional_1/{layer}_1/{operation}"
-            found.append(events.OperationLine(name, "/home/ada/projects/train.py", line, code))
+            file = "/home/ada/projects/train.py"
+            stack = (f"<module> {file}:61", f"build {file}:40", f"block {file}:{line}")
+            found.append(events.OperationLine(name, file, line, code, stack))
     return events.OperationLines(t=5.5, pid=100, lines=found)
 
 

@@ -107,6 +107,7 @@ async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None
         while "▸ A mlp0up/Gelu" not in told:
             told = await press(pilot, "down")
         assert re.search(r"\d+ µs to [56]\.\d ms +float32\[24,98304\] +\S+/Gelu +train\.py:24  x = layers", told)
+        assert " train.py:61 <module> > train.py:40 build > train.py:24 block" in map(str.rstrip, told.splitlines())
         assert panel_of(shown).choice.at is None
         told = await press(pilot, "left")
         at = panel_of(shown).choice.at

@@ -1,4 +1,6 @@
-"""Finds the lines of the script that made operations of its graphs, in the tracebacks that TensorFlow keeps of them.
+"""Finds the lines of the script that made operations of its graphs, and the calls that led there.
+
+TensorFlow keeps a traceback of each operation.
 
 Only weak references are kept, to the graphs of functions and sessions. A look-up takes some tenths of a millisecond, so
 few are made at a time.
@@ -7,9 +9,9 @@ few are made at a time.
 import os
 from _weakref import ref
 from time import thread_time
-from typing import Any, Optional
+from typing import Any
 
-from .callsite import Line
+from .callsite import Line, name_in_events
 from .collector import Collector
 from .messenger import Messenger
 from .views import INSTALLED, file_of
@@ -21,7 +23,8 @@ PAUSE_S = 0.02
 _GRAPHS = 512  # the newest graphs, which are searched
 _WANTED = 1024
 _SENT = 16  # lines of one message, which must fit a packet
-_NAME, _PATH = 500, 1000  # characters
+_NAME, _PATH, _FUNCTION, _FRAME_PATH = 500, 1000, 60, 150  # characters
+_FRAMES = 8  # innermost frames of the script that are sent with a line
 _CALL = "PartitionedCall"
 
 
@@ -61,23 +64,24 @@ class OperationLines:
         began = thread_time()
         while self._wanted and thread_time() - began < AT_ONCE_S and self._collector.room():
             operation = self._wanted.pop(0)
-            line = self._line_of(operation)
-            if line is not None:
-                self._found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code])
+            stack = self._stack_of(operation)
+            if stack:
+                line = Line(stack[-1].filename, stack[-1].lineno)
+                told = list(map(_frame_told, stack))
+                self._found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code, told])
         if self._found and (not self._wanted or len(self._found) >= _SENT):
             for first in range(0, len(self._found), _SENT):
                 self._messenger.send("operation_lines", lines=self._found[first : first + _SENT])
             self._found = []
 
-    def _line_of(self, name: str) -> Optional[Line]:
-        """Return the innermost line of the script on the stack on which the operation was made."""
+    def _stack_of(self, name: str) -> "list[Any]":
+        """Return the innermost frames of the script on the stack on which the operation was made, the innermost last.
+
+        Each has ``filename``, ``lineno`` and ``name``, which is that of the function.
+        """
         operation = self._operation(name)
-        line = None
-        for frame in operation.traceback if operation is not None else ():
-            file = frame.filename
-            if self._is_scripts(file):
-                line = Line(file, frame.lineno)
-        return line
+        frames = operation.traceback if operation is not None else ()
+        return [frame for frame in frames if self._is_scripts(frame.filename)][-_FRAMES:]
 
     def _operation(self, name: str) -> Any:
         """Return the operation of this *name* in the newest graph that has one; ``None`` if no graph has.
@@ -101,6 +105,11 @@ class OperationLines:
         if file.startswith(("<tfmemtop", "<frozen", *_folders())):
             return False
         return not file.startswith(self._library) or "-packages/" in file
+
+
+def _frame_told(frame: Any) -> str:
+    """Return a frame as it is sent. Each as a list would be too many containers, see ``collector.py``."""
+    return f"{frame.name[:_FUNCTION]} {name_in_events(frame.filename)[-_FRAME_PATH:]}:{frame.lineno}"
 
 
 def _folders() -> "tuple[str, ...]":

@@ -118,12 +118,17 @@ class Holders(Event, tag="holders", frozen=True):
 
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):
-    """Where the script makes an operation of a graph: the script's own ``file`` and ``line``; ``code`` is that line."""
+    """Where the script makes an operation of a graph: the script's own ``file`` and ``line``; ``code`` is that line.
+
+    ``stack`` has the script's calls that led there, up to eight, the innermost last, such as
+    ``train_step /home/ada/train.py:31``.
+    """
 
     operation: Text
     file: Text
     line: Number
     code: Text
+    stack: Annotated[tuple[Text, ...], Few] = ()
 
 
 class OperationLines(Event, tag="operation_lines", frozen=True):

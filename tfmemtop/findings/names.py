@@ -137,6 +137,12 @@ def spot(file: str, line: int, *, whole: bool = False) -> str:
     return named_spot(f"{file}:{line}", whole=whole)
 
 
+def frames(line: events.OperationLine | None) -> tuple[str, ...]:
+    """Return the calls of the script that led to *line*, the innermost last: ``train.py:31 train_step``."""
+    split = (frame.partition(" ") for frame in (line.stack if line else ()))
+    return tuple(f"{named_spot(place)} {function}" for function, _, place in split)
+
+
 def named_spot(text: str, *, whole: bool = False) -> str:
     """Return the same as :func:`spot`, for a file and a line that are one text."""
     if cell := _CELL.fullmatch(text):

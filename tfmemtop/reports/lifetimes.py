@@ -4,7 +4,7 @@ from typing import Any
 
 from tfmemtop.findings.holders import buffer as buffer_name
 from tfmemtop.findings.holders import kind
-from tfmemtop.findings.names import spot
+from tfmemtop.findings.names import frames, spot
 from tfmemtop.reports.holders import about, end_of_name, wrap
 from tfmemtop.safe import safe
 from tfmemtop.state.holder_choice import Chosen
@@ -53,6 +53,7 @@ def to_json(one: Chosen) -> dict[str, Any]:
                 "from": at(each.from_us),
                 "to": at(each.to_us),
                 "line": _line(each),
+                "stack": frames(each.part.line),
             }
             for each in shown.buffers
         ],

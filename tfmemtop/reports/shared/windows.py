@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.findings.holders import holder
+from tfmemtop.findings.names import frames
 from tfmemtop.reports.holders import about, what_was_recorded
 from tfmemtop.reports.shared.data import PageLeftOut, PageMap, PageOwner, PageRegion, PageWindow
 from tfmemtop.state.attribution import Kind, Owner, attribution
@@ -97,7 +98,7 @@ def _page_owner(owner: Owner) -> PageOwner:
         shape=_row_name(owner, By.SHAPE),
         line=_row_name(owner, By.LINE),
         code=owner.line.code if owner.line else "",
-        stack=(),
+        stack=frames(owner.line),
     )
 
 

@@ -7,7 +7,7 @@ from rich.segment import Segment
 
 from tfmemtop import events
 from tfmemtop.findings import holders as words
-from tfmemtop.findings.names import spot
+from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed, change_of
@@ -308,6 +308,16 @@ def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Lin
     room = max(16, width - 1 - min(len(code), width // 2))
     name = end_of(name, room, glyphs.ellipsis)
     return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]
+
+
+def calls(part: Part | None, width: int, glyphs: Glyphs) -> Line:
+    """Return the script's calls that led to the operation of *part*; the innermost come last, and are kept."""
+    stack = list(frames(part.line)) if part else []
+    text = " > ".join(stack)
+    while len(stack) > 1 and cell_len(text) >= width - 1:
+        del stack[0]
+        text = " > ".join([glyphs.ellipsis, *stack])
+    return [Segment(f" {fit(text, width - 1, glyphs)}", DIM)]
 
 
 def _item(name: str, value: str, glyphs: Glyphs, *, bold: bool = False) -> Line:

@@ -146,6 +146,11 @@ class HoldersChoice:
         """Return the buffers of *window*."""
         return lifetimes(window, self._hooked())
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether it is known of some operation which calls of the script led there."""
+        return any(len(line.stack) > 1 for line in self._hooked().lines.values())
+
     def lines(self) -> list[Hashable]:
         """Return the keys of the lines that the cursor can stand on."""
         if self.pair is not None:

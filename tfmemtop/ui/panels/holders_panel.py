@@ -38,6 +38,7 @@ from tfmemtop.ui.screens.full_screen import CoveringPanel, next_pool
 from tfmemtop.units import duration
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
+_CALLS_FROM = 8  # a table's lines for one with the calls of the script
 _BESIDE = 2  # cells between two graphs
 _TITLE_CELLS = 44  # cells of an operation's name in a title
 _NOTE_CELLS = (90, 60, 40, 28)  # lengths, in cells, of the name of the operation that made the peak
@@ -172,7 +173,8 @@ class HoldersPanel(CoveringPanel):
         choice = self.choice
         shown, entries = choice.listed(window, choice.at), choice.entries()
         at = choice.index([entry.key for entry in entries])
-        seen = self.in_view(len(entries), height - 4, at)
+        below = 2 + self._calls_below(height)
+        seen = self.in_view(len(entries), height - 2 - below, at)
         lines = [self.title_line(width, self._moment(shown), self._did(window, seen, len(entries)))]
         lines.append(holder_table.heading(choice.by, width))
         for index in seen:
@@ -195,16 +197,19 @@ class HoldersPanel(CoveringPanel):
                     opened=opened,
                 )
             )
-        lines += [[]] * (height - len(lines) - 2)
+        lines += [[]] * (height - len(lines) - below)
         lines.append(holder_table.sum_line(shown, choice.by, width))
-        told = holder_table.detail(entries[at].row, entries[at].part, width, self.glyphs) if entries else []
-        return [*lines, told]
+        if not entries:
+            return lines
+        told = holder_table.detail(entries[at].row, entries[at].part, width, self.glyphs)
+        return [*lines, told, *[holder_table.calls(entries[at].part, width, self.glyphs)] * (below - 2)]
 
     def _lifetimes(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
         shown = self.choice.lifetimes(window)
         lines = self.choice.lines()
         at = self.choice.index(lines)
-        seen = self.in_view(len(lines), height - 3, at)
+        below = 1 + self._calls_below(height)
+        seen = self.in_view(len(lines), height - 2 - below, at)
         cursor_us = None if self.choice.at is None else at_us(window, self.choice.at)
         title = self.title_line(width, words.LIFETIMES, words.seen(seen.start + 1, seen.stop, len(lines)))
         drawn = [title, lifetime_bars.heading(shown, width, self.glyphs)]
@@ -221,11 +226,15 @@ class HoldersPanel(CoveringPanel):
                     chosen=index == at,
                 )
             )
-        drawn += [[]] * (height - len(drawn) - 1)
-        return [
-            *drawn,
-            *(lifetime_bars.detail(shown.buffers[index], width, self.glyphs) for index in seen if index == at),
-        ]
+        drawn += [[]] * (height - len(drawn) - below)
+        if not lines:
+            return drawn
+        told = lifetime_bars.detail(shown.buffers[at], width, self.glyphs)
+        return [*drawn, told, *[holder_table.calls(shown.buffers[at].part, width, self.glyphs)] * (below - 1)]
+
+    def _calls_below(self, height: int) -> int:
+        """Return how many lines of *height* the calls take that led to what is under the cursor."""
+        return int(height >= _CALLS_FROM and self.choice.has_calls)
 
     def _moment(self, shown: Listed) -> str:
         when = None
