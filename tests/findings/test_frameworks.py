@@ -153,7 +153,7 @@ def test_tensorflow_took_the_card_before_jax_began() -> None:
     one = found(TENSORFLOW_TOOK_ALL, jax(5.0, 2 * MIB, 0))[CardShared]
     assert one.said.headline == (
         "GPU 0: TensorFlow took 134.0 GiB of the card's 140.0 GiB at train.py:9 (x = tf.ones(3)) before JAX began, "
-        "which itself preallocates 75% of the card."
+        "which itself preallocates 75 % of the card."
     )
     assert actions(one) == [Action.HIDE_FROM_TENSORFLOW, Action.GROWTH_ON, Action.JAX_GROWTH_ON]
     assert 'tf.config.set_visible_devices([], "GPU")' in " ".join(one.said.code)
@@ -206,6 +206,8 @@ def test_jax_failed_at_its_limit_or_since_tensorflow_had_the_card() -> None:
         "TensorFlow",
         134 * GIB,
     )
+    assert "train.py:9 (x = tf.ones(3))" in beside.said.text
+    assert 'tf.config.set_visible_devices([], "GPU")' in " ".join(beside.said.code)
     assert jax_failed(jax(38.0, 105 * GIB, GIB)).cause.key is Key.UNKNOWN
 
 

@@ -87,3 +87,12 @@ async def test_on_the_cpu_there_is_nothing_to_set_for_them() -> None:
         shown = await drawn(pilot)
         assert "Memory limit of the next run" not in await press(pilot, "L")
         assert notified(shown) == "On the CPU, there is no pool of JAX."
+
+
+async def test_the_details_name_the_framework_its_version_and_its_settings() -> None:
+    growing = jax(6.0, 3 * GIB, GIB, settings={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+    async with app([*ON_JAX, growing]).run_test(size=(160, 60)) as pilot:
+        await drawn(pilot)
+        told = await press(pilot, "enter")
+        assert "JAX           0.10.2" in told and "still being imported" not in told
+        assert "JAX:0         XLA_PYTHON_CLIENT_PREALLOCATE=false" in told

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.frameworks import TENSORFLOW, takers
-from tfmemtop.findings.names import spot
+from tfmemtop.findings.frameworks import HIDDEN, JAX_GROWTH, TENSORFLOW, takers
+from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.others import HELD_SHARE
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, output
@@ -80,13 +80,16 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
         own = next((taker for taker in those if taker.title == title), None)
         other = next((taker for taker in those if taker.title != title and taker.reserves and taker.held), None)
         if other is not None:
+            of_tensorflow = other.title == TENSORFLOW
             hide = (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON))
             return Cause(
                 Key.OTHER_FRAMEWORK,
                 f"{other.title} had taken {format_bytes(other.held)} of the card.",
                 other.title,
                 other.held,
-                remedies=hide if other.title == TENSORFLOW else (Remedy(Action.JAX_GROWTH_ON),),
+                remedies=hide if of_tensorflow else (Remedy(Action.JAX_GROWTH_ON),),
+                code=HIDDEN if of_tensorflow else JAX_GROWTH,
+                evidence=(f"It made its devices at {line_with_code(other.at)}." if other.at else "",),
             )
         if own is None or own.limit is None or own.in_use is None or own.in_use + requested <= own.limit:
             continue

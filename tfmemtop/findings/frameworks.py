@@ -132,7 +132,7 @@ class CardShared(DeviceFinding, frozen=True):
         at = f" at {line_with_code(first.at)}" if first.at else ""
         where = f" in process {first.pid}" if first.pid != other.pid else ""
         then = f"before {other.title} began" if first.began < other.began else f"beside {other.title}"
-        share = f", which itself preallocates {other.share:.0%} of the card" if other.share else ""
+        share = f", which itself preallocates {other.share * 100:.0f} % of the card" if other.share else ""
         return Said(
             f"{place_name(self.place)}: {first.title}{where} took {format_bytes(first.held)} of the card's "
             f"{format_bytes(self.whole)}{at} {then}{share}.",
@@ -145,11 +145,14 @@ class CardShared(DeviceFinding, frozen=True):
 
     @property
     def _code(self) -> tuple[str, ...]:
-        hidden = 'tf.config.set_visible_devices([], "GPU")  # if TensorFlow only prepares data'
-        of_tensorflow = ("import tensorflow as tf", BEHIND_THE_IMPORT, hidden)
-        return (*(JAX_GROWTH if self._jax_reserves else ()), *(of_tensorflow if self._tensorflow_reserves else ()))
+        return (*(JAX_GROWTH if self._jax_reserves else ()), *(HIDDEN if self._tensorflow_reserves else ()))
 
 
+HIDDEN = (
+    "import tensorflow as tf",
+    BEHIND_THE_IMPORT,
+    'tf.config.set_visible_devices([], "GPU")  # if TensorFlow only prepares data',
+)
 JAX_GROWTH = ("import os", f'os.environ["{PREALLOCATE}"] = "false"  # before JAX is imported')
 
 

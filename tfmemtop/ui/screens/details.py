@@ -85,8 +85,8 @@ def _numbered_bar(found: Breakdown, looks: list[tuple[str, Style]], width: int, 
     return [*line, Segment(" " * (width - 2 - sum(cells))), Segment(right, DIM)]
 
 
-_FIRST = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
-"""The beginnings of variables that affect TensorFlow. These stand before the rest of an environment."""
+_FIRST = ("TF_", "CUDA_", "XLA_", "JAX_", "PYTORCH_", "NVIDIA_", "KERAS_", "PYTHON", "LD_LIBRARY_PATH")
+"""The beginnings of variables that affect TensorFlow, JAX or PyTorch. These stand before the rest of an environment."""
 
 _LABEL = 14
 """Cells of the labels on the left."""
@@ -280,10 +280,20 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     if hello:
         page.fact("Python", f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
-        page.fact("TensorFlow", (hello.tensorflow or "still being imported") + where)
+        for framework in hello.frameworks:
+            page.fact(framework.name.title, framework.version)
+        if hello.tensorflow_path or not hello.frameworks:
+            page.fact("TensorFlow", (hello.tensorflow or "still being imported") + where)
 
 
 def _settings(page: _Page, hooked: Hooked) -> None:
+    if hooked.frameworks:
+        page.heading("Settings of other frameworks")
+        for device, reading in sorted(hooked.frameworks.items()):
+            given = [f"{name}={value}" for name, value in sorted(reading.settings.items())]
+            page.fact(device, " ".join(given) or "no variable of the environment sets anything")
+        if not hooked.hello.tensorflow_path:
+            return
     page.heading("What the script asked for")
     if hooked.outside:
         page.text(outside_words.NO_REQUESTS, DIM)
