@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from tests import streams as s
 from tests import windows as w
@@ -23,6 +24,7 @@ from tfmemtop.cli import report as report_command
 from tfmemtop.cli.main import main
 from tfmemtop.events import recording
 from tfmemtop.findings.holders import holder
+from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.shared.windows import bounded, page_window
 from tfmemtop.state import State, apply
 from tfmemtop.state.attribution import Kind
@@ -152,6 +154,39 @@ def test_layers_lose_no_peak_and_add_up_to_all_that_is_used(name: str) -> None:
         assert max(sums) >= max([*used, highest])
 
 
+def test_what_others_have_stays_while_our_pool_grows_between_two_readings_of_the_card(tmp_path: Path) -> None:
+    gib = 1 << 30
+
+    def jax(t: float, held: int) -> events.Framework:
+        return events.Framework(
+            t=t,
+            pid=100,
+            framework=FrameworkName.JAX,
+            device="JAX:0",
+            ordinal=0,
+            uuid=None,
+            in_use=0,
+            held=held,
+            peak=0,
+            limit=None,
+        )
+
+    stream = [
+        *(s.session(), s.run(), s.device(), s.process(0.3, 100), s.hook(1.1, 100), s.effective(1.2, 100)),
+        *(s.allocator(1.8, 100, in_use=gib, pool=gib), jax(1.9, gib)),
+        replace(s.device_reading(2.0, {100: 3 * gib}), used=8 * gib),
+        *(s.allocator(2.1, 100, in_use=gib, pool=gib), jax(2.2, gib)),
+        *(s.allocator(2.6, 100, in_use=4 * gib, pool=5 * gib), jax(2.7, 2 * gib)),
+    ]
+    (place,) = data_of(page_of(str(s.written(tmp_path / "grown.jsonl", stream))))["sessions"][0]["places"]
+    layers = {layer["key"]: layer["bytes"] for layer in place["layers"]}
+    assert list(layers) == ["in_use", "cached", "jax", "context", "outside", "others"]
+    assert layers["context"][0] is None, "the driver had not been asked yet"
+    newest = {key: column[-1] for key, column in layers.items()}
+    assert newest["others"] == 5 * gib and newest["context"] + newest["outside"] == gib
+    assert (newest["in_use"], newest["cached"], newest["jax"]) == (4 * gib, gib, 2 * gib)
+
+
 def test_an_account_adds_up_also_of_a_run_that_another_one_followed() -> None:
     runs = data_of(page_of(str(RECORDINGS / "h200-runs.jsonl")))["sessions"][0]["runs"]
     assert len(runs) > 2
@@ -231,7 +266,7 @@ class Tags(HTMLParser):
             self.texts[self.cdata_elem].append(data)
 
 
-PLAIN = "html head meta title style body main h1 h2 p ul li pre dl dt dd figure script svg rect path text"
+PLAIN = "html head meta link title style body main h1 h2 p ul li pre dl dt dd figure script svg rect path text"
 """The tags of a page that is not drawn by its script yet."""
 
 
@@ -242,7 +277,10 @@ def test_hostile_texts_in_every_field_are_texts_on_the_page(tmp_path: Path) -> N
     found = Tags(page)
     assert {tag for tag, _ in found.tags} <= set(PLAIN.split())
     assert not [name for _, attributes in found.tags for name in attributes if name.startswith("on") or name == "style"]
-    assert not [name for _, attributes in found.tags for name in attributes if name in ("href", "src", "action")]
+    linked = [
+        attributes[name] for _, attributes in found.tags for name in attributes if name in ("href", "src", "action")
+    ]
+    assert linked == ["data:,"]
     assert page.count("<script") == 2 and page.count("</script") == 2 and "alert(1)" in page
     assert not set(page) & set("\u202e\u2028\x1b") and not set(json.dumps(data_of(page), ensure_ascii=False)) & set(
         "\u202e\x1b"
@@ -255,7 +293,8 @@ def test_the_page_allows_its_own_script_and_style_and_nothing_else() -> None:
     script, style = found.texts["script"][-1], "".join(found.texts["style"])
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     assert policy == (
-        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; base-uri 'none'"
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 

@@ -103,12 +103,14 @@ def review(
     return seen
 
 
-def reviews(stream: Iterable[events.Event], look_s: float = LOOK_S, *, alive: bool = False) -> Iterator[RunReview]:
+def reviews(
+    stream: Iterable[events.Event], look_s: float = LOOK_S, *, alive: bool = False, state: State | None = None
+) -> Iterator[RunReview]:
     """Review each run of *stream*, in the way of :func:`review`; one without a run is reviewed as well.
 
-    It is the same object each time, which the next run changes.
+    It is the same object each time, which the next run changes. The events are folded into *state*, if it is given.
     """
-    seen = RunReview(alive=alive)
+    seen = RunReview(State() if state is None else state, alive=alive)
     state, pace, looks, next_look = seen.state, look_s, 0, 0.0
     by_key: dict[_Key, HeldFinding] = {}
     for event in stream:

@@ -111,10 +111,6 @@ class History:
         """Return the number of the column of *width_s* seconds that contains the time *end*; column 0 begins at 0."""
         return int(min(end, _LATEST_S) / width_s)
 
-    def width_s(self, span_s: float) -> float:
-        """Return the width of the buckets, in seconds, at the finest resolution that reaches back *span_s* seconds."""
-        return self._level(span_s).width_s if self._levels else WIDTHS_S[0]
-
     def _level(self, span_s: float) -> _Level:
         """Return the finest resolution that reaches back *span_s* seconds, with a spare bucket at either end."""
         found = (level for level in self._levels if level.width_s * (BUCKETS - 2) >= span_s)

@@ -1,115 +1,176 @@
-"""The memory of each GPU and of the CPU's pool over time, as a page has it. Pure."""
+"""The memory of each GPU and of the CPU's pool over time, collected while a recording is folded. Pure."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from typing import NamedTuple
 
-import msgspec
-
+from tfmemtop.events import Allocator, DeviceReading, Event, Framework
+from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.frameworks import FrameworkName
-from tfmemtop.reports.shared.data import PageLayer, PageLimit, PagePlace
+from tfmemtop.reports.shared.data import Known, PageLayer, PageLimit, PagePlace
+from tfmemtop.series import Series
 from tfmemtop.state import State
 from tfmemtop.state.account import context_size
-from tfmemtop.state.history import History, Sample
-from tfmemtop.state.lookup import of_run
+from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
+from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, living_hooked, pool_use, process_total
+from tfmemtop.state.model import DeviceState
 
 CPU = "cpu"
 """The key of the CPU's pool; that of a GPU is its NVML index."""
 
-FINE_S = 120.0
-"""The length of the newest stretch of time that a page shows as finely as it was read."""
+WIDTH_S, COLUMNS, FINE = 0.25, 1500, 480
+"""The seconds of the finest column, the most columns of a place, and how many of the newest are as fine as that."""
 
-_FRAMEWORKS = {name.value: name.title for name in FrameworkName}
-LAYERS = {
+_LAYERS = {
     "in_use": "in use",
     "cached": "cached",
-    **_FRAMEWORKS,
+    **{framework.value: framework.title for framework in FrameworkName},
     "context": "CUDA context",
     "outside": "outside the pool",
     "others": "other processes",
 }
+_FRAMEWORKS = frozenset(framework.value for framework in FrameworkName)
+_OF_THE_CARD = "context", "outside"
+"""The layers that are known only from the driver's figure of the run's processes."""
 
 
-class RunSpan(msgspec.Struct, frozen=True):
-    """When a run went on, its limits by place, and the bytes of its processes' CUDA contexts by NVML index."""
+class _Sample(NamedTuple):
+    """The upper end of each layer in bytes, and whether the layers of :data:`_OF_THE_CARD` are known."""
 
-    number: int
-    began: float
-    ended: float
-    limits: dict[str, int]
-    contexts: dict[int, int]
+    ends: tuple[int, ...]
+    known: bool
 
 
-def run_span(state: State) -> RunSpan:
-    """Return the span of the newest run. It must be called before the next one begins."""
-    run = state.run
-    assert run is not None
-    hooked = [process.hooked for pid, process in state.processes.items() if process.hooked and of_run(state, pid)]
-    contexts = {
-        index: sum(context_size(one, index)[0] for one in hooked if index in one.contexts) for index in state.devices
-    }
-    limits = {CPU if place == CPU else place.removeprefix("GPU "): limit for place, limit in run.limit_on.items()}
-    return RunSpan(run.run, run.started, state.now if run.ended is None else run.ended, limits, contexts)
+def _highest(one: _Sample, other: _Sample) -> _Sample:
+    return _Sample(tuple(map(max, one.ends, other.ends)), one.known or other.known)
 
 
-def page_places(state: State, spans: Sequence[RunSpan]) -> list[PagePlace]:
-    """Return the GPUs in the order of their numbers, then the CPU's pool."""
-    found = [
-        _place(str(index), f"GPU {index}", device.info.name, device.info.total, device.history, spans)
-        for index, device in sorted(state.devices.items())
-    ]
-    if state.cpu_pool:
-        found.append(_place(CPU, "CPU pool", "", None, state.cpu_pool.history, spans))
-    return found
+class _Course:
+    """The samples of one place, of which the highest of each stretch stay: fine ones of the newest minutes as well."""
+
+    def __init__(self) -> None:
+        self._whole = Series(_highest, WIDTH_S, COLUMNS)
+        self._newest = Series(_highest, WIDTH_S, FINE, rolling=True)
+
+    def add(self, t: float, sample: _Sample) -> None:
+        self._whole.add(t, sample)
+        self._newest.add(t, sample)
+
+    def columns(self) -> list[tuple[float, _Sample]]:
+        """Return the beginning of each stretch and its sample; it holds until the next one."""
+        whole, newest = (
+            [(number * series.width_s, one) for number, one in zip(series.numbers, series.windows, strict=True)]
+            for series in (self._whole, self._newest)
+        )
+        return [one for one in whole if one[0] < newest[0][0]] + newest
 
 
-def _place(key: str, name: str, model: str, total: int | None, history: History, spans: Sequence[RunSpan]) -> PagePlace:
-    columns = _columns(history)
-    layers = [_layers(key, t, sample, spans) for t, sample in columns]
-    unused = {one for one in _FRAMEWORKS if not any(each.get(one) for each in layers)}
-    keys = [one for one in LAYERS if one not in unused and (key != CPU or one in ("in_use", "cached"))]
-    limits = [PageLimit(run=span.number, bytes=span.limits[key]) for span in spans if span.limits.get(key)]
-    return PagePlace(
-        key=key,
-        name=name,
-        model=model,
-        total=total,
-        times=[t for t, _ in columns],
-        layers=[PageLayer(key=one, name=LAYERS[one], bytes=[each.get(one) for each in layers]) for one in keys],
-        limits=limits,
-    )
+class _Card(_Course):
+    """A GPU. The driver is read less often than the pools.
 
-
-def _columns(history: History) -> list[tuple[float, Sample | None]]:
-    """Return the beginning of each stretch of time and its highest figures, without stretches like the one before.
-
-    The stretches of the last minutes are as short as the history has them: what ended a run is seen there.
+    ``rest`` and ``others`` are what the run's processes have beside pools, and what other processes have, at the
+    driver's last reading. They count until the next one, while the pools change.
     """
-    end = history.end or 0.0
-    width_s, fine_s = history.width_s(end), history.width_s(FINE_S)
-    cut = max(0, int((end - FINE_S) / width_s))
-    columns = [(place * width_s, sample) for place, sample in enumerate(history.read(end, width_s, 0, cut))]
-    first = round(cut * width_s / fine_s)
-    latest = history.read(end - cut * width_s, fine_s, first, int(end / fine_s) + 1)
-    columns += [(place * fine_s, sample) for place, sample in enumerate(latest, first)]
-    return columns[:1] + [now for before, now in pairwise(columns) if now[1] != before[1]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rest = self.others = 0
+        self.known = False
+        self._held: dict[tuple[int, str], int] = {}  # by each pool at the driver's reading
+        self._again: set[tuple[int, str]] = set()  # the pools that were read since
+
+    def read(self, state: State, device: DeviceState, reading: DeviceReading) -> None:
+        """Take what the driver says."""
+        total, held = process_total(state, device), _held(state, device)
+        pools = sum(held.values())
+        self.known = total is not None and (total > 0 or not pools)
+        self.rest = max(0, (total or 0) - pools)
+        self.others = max(0, (reading.used or 0) - max(total or 0, pools))
+        self._held, self._again = held, set()
+
+    def grown(self, key: tuple[int, str], held: int) -> None:
+        """Take a pool's first reading after the driver's: what it has grown by was in the driver's figure already."""
+        if key not in self._again:
+            self._again.add(key)
+            self.rest = max(0, self.rest - max(0, held - self._held.get(key, 0)))
+
+    def sample(self, state: State, device: DeviceState, spike: int) -> _Sample:
+        """Return what there is now; *spike* bytes more were in use a moment ago."""
+        pools, index = card_pools(state, device), device.info.index
+        in_use, pool = pool_use(pools.shown)
+        in_use += spike
+        context = sum(context_size(one, index)[0] for one in living_hooked(state) if index in one.contexts)
+        context = min(self.rest, context)
+        frameworks = (pools.others.get(name, 0) for name in FrameworkName)
+        ends = [in_use, max(in_use, pool or 0)]
+        for size in (*frameworks, context, self.rest - context):
+            ends.append(ends[-1] + size)
+        room = device.info.total - ends[-1] if device.info.total is not None else self.others
+        ends.append(ends[-1] + max(0, min(self.others, room)))
+        return _Sample(tuple(ends), self.known)
 
 
-def _layers(key: str, t: float, sample: Sample | None, spans: Sequence[RunSpan]) -> dict[str, int]:
-    if sample is None:
-        return {}
-    if key == CPU:
-        in_use, pool = sample
-        return {"in_use": in_use, "cached": pool - in_use}
-    in_use, pool, *others, own, used = sample
-    pools_end = others[-1]
-    frameworks = [upper - lower for lower, upper in pairwise((pool, *others))]
-    known = next((span.contexts.get(int(key), 0) for span in spans if span.began <= t <= span.ended), 0)
-    context = min(known, own - pools_end)
-    return {
-        "in_use": in_use,
-        "cached": pool - in_use,
-        "context": context,
-        **dict(zip(_FRAMEWORKS, frameworks, strict=True)),
-        "outside": own - pools_end - context,
-        "others": used - own,
-    }
+def _held(state: State, device: DeviceState) -> dict[tuple[int, str], int]:
+    """Return the bytes of each pool on *device*: TensorFlow's, and those of other frameworks."""
+    living = [one.hooked for one in state.processes.values() if one.hooked and not one.hooked.ended]
+    frameworks = [reading for one in living for reading in frameworks_of(state, one, device)]
+    return {(one.pid, one.device): _size(one) for one in (*allocators_on(state, device), *frameworks)}
+
+
+def _size(reading: Allocator | Framework) -> int:
+    return max(reading.pool or 0, reading.in_use or 0)
+
+
+class MemoryOverTime:
+    """Collects the memory of all places. Each event is passed to it once the state contains the event."""
+
+    def __init__(self) -> None:
+        self._cards: dict[int, _Card] = {}
+        self._cpu = _Course()
+
+    def take(self, state: State, event: Event) -> None:
+        """Take *event*, which *state* contains."""
+        if isinstance(event, DeviceReading) and (device := state.devices.get(event.index)):
+            card = self._cards.setdefault(event.index, _Card())
+            card.read(state, device, event)
+            card.add(state.now, card.sample(state, device, 0))
+        elif isinstance(event, Framework) and (device := card_of(state, event)):
+            self._changed(state, device, event, 0)
+        elif isinstance(event, Allocator) and not is_pinned(event.device):
+            spike = max(0, (event.high or 0) - (event.in_use or 0))
+            if is_cpu(event.device):
+                in_use, pool = pool_use(cpu_pool_readings(state))
+                self._cpu.add(state.now, _Sample((in_use + spike, max(in_use + spike, pool or 0)), True))
+            elif device := device_of(state, event.pid, event.device):
+                self._changed(state, device, event, spike)
+
+    def _changed(self, state: State, device: DeviceState, reading: Allocator | Framework, spike: int) -> None:
+        card = self._cards.setdefault(device.info.index, _Card())
+        card.grown((reading.pid, reading.device), _size(reading))
+        card.add(state.now, card.sample(state, device, spike))
+
+    def places(self, state: State) -> list[PagePlace]:
+        """Return the GPUs in the order of their numbers, then the CPU's pool."""
+        found = []
+        for index, device in sorted(state.devices.items()):
+            card, info = self._cards.get(index, _Card()), device.info
+            found.append(_page_place(state, str(index), f"GPU {index}", info.name, info.total, card))
+        if state.cpu_pool:
+            found.append(_page_place(state, CPU, "CPU pool", "", None, self._cpu))
+        return found
+
+
+def _page_place(state: State, key: str, name: str, model: str, total: int | None, course: _Course) -> PagePlace:
+    columns = course.columns()
+    on = CPU if key == CPU else f"GPU {key}"  # as in a run's limits
+    limits = [PageLimit(run=run.run, bytes=limit) for run in state.runs if (limit := run.limit_on.get(on))]
+    layers = []
+    for place, (layer, title) in enumerate(_LAYERS.items()):
+        if key == CPU and place > 1:
+            break
+        sizes: Known = [one.ends[place] - (one.ends[place - 1] if place else 0) for _, one in columns]
+        if layer in _OF_THE_CARD:
+            sizes = [size if one.known else None for size, (_, one) in zip(sizes, columns, strict=True)]
+        if layer not in _FRAMEWORKS or any(sizes):
+            layers.append(PageLayer(key=layer, name=title, bytes=sizes))
+    return PagePlace(
+        key=key, name=name, model=model, total=total, times=[t for t, _ in columns], layers=layers, limits=limits
+    )

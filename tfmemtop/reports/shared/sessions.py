@@ -11,7 +11,7 @@ from tfmemtop.findings.review import reviews
 from tfmemtop.placement import where
 from tfmemtop.reports.holders import not_recorded
 from tfmemtop.reports.shared.data import PageComparison, PageData, PageRun, PageSession
-from tfmemtop.reports.shared.places import RunSpan, page_places, run_span
+from tfmemtop.reports.shared.places import MemoryOverTime
 from tfmemtop.reports.shared.runs import earlier, page_run
 from tfmemtop.state import State
 from tfmemtop.state.holder_choice import chosen, missing
@@ -23,14 +23,11 @@ def page_session(
 ) -> tuple[PageSession, State]:
     """Return the session called *name* with the events *stream*, up to its run *number*, and the state at its end."""
     runs: list[PageRun] = []
-    spans: list[RunSpan] = []
-    state = State()
-    for seen in reviews(stream, look_s, alive=alive):
-        state = seen.state
+    state, memory = State(), MemoryOverTime()
+    for seen in reviews(_watched(stream, state, memory), look_s, alive=alive, state=state):
         if (run := page_run(seen)) is not None:
             runs[-1:] = map(earlier, runs[-1:])
             runs.append(run)
-            spans.append(run_span(state))
         if number is not None and state.run is not None and state.run.run >= number:
             break
     began = state.session
@@ -40,10 +37,17 @@ def page_session(
         placement=where(placement) if placement and placement.among_others else "",
         began=began.started if began else 0.0,
         ended=state.now,
-        places=page_places(state, spans),
+        places=memory.places(state),
         runs=runs,
         notes=list(_notes(state)),
     ), state
+
+
+def _watched(stream: Iterable[Event], state: State, memory: MemoryOverTime) -> Iterator[Event]:
+    """Yield the events of *stream*. Each goes to *memory* as the next is asked for: *state* contains it by then."""
+    for event in stream:
+        yield event
+        memory.take(state, event)
 
 
 def _notes(state: State) -> Iterator[str]:
