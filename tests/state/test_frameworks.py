@@ -8,7 +8,8 @@ from tfmemtop import events
 from tfmemtop.engine.metrics.families import families
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.account import account as account_lines
-from tfmemtop.reports.shared.places import page_places
+from tfmemtop.reports.shared.data import PagePlace
+from tfmemtop.reports.shared.places import MemoryOverTime
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, allocators, at_moment, panels
@@ -28,9 +29,13 @@ HELD = {JAX: 1026 * MIB, PYTORCH: 514 * MIB, CUPY: 256 * MIB, RMM: 60 * MIB}
 TOTAL = 1026 * MIB + sum(HELD.values()) + 600 * MIB
 
 
-def seen(*streams: list[events.Event], total: int = TOTAL) -> State:
+def stream_of(*streams: list[events.Event], total: int = TOTAL) -> list[events.Event]:
     after: list[events.Event] = [s.device_reading(3.0, {PID: total}), s.alive(3.0, PID)]
-    return s.fold([event for stream in (BEGUN, *streams, after) for event in stream])
+    return [event for stream in (BEGUN, *streams, after) for event in stream]
+
+
+def seen(*streams: list[events.Event], total: int = TOTAL) -> State:
+    return s.fold(stream_of(*streams, total=total))
 
 
 def the_account(state: State) -> Account:
@@ -154,8 +159,15 @@ def test_the_series_of_the_metrics_add_up() -> None:
 
 
 def test_a_page_to_share_has_the_layers_that_are_there() -> None:
-    (place,) = page_places(seen(TENSORFLOW, OTHERS), [])
+    def place_of(*streams: list[events.Event]) -> PagePlace:
+        state, memory = State(), MemoryOverTime()
+        for event in stream_of(*streams):
+            apply(state, event)
+            memory.take(state, event)
+        (place,) = memory.places(state)
+        return place
+
+    place, plain = place_of(TENSORFLOW, OTHERS), place_of(TENSORFLOW)
     newest = {layer.name: layer.bytes[-1] for layer in place.layers}
     assert {name.title: newest[name.title] for name in HELD} == {name.title: size for name, size in HELD.items()}
-    (plain,) = page_places(seen(TENSORFLOW), [])
     assert not {layer.name for layer in plain.layers} & {name.title for name in HELD}

@@ -111,8 +111,10 @@ class _Card(_Course):
 def _held(state: State, device: DeviceState) -> dict[tuple[int, str], int]:
     """Return the bytes of each pool on *device*: TensorFlow's, and those of other frameworks."""
     living = [one.hooked for one in state.processes.values() if one.hooked and not one.hooked.ended]
-    frameworks = [reading for one in living for reading in frameworks_of(state, one, device)]
-    return {(one.pid, one.device): _size(one) for one in (*allocators_on(state, device), *frameworks)}
+    readings: list[Allocator | Framework] = [*allocators_on(state, device)]
+    for one in living:
+        readings += frameworks_of(state, one, device)
+    return {(reading.pid, reading.device): _size(reading) for reading in readings}
 
 
 def _size(reading: Allocator | Framework) -> int:
