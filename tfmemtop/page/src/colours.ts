@@ -7,7 +7,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /** The CSS variable of a layer of memory or of a kind of owner: `style.background = variable("gradients")`. */
 export function variable(key: string): string {
-    return `var(--${key.replace(/[^a-z]+/g, "-")}, var(--framework))`;
+    return `var(--${key.toLowerCase().replace(/[^a-z]+/g, "-")}, var(--framework))`;
 }
 
 /** The colour itself, for a canvas. It differs between light and dark: draw again on `onTheme`. */
@@ -37,17 +37,26 @@ export function onTheme(draw: () => void): void {
     changed.push(draw);
 }
 
+const root = document.documentElement;
+const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+
 /** Change between light and dark, whatever the reader's system prefers. */
 export function changeTheme(): void {
-    const { dataset } = document.documentElement;
-    dataset.theme = (dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
-    drawAgain();
+    setTheme(isDark() ? "light" : "dark");
 }
 
-function drawAgain(): void {
+/** Draw in *theme*; without one, as the reader's system prefers. */
+function setTheme(theme?: string): void {
+    if (theme) root.dataset.theme = theme;
+    else delete root.dataset.theme;
     known.clear();
     for (const draw of changed) draw();
 }
 
-dark.addEventListener("change", drawAgain);
-matchMedia("print").addEventListener("change", drawAgain); // paper is light
+dark.addEventListener("change", () => setTheme(root.dataset.theme));
+addEventListener("beforeprint", () => {
+    if (!isDark()) return;
+    const before = root.dataset.theme;
+    addEventListener("afterprint", () => setTheme(before), { once: true });
+    setTheme("light"); // as paper is
+});
