@@ -14,6 +14,7 @@ NAMES = (
     "watching",
     "recording",
     "peers",
+    "page",
 )
 
 

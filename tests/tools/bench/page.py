@@ -85,15 +85,18 @@ def measure(quick: bool) -> list[Row]:
 
 
 def _in_chromium(home: Path, pages: Sequence[Path], rounds: int) -> list[Row]:
+    """Return the times of the slowest page, of which the fastest of several rounds counts: others are the machine's."""
     opened: list[float] = []
     zooms: list[float] = []
     with browser("chrome", home) as chromium:
         for page in pages:
+            of_page: list[tuple[float, float]] = []
             for _ in range(rounds):
                 with chromium.tab() as tab:
-                    opened.append(opening(tab, page))
-                    zooms += [tab.ask(ZOOM) for _ in range(3)]
-    how = f"{len(pages)} pages, {rounds} times each, in headless Chromium; the slowest of them: {{}}"
+                    of_page.append((opening(tab, page), min(tab.ask(ZOOM) for _ in range(3))))
+            opened.append(min(seconds for seconds, _ in of_page))
+            zooms.append(min(ms for _, ms in of_page))
+    how = f"headless Chromium, the best of {rounds}; the slowest of {len(pages)} pages: {{}}"
     return [
         _row("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
         _row("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
