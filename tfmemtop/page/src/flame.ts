@@ -1,10 +1,7 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
-import { hierarchy, partition, type HierarchyRectangularNode } from "d3-hierarchy";
 import { colour, variable } from "./colours";
 import { button, bytes, element, share } from "./elements";
-import { KINDS, type Cell } from "./holders_at";
-
-type Node = HierarchyRectangularNode<Cell>;
+import { keyOf, KINDS, type Cell } from "./holders_at";
 
 const ROW = 26; // pixels
 const LEAST = 2; // pixels: a narrower cell is not drawn
@@ -12,9 +9,9 @@ const DEEPEST = 16; // rows
 
 /** An icicle in `place`. A click on a cell makes it as wide as the whole, and `chosen` gets it. */
 export class Flame {
-    private root: Node | null = null;
+    private root: Cell | null = null;
     private width = 0; // pixels
-    private zoomed: string[] = []; // the keys of the cells from the root to the one that is as wide as the whole
+    private zoomed: string[] = []; // the keys of the cells below the root, down to the one that is as wide as the whole
 
     constructor(
         private readonly place: HTMLElement,
@@ -29,101 +26,83 @@ export class Flame {
     }
 
     show(root: Cell, keepZoom: boolean): void {
-        const order = (node: { data: Cell }) => KINDS.indexOf(node.data.kind);
-        const nodes = hierarchy(root, (each) => each.children.values())
-            .sort((a, b) => (a.depth === 1 ? order(a) - order(b) : 0) || b.data.bytes - a.data.bytes);
-        nodes.each((node) => {
-            // A cell's own width is what its children leave over.
-            (node as { value?: number }).value = node.data.bytes;
-        });
-        this.root = partition<Cell>()(nodes as typeof nodes & { value: number });
+        this.root = root;
         if (!keepZoom) this.zoomed = [];
         this.draw();
     }
 
-    /** The deepest cell of the chosen path that there still is. */
-    private top(): Node {
-        let node = this.root!;
-        for (const key of this.zoomed) {
-            const next = node.children?.find((child) => keyOf(child) === key);
-            if (!next) break;
-            node = next;
-        }
-        return node;
-    }
-
     private draw(): void {
-        const { width } = this;
-        if (!this.root || !width) return;
+        if (!this.root || !this.width) return;
+        const path = [this.root];
+        for (const key of this.zoomed) {
+            const next = path.at(-1)!.children.get(key);
+            if (!next) break; // nothing of it is in use at this moment
+            path.push(next);
+        }
         const hadFocus = this.place.contains(document.activeElement);
-        const top = this.top();
-        const scale = width / (top.x1 - top.x0);
-        const cells = top.ancestors().reverse().map((node) => this.drawn(node, 0, width, node === top));
-        const add = (node: Node): void => {
-            let narrow: Node[] = [];
-            for (const child of node.depth < DEEPEST ? (node.children ?? []) : []) {
-                const width = (child.x1 - child.x0) * scale;
-                if (width < LEAST) {
-                    narrow.push(child);
-                    continue;
-                }
-                cells.push(...this.rest(narrow, top, scale), this.drawn(child, (child.x0 - top.x0) * scale, width, false));
-                narrow = [];
-                add(child);
-            }
-            cells.push(...this.rest(narrow, top, scale));
-        };
-        add(top);
-        this.place.replaceChildren(...cells);
-        this.place.style.height = `${Math.max(...cells.map((each) => parseFloat(each.style.top))) + ROW}px`;
+        const cells = path.map((_, depth) => this.drawn(path.slice(0, depth + 1), 0, this.width, depth === path.length - 1));
+        this.place.replaceChildren(...cells, ...this.below(path, 0, this.width / path.at(-1)!.bytes));
+        const tops = Array.from(this.place.children, (each) => parseFloat((each as HTMLElement).style.top));
+        this.place.style.height = `${Math.max(...tops) + ROW}px`;
         if (hadFocus) this.place.querySelector<HTMLElement>(".top")!.focus({ preventScroll: true });
     }
 
-    /** One pale cell for neighbours of which each is too narrow. */
-    private rest(narrow: Node[], top: Node, scale: number): HTMLElement[] {
-        const width = narrow.length ? (narrow.at(-1)!.x1 - narrow[0].x0) * scale : 0;
-        if (width < LEAST) return [];
-        const made = element("div", "cell rest", width > 70 ? `${narrow.length} more` : "");
-        placed(made, (narrow[0].x0 - top.x0) * scale, narrow[0].depth, width);
-        made.style.background = variable(narrow[0].data.kind);
-        return [made];
+    /** What the last cell of a path consists of, from the pixel `left` on, at so many pixels a byte. */
+    private below(path: Cell[], left: number, scale: number): HTMLElement[] {
+        const depth = path.length;
+        const children = [...path[depth - 1].children.values()];
+        const order = (cell: Cell) => (depth === 1 ? KINDS.indexOf(cell.kind) : 0);
+        children.sort((a, b) => order(a) - order(b) || b.bytes - a.bytes);
+        const cells: HTMLElement[] = [];
+        let narrow: Cell[] = [];
+        let begin = left;
+        // Neighbours of which each is too narrow are one pale cell.
+        const addNarrow = () => {
+            if (left - begin >= LEAST && narrow.length) {
+                const rest = element("div", "cell rest", left - begin > 70 ? `${narrow.length} more` : "");
+                cells.push(placed(rest, begin, depth, left - begin, narrow[0].kind));
+            }
+            narrow = [];
+        };
+        for (const child of depth < DEEPEST ? children : []) {
+            const width = child.bytes * scale;
+            if (width >= LEAST) {
+                addNarrow();
+                const own = [...path, child];
+                cells.push(this.drawn(own, left, width, false), ...this.below(own, left, scale));
+            } else if (narrow.push(child) === 1) begin = left;
+            left += width;
+        }
+        addNarrow();
+        return cells;
     }
 
-    private drawn(node: Node, left: number, width: number, isTop: boolean): HTMLElement {
-        const { name, by, kind, bytes: size } = node.data;
+    /** The last cell of a path. */
+    private drawn(path: Cell[], left: number, width: number, isTop: boolean): HTMLElement {
+        const { name, by, kind, bytes: size, count } = path.at(-1)!;
         const short = by === "op" ? name.slice(name.lastIndexOf("/") + 1) : name;
-        const zoom = () => {
-            this.zoomed = (isTop && node.parent ? node.parent : node).ancestors().reverse().slice(1).map(keyOf);
+        const made = button(width < 20 ? "" : width < 200 ? short : `${short}  ${bytes(size)}`, "", () => {
+            this.zoomed = path.slice(1, isTop ? -1 : undefined).map(keyOf);
             this.draw();
-            this.chosen(node.data);
-        };
-        const made = button(width < 20 ? "" : width < 200 ? short : `${short}  ${bytes(size)}`, "", zoom);
+            this.chosen(path.at(-1)!);
+        });
+        const names = path.slice(1).map((cell) => cell.name).join(" › ") || name;
+        const pieces = count ? `, ${count} ${count === 1 ? "buffer" : "buffers"}` : "";
+        made.ariaLabel = `${names}: ${bytes(size)}, ${share(size, this.root!.bytes)}${pieces}`;
         made.className = isTop ? "cell top" : "cell";
-        made.ariaLabel = this.told(node);
-        placed(made, left, node.depth, width);
-        if (kind) {
-            made.style.background = variable(kind);
-            made.style.color = readable(colour(kind));
-        }
         const tell = () => (this.readout.textContent = made.ariaLabel);
         made.addEventListener("pointerenter", tell);
         made.addEventListener("focus", tell);
-        return made;
-    }
-
-    private told(node: Node): string {
-        const path = node.ancestors().reverse().slice(1).map((each) => each.data.name).join(" › ") || node.data.name;
-        const { bytes: size, count } = node.data;
-        const pieces = count ? `, ${count} ${count === 1 ? "buffer" : "buffers"}` : "";
-        return `${path}: ${bytes(size)}, ${share(size, this.root!.data.bytes)}${pieces}`;
+        return placed(made, left, path.length - 1, width, kind);
     }
 }
 
-function placed(cell: HTMLElement, left: number, depth: number, width: number): void {
-    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px`, padding: width < 20 ? "0" : "" });
+function placed(cell: HTMLElement, left: number, depth: number, width: number, kind: string): HTMLElement {
+    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px` });
+    if (width < 20) cell.style.padding = "0";
+    if (kind) Object.assign(cell.style, { background: variable(kind), color: readable(colour(kind)) });
+    return cell;
 }
-
-const keyOf = (node: { data: Cell }) => `${node.data.kind} ${node.data.name}`;
 
 /** Black or white, whichever is read better on a colour such as `rgb(0, 114, 178)`. */
 function readable(ground: string): string {

@@ -133,6 +133,9 @@ export interface Cell {
 
 const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
 
+/** The key of a cell beside its neighbours. The kind is part of it, so that every cell has one colour. */
+export const keyOf = ({ name, kind }: { name: string; kind: string }) => `${kind} ${name}`;
+
 const cell = (name: string, by: Grouping | null, kind: string): Cell => {
     return { name, by, kind, bytes: 0, count: 0, children: new Map() };
 };
@@ -155,15 +158,14 @@ export function tree(window: Window, event: number, byStack: boolean): Cell {
     const others = { unknown: window.unknown, "smaller buffers": event === window.peakAt ? window.leftOut.atPeak : 0 };
     for (const [name, size] of Object.entries(others)) {
         if (!size) continue;
-        root.children.set(`unknown ${name}`, add(cell(name, null, "unknown"), size, 0));
+        root.children.set(keyOf({ name, kind: "unknown" }), add(cell(name, null, "unknown"), size, 0));
         add(root, size, 0);
     }
     for (const place of alive(window, event)) {
         const { kind } = window.owners[window.owner[place]];
         let at = add(root, window.bytes[place], 1);
         for (const [by, name] of paths[window.owner[place]]) {
-            // The kind is part of the key, so that every cell has one colour.
-            const key = `${kind} ${name}`;
+            const key = keyOf({ name, kind });
             if (!at.children.has(key)) at.children.set(key, cell(name, by, kind));
             at = add(at.children.get(key)!, window.bytes[place], 1);
         }

@@ -57,9 +57,7 @@ export class HoldersTable {
     private sort(head: Head): void {
         this.rising = head === this.by ? !this.rising : head === "name" || head === "kind";
         this.by = head;
-        const place = HEADS.indexOf(head);
         this.draw();
-        this.element.querySelectorAll<HTMLElement>("th button")[place].focus();
     }
 
     private row(row: Row, total: number, isChosen: boolean): HTMLElement {
