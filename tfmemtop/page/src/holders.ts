@@ -20,7 +20,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const choices = element("div", "choices");
     const words = element("p", "about");
     const now = element("p", "now");
-    const views = element("div", "choices");
     const cells = element("div", "flame");
     const readout = element("p", "readout");
     const clear = button("", "Show all again", () => moment.choose({ selection: null }));
@@ -35,17 +34,14 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const groupings = GROUPINGS.map((by) => {
         return button(by === "op" ? "operation" : by, `Rows by ${by}`, () => moment.choose({ grouping: by }));
     });
-    const asWhat = ["layers", "call stacks"].map((label, which) =>
-        button(label, `The icicle by ${label}`, () => {
-            byStack = which === 1;
-            draw(false);
-        }),
-    );
-    views.append("Cells by ", ...asWhat);
+    const stacks = button("by call stack", "Cells are calls in place of layers and operations", () => {
+        byStack = !byStack;
+        draw(false);
+    });
     const group = element("div", "choices", "Rows by ", ...groupings, table.filter, clear);
 
     const none = element("p", "note", NO_WINDOW);
-    const whole = element("div", "view", choices, words, now, views, cells, readout, group, table.element);
+    const whole = element("div", "view", choices, words, now, stacks, cells, readout, group, table.element);
     place.append(none, whole);
 
     function draw(keepZoom: boolean): void {
@@ -70,8 +66,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             : NOT_THEN;
         now.title = recorded ? `At ${at.toFixed(6)} s: tfmemtop holders --at ${at.toFixed(6)}` : "";
         now.classList.toggle("note", !recorded);
-        views.hidden = !window.owners.some((owner) => owner.stack.length);
-        asWhat.forEach((each, which) => (each.ariaPressed = String(byStack === (which === 1))));
+        stacks.hidden = !window.owners.some((owner) => owner.stack.length);
+        stacks.ariaPressed = String(byStack);
         flame.show(tree(window, event, byStack), keepZoom);
         readout.textContent = "Click a cell to see its parts and its memory over the step.";
         groupings.forEach((each, which) => (each.ariaPressed = String(GROUPINGS[which] === grouping)));

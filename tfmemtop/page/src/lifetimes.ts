@@ -36,8 +36,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const list = element("details");
     let span: Span = { from: 0, to: 1 };
     let shown: Picture | null = null;
-    const zooms = [["+", 0.5], ["−", 2], ["all", 0]] as const;
-    const choices = element("div", "controls", ...zooms.map(([label, factor]) => button(label, "Zoom", () => zoomAtMoment(factor))));
+    const zooms = [["+", 0.5], ["−", 2], ["all", Infinity]] as const;
+    const choices = element("div", "controls", ...zooms.map(([label, factor]) => button(label, "Zoom", () => zoom(factor))));
     const none = element("p", "note", "No window of allocations was recorded in this run.");
     const parts = element("div", "view", choices, frame, readout, kinds, list);
     place.append(none, parts);
@@ -144,21 +144,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         return ((Math.round(255 * alpha) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
     }
 
-    /** Make the span `factor` times as long around a position in it; 0 is the whole window. */
-    function zoom(around: number, factor: number): void {
+    /** Make the span `factor` times as long, with the moment in its middle. */
+    function zoom(factor: number): void {
         const { window } = moment;
         if (!window) return;
-        const most = whole(window);
-        const long = Math.min(most.to, Math.max(4, (span.to - span.from) * factor));
-        const at = span.from + around * (span.to - span.from);
-        const from = Math.min(most.to - long, Math.max(0, at - around * long));
-        span = factor ? { from, to: from + long } : most;
+        const most = whole(window).to;
+        const long = Math.min(most, Math.max(4, (span.to - span.from) * factor));
+        const at = 1e6 * (timeOf(window, shownEvent(window, moment.choice.at).event) - window.began);
+        const from = Math.min(most - long, Math.max(0, at - long / 2));
+        span = { from, to: from + long };
         draw();
-    }
-
-    function zoomAtMoment(factor: number): void {
-        const { window } = moment;
-        if (window) zoom(position(window, span, shownEvent(window, moment.choice.at).event), factor);
     }
 
     const choose = (at: number) => moment.choose({ at, window: moment.choice.window });
@@ -179,24 +174,19 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         frame.setPointerCapture(pointer.pointerId);
         point(pointer);
     });
-    frame.addEventListener("wheel", (wheel) => {
-        if (!wheel.ctrlKey && document.activeElement !== frame) return; // the page scrolls
-        wheel.preventDefault();
-        zoom(wheel.offsetX / width, wheel.deltaY < 0 ? 0.8 : 1.25);
-    });
     frame.addEventListener("keydown", (key) => {
         const { window } = moment;
         if (!window || key.ctrlKey || key.metaKey || key.altKey) return;
         const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
-        const factor = { "+": 0.5, "-": 2, "0": 0 }[key.key];
+        const factor = { "+": 0.5, "-": 2, "0": Infinity }[key.key];
         if (steps) choose(stepped(window, timeOf(window, shownEvent(window, moment.choice.at).event), steps));
-        else if (factor !== undefined) zoomAtMoment(factor);
+        else if (factor) zoom(factor);
         else return;
         key.preventDefault();
         key.stopPropagation();
     });
 
-    const HOW = "Point at a buffer; drag to choose the moment. With the picture chosen, the wheel or + and - zoom.";
+    const HOW = "Point at a buffer; drag to choose the moment; zoom around it with + and −, and move it with ← and →.";
 
     function drawAll(): void {
         const { window } = moment;

@@ -81,8 +81,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const pen = canvas.getContext("2d")!;
         const { grouping, selection } = moment.choice;
         const isChosen = (piece: Piece) => selection === null || isOfRow(piece, grouping, selection);
-        const inks = new Map<string, string>();
-        const ink = (kind: string) => inks.get(kind) ?? inks.set(kind, colour(kind)).get(kind)!;
         pen.clearRect(0, 0, width, height);
         rows.forEach((row, number) => {
             const x = (address: number) => ((address - row.from) / bytesOfRow) * width;
@@ -92,16 +90,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
                 if (from < to) pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
             };
             pen.globalAlpha = 1;
-            pen.fillStyle = ink("free");
+            pen.fillStyle = colour("free");
             pen.fillRect(0, tops[number], Math.max(1, x(row.to)), tall);
             for (const piece of row.region.pieces) {
-                pen.fillStyle = ink(piece.kind);
+                pen.fillStyle = colour(piece.kind);
                 pen.globalAlpha = piece.share * (isChosen(piece) ? 1 : 0.25);
                 fill(piece);
             }
             if (!under) return;
             pen.globalAlpha = under.share ? 0.75 : 0.3;
-            pen.fillStyle = ink("text");
+            pen.fillStyle = colour("text");
             fill(under);
         });
         pen.globalAlpha = 1;
