@@ -54,9 +54,8 @@ function setTheme(theme?: string): void {
 }
 
 dark.addEventListener("change", () => setTheme(root.dataset.theme));
-addEventListener("beforeprint", () => {
-    if (!isDark()) return;
-    const before = root.dataset.theme;
-    addEventListener("afterprint", () => setTheme(before), { once: true });
-    setTheme("light"); // as paper is
+let onScreen: string | undefined;
+matchMedia("print").addEventListener("change", ({ matches }) => {
+    if (matches) onScreen = root.dataset.theme;
+    setTheme(matches ? "light" : onScreen); // as paper is
 });
