@@ -5,9 +5,11 @@ import re
 import msgspec
 
 from tfmemtop.frameworks import FrameworkName
-from tfmemtop.units import NotASize, parse_size
+from tfmemtop.units import NotASize, SizeFault, parse_size
 
-_TORCH = re.compile(r"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<requested>[\d.]+ \w+)[^\n]*")
+_TORCH = re.compile(
+    r"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<requested>[\d.]+ \w+)(?:(?! If reserved)[^\r\n])*"
+)
 # TensorFlow's XLA writes the same, but for the class of the exception.
 _JAX = re.compile(
     r"(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED: (?:Out of memory (?:while trying to allocate|allocating)|"
@@ -38,10 +40,11 @@ class FrameworkExhausted(msgspec.Struct, frozen=True):
 
     They are ``None`` where the text does not contain them: only PyTorch's has most. ``card`` is the whole card,
     ``process`` what the whole process had of it, ``allowed`` the framework's limit. ``cached`` is the free part of its
-    pool.
+    pool. ``message`` is what was parsed.
     """
 
     framework: FrameworkName
+    message: str
     requested: int | None
     card: int | None = None
     free: int | None = None
@@ -57,18 +60,16 @@ def parse_framework_exhausted(text: str) -> FrameworkExhausted | None:
     if not found:
         return None
     match, name = max(found, key=lambda each: each[0].start())
-    figures = (
-        {key: pattern.search(match[0]) for key, pattern in _FIGURES.items()} if name is FrameworkName.PYTORCH else {}
-    )
+    figures = {key: pattern.search(match[0]) for key, pattern in _FIGURES.items()}
     sizes = {key: _bytes(figure[1]) for key, figure in figures.items() if figure}
     if "allocated" in match.groupdict():
         sizes["allocated"] = _bytes(match["allocated"])
-    return FrameworkExhausted(name, _bytes(match["requested"]), **sizes)
+    return FrameworkExhausted(name, match[0].strip(), _bytes(match["requested"]), **sizes)
 
 
 def _bytes(text: str) -> int | None:
-    """Return the bytes of ``1.50 GiB``, ``1,536 bytes`` or ``1536bytes``; ``None`` for another text, and for zero."""
+    """Return the bytes of ``1.50 GiB``, ``1,536 bytes`` or ``1536bytes``; ``None`` for another text."""
     try:
         return parse_size(text.replace(",", "").replace("bytes", "").strip().rstrip("."))
-    except NotASize:
-        return None
+    except NotASize as error:
+        return 0 if error.fault is SizeFault.ZERO else None

@@ -36,16 +36,18 @@ _TITLES = {
 }
 
 
-PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-JAX_ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
+PREALLOCATE, JAX_ALLOCATOR = "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR"
 JAX_FRACTION, NEW_JAX_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 """The old name is understood by all versions, the new one by newer ones. With both, JAX does without the GPU."""
 
-TORCH = "PYTORCH_CUDA_ALLOC_CONF"
-NEW_TORCH = "PYTORCH_ALLOC_CONF"
-"""The old name is read by all versions, for these keys before the new one."""
+TORCH, NEW_TORCH = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+"""The old name is read by all versions, for the options below before the new one."""
 
-TORCH_FRACTION, TORCH_BACKEND = "per_process_memory_fraction", "backend"
+_PREALLOCATES = {"on": "false", "off": "true"}
+_JAX_ALLOCATORS = {"bfc": "bfc", "cuda_malloc_async": "cuda_async"}
+_TORCH_ALLOCATORS = {"bfc": "native", "cuda_malloc_async": "cudaMallocAsync"}
+"""The values for those of :class:`tfmemtop.settings.Settings`."""
+
 _BETWEEN = re.compile(r",(?![^\[]*\])")  # not the commas of a list in brackets
 _LIMITED_FROM = 2, 10
 _DIGITS = 6
@@ -58,20 +60,13 @@ class UsedFramework(msgspec.Struct, frozen=True):
     version: Label = ""
 
     @property
-    def takes_growth(self) -> bool:
-        """Whether its environment decides if its pool grows."""
-        return self.name is FrameworkName.JAX
-
-    @property
-    def takes_allocator(self) -> bool:
-        """Whether its environment chooses its allocator."""
-        return self.name in (FrameworkName.JAX, FrameworkName.PYTORCH)
-
-    @property
-    def takes_limit(self) -> bool:
-        """Whether its environment can limit its pool."""
-        newer = self.name is FrameworkName.PYTORCH and _numbers(self.version) >= _LIMITED_FROM
-        return newer or self.name is FrameworkName.JAX
+    def takes(self) -> frozenset[str]:
+        """The settings that it takes from its environment: ``growth``, ``limit``, ``allocator``."""
+        if self.name is FrameworkName.JAX:
+            return frozenset(("growth", "limit", "allocator"))
+        if self.name is FrameworkName.PYTORCH:
+            return frozenset(("limit", "allocator") if _numbers(self.version) >= _LIMITED_FROM else ("allocator",))
+        return frozenset()
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -84,34 +79,27 @@ def share(limit: int, card: int) -> str:
 
 
 def carried_to(
-    framework: UsedFramework,
-    growth: bool | None,
-    limit: str | None,
-    asynchronous: bool | None,
-    given: Mapping[str, str],
+    framework: UsedFramework, growth: str | None, limit: str | None, allocator: str | None, given: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables that pass settings to *framework*; ``None`` leaves a setting to the script.
 
-    *limit* is as :func:`share` returns it. *asynchronous* is whether CUDA's own pool is the allocator. *given* is the
-    environment: what else stands in a variable of PyTorch's stays there.
+    *limit* is as :func:`share` returns it. *given* is the environment: what else stands in a variable of PyTorch's
+    stays there.
     """
+    if framework.name is FrameworkName.JAX:
+        fraction = NEW_JAX_FRACTION if given.get(NEW_JAX_FRACTION) else JAX_FRACTION
+        preallocates, name = _PREALLOCATES.get(growth or ""), _JAX_ALLOCATORS.get(allocator or "")
+        return _chosen({PREALLOCATE: preallocates, fraction: limit, JAX_ALLOCATOR: name})
     if framework.name is FrameworkName.PYTORCH:
-        ours = {}
-        if limit is not None and framework.takes_limit:
-            ours[TORCH_FRACTION] = limit
-        if asynchronous is not None:
-            ours[TORCH_BACKEND] = "cudaMallocAsync" if asynchronous else "native"
+        taken = limit if "limit" in framework.takes else None
+        backend = _TORCH_ALLOCATORS.get(allocator or "")
+        ours = _chosen({"per_process_memory_fraction": taken, "backend": backend})
         return {TORCH: _merged(given.get(TORCH) or given.get(NEW_TORCH, ""), ours)} if ours else {}
-    if framework.name is not FrameworkName.JAX:
-        return {}
-    found = {}
-    if growth is not None:
-        found[PREALLOCATE] = "false" if growth else "true"
-    if limit is not None:
-        found[NEW_JAX_FRACTION if given.get(NEW_JAX_FRACTION) else JAX_FRACTION] = limit
-    if asynchronous is not None:
-        found[JAX_ALLOCATOR] = "cuda_async" if asynchronous else "bfc"
-    return found
+    return {}
+
+
+def _chosen(values: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _merged(users: str, ours: Mapping[str, str]) -> str:

@@ -112,10 +112,8 @@ def carry(
     variables |= settings.environment
     given = {**(base or {}), **variables}
     limit = share(settings.memory_limit, card) if settings.memory_limit is not None and gpu_uuids and card else None
-    growth = None if settings.growth is None else settings.growth == "on"
-    asynchronous = None if settings.allocator is None else settings.allocator == "cuda_malloc_async"
     for framework in settings.frameworks:
-        variables |= carried_to(framework, growth, limit, asynchronous, given)
+        variables |= carried_to(framework, settings.growth, limit, settings.allocator, given)
     return variables
 
 

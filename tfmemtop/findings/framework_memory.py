@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.frameworks import HIDDEN, JAX_GROWTH, TENSORFLOW, takers
+from tfmemtop.findings.frameworks import CODE, REMEDIES, takers
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.others import HELD_SHARE
 from tfmemtop.findings.remedy import Action, Remedy
@@ -30,26 +30,25 @@ _SMALLER = Remedy(Action.REDUCE_BATCH)
 
 
 class FrameworkFailed(Finding, frozen=True):
-    """An allocation of JAX, PyTorch or CuPy ended the script, at the line ``at``, empty where that is not known."""
+    """An allocation of JAX, PyTorch or CuPy that failed ended the script."""
 
     severity = Severity.ERROR
     fatal = True
 
-    exhausted: FrameworkExhausted
-    at: str
-    cause: Cause
-
-    @property
-    def whole_cause(self) -> Cause:
-        return self.cause
+    whole_cause: Cause
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return self.cause.remedies
+        return self.whole_cause.remedies
 
     @property
     def said(self) -> Said:
-        return Said(self.cause.text, self.cause.explanation, self.cause.code, joined(*self.cause.evidence))
+        return Said(
+            self.whole_cause.text,
+            self.whole_cause.explanation,
+            self.whole_cause.code,
+            joined(*self.whole_cause.evidence),
+        )
 
 
 def framework_failed(state: State) -> Iterator[FrameworkFailed]:
@@ -70,7 +69,9 @@ def _failed(state: State, found: FrameworkExhausted, at: str) -> FrameworkFailed
     who = found.framework.title + (f" at {at}" if at else "")
     asked = format_bytes(found.requested) if found.requested else "more than there was"
     cause = _by_readings(state, found) if found.cached is None else _by_own_figures(found)
-    return FrameworkFailed(found, at, replace(cause, text=f"Out of memory: {who} asked for {asked}. {cause.text}"))
+    text = f"Out of memory: {who} asked for {asked}. {cause.text}"
+    evidence = (*cause.evidence, f"{found.framework.title} says: {found.message.rstrip('.')}.")
+    return FrameworkFailed(replace(cause, text=text, evidence=evidence))
 
 
 def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
@@ -80,16 +81,14 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
         own = next((taker for taker in those if taker.title == title), None)
         other = next((taker for taker in those if taker.title != title and taker.reserves and taker.held), None)
         if other is not None:
-            of_tensorflow = other.title == TENSORFLOW
-            hide = (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON))
             return Cause(
                 Key.OTHER_FRAMEWORK,
                 f"{other.title} had taken {format_bytes(other.held)} of the card.",
                 other.title,
                 other.held,
-                remedies=hide if of_tensorflow else (Remedy(Action.JAX_GROWTH_ON),),
-                code=HIDDEN if of_tensorflow else JAX_GROWTH,
-                evidence=(f"It made its devices at {line_with_code(other.at)}." if other.at else "",),
+                remedies=REMEDIES[other.title],
+                code=CODE[other.title],
+                evidence=(f"It made its devices at {line_with_code(other.at)}.",) if other.at else (),
             )
         if own is None or own.limit is None or own.in_use is None or own.in_use + requested <= own.limit:
             continue
@@ -102,20 +101,18 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
             remedies=(*more, _SMALLER),
             evidence=(f"The card has {format_bytes(whole)}.",),
         )
-    had = f" It had {format_bytes(found.allocated)} allocated." if found.allocated is not None else ""
-    return Cause(Key.UNKNOWN, f"Its message does not tell why there was no room.{had}", remedies=(_SMALLER,))
+    return Cause(Key.UNKNOWN, "Its message does not tell why there was no room.", remedies=(_SMALLER,))
 
 
 def _by_own_figures(found: FrameworkExhausted) -> Cause:
+    """Return the cause by PyTorch's own figures: its pool, its limit, who else is on the card, or the whole card."""
     requested, allocated, cached = found.requested or 0, found.allocated or 0, found.cached or 0
-    evidence = (_figures(found),)
     if cached >= requested:
         return Cause(
             Key.FRAGMENTATION,
             f"{format_bytes(cached)} were free in its pool, but not in one piece.",
             bytes=cached,
             remedies=(Remedy(Action.EXPAND_SEGMENTS), _SMALLER),
-            evidence=evidence,
             explanation="PyTorch cuts the segments that it takes from CUDA in pieces, and never joins those of two "
             "segments. Segments that can grow are few, so their free pieces are large.",
         )
@@ -125,54 +122,22 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             f"Its limit is {format_bytes(found.allowed)}, and {format_bytes(allocated)} were allocated.",
             bytes=allocated + requested,
             remedies=(Remedy(Action.MORE_FOR_TORCH), _SMALLER),
-            evidence=evidence,
         )
-    return replace(_held_elsewhere(found, requested, allocated + cached) or _full(found, allocated), evidence=evidence)
-
-
-def _held_elsewhere(found: FrameworkExhausted, requested: int, pool: int) -> Cause | None:
-    """Return that others hold what was lacking: other processes, or other libraries in this one."""
-    if found.card is None or found.free is None or found.process is None:
-        return None
-    lacking = requested - found.free
-    others, beside = found.card - found.free - found.process, found.process - pool
-    if 0 < lacking <= others and others >= HELD_SHARE * found.card:
-        return Cause(
-            Key.OTHERS,
-            f"Other processes hold {format_bytes(others)} of the card.",
-            "other processes",
-            others,
-            remedies=(Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU)),
-        )
-    if 0 < lacking <= beside and beside >= _MUCH:
-        return Cause(
-            Key.OTHER_FRAMEWORK,
-            f"The process holds {format_bytes(beside)} of the card outside PyTorch.",
-            bytes=beside,
-            remedies=(Remedy(Action.SHOW_PROCESS),),
-        )
-    return None
-
-
-def _full(found: FrameworkExhausted, allocated: int) -> Cause:
+    if found.card is not None and found.free is not None and found.process is not None:
+        lacking, others = requested - found.free, found.card - found.free - found.process
+        if 0 < lacking <= others and others >= HELD_SHARE * found.card:
+            text = f"Other processes hold {format_bytes(others)} of the card."
+            helps = (Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU))
+            return Cause(Key.OTHERS, text, "other processes", others, remedies=helps)
+        beside = found.process - allocated - cached
+        if 0 < lacking <= beside and beside >= _MUCH:
+            text = f"The process holds {format_bytes(beside)} of the card outside PyTorch."
+            return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Remedy(Action.SHOW_PROCESS),))
     return Cause(
         Key.LIMIT_TOO_SMALL,
         f"The card is full: of {format_bytes(found.card)}, PyTorch had {format_bytes(allocated)} allocated.",
-        bytes=allocated + (found.requested or 0),
+        bytes=allocated + requested,
         remedies=(_SMALLER,),
         explanation="Weights, gradients, the optimizer's copies and the activations of a step share the pool. "
         "Activations grow with the batch.",
     )
-
-
-def _figures(found: FrameworkExhausted) -> str:
-    sizes = {
-        "card": found.card,
-        "free": found.free,
-        "this process": found.process,
-        "allocated": found.allocated,
-        "free in the pool": found.cached,
-        "limit": found.allowed,
-    }
-    known = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items() if size is not None)
-    return f"PyTorch's own figures: {known}."

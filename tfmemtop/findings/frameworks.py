@@ -17,11 +17,26 @@ from tfmemtop.state.frameworks import card_of
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.units import format_bytes
 
-TENSORFLOW = "TensorFlow"
+TENSORFLOW, JAX = "TensorFlow", FrameworkName.JAX.title
 _NOT = ("false", "False", "0")  # the values of the variable that JAX takes for no
 _AT_ONCE = ("", "default", "bfc", "cuda_async")  # JAX's allocators that preallocate
 _USUAL_SHARE = 0.75
 _MUCH = 0.5  # share of a card
+
+
+REMEDIES = {
+    TENSORFLOW: (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON)),
+    JAX: (Remedy(Action.JAX_GROWTH_ON),),
+}
+CODE = {
+    TENSORFLOW: (
+        "import tensorflow as tf",
+        BEHIND_THE_IMPORT,
+        'tf.config.set_visible_devices([], "GPU")  # if TensorFlow only prepares data',
+    ),
+    JAX: ("import os", f'os.environ["{PREALLOCATE}"] = "false"  # before JAX is imported'),
+}
+"""What helps if a framework reserves a card, by its title."""
 
 
 class Taker(msgspec.Struct, frozen=True):
@@ -113,18 +128,12 @@ class CardShared(DeviceFinding, frozen=True):
         return Severity.WARNING if little_left or self.other.reserves else Severity.INFO
 
     @property
+    def _reserving(self) -> list[str]:
+        return [taker.title for taker in (self.first, self.other) if taker.reserves]
+
+    @property
     def remedies(self) -> tuple[Remedy, ...]:
-        of_tensorflow = (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON))
-        of_jax = (Remedy(Action.JAX_GROWTH_ON),)
-        return (*(of_tensorflow if self._tensorflow_reserves else ()), *(of_jax if self._jax_reserves else ()))
-
-    @property
-    def _tensorflow_reserves(self) -> bool:
-        return any(taker.reserves and taker.title == TENSORFLOW for taker in (self.first, self.other))
-
-    @property
-    def _jax_reserves(self) -> bool:
-        return any(taker.reserves and taker.title != TENSORFLOW for taker in (self.first, self.other))
+        return tuple(remedy for title in self._reserving for remedy in REMEDIES[title])
 
     @property
     def said(self) -> Said:
@@ -139,21 +148,9 @@ class CardShared(DeviceFinding, frozen=True):
             "TensorFlow without growth takes nearly all that is free on a card when it makes its devices, and JAX 75 % "
             "of the whole card, whatever they need. Neither gives memory back. If TensorFlow only prepares data, such "
             "as with tf.data, it needs no GPU.",
-            self._code,
+            tuple(line for title in self._reserving for line in CODE[title]),
             f"{other.title} holds {format_bytes(other.held)}." if other.held else "",
         )
-
-    @property
-    def _code(self) -> tuple[str, ...]:
-        return (*(JAX_GROWTH if self._jax_reserves else ()), *(HIDDEN if self._tensorflow_reserves else ()))
-
-
-HIDDEN = (
-    "import tensorflow as tf",
-    BEHIND_THE_IMPORT,
-    'tf.config.set_visible_devices([], "GPU")  # if TensorFlow only prepares data',
-)
-JAX_GROWTH = ("import os", f'os.environ["{PREALLOCATE}"] = "false"  # before JAX is imported')
 
 
 def card_shared(state: State) -> Iterator[CardShared]:
@@ -171,7 +168,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
     """JAX has preallocated ``held`` of the card's ``whole`` bytes, and had at most ``peak`` in use."""
 
     key = Key.RESERVED
-    remedies = (Remedy(Action.JAX_GROWTH_ON),)
+    remedies = REMEDIES[JAX]
 
     held: int
     whole: int
@@ -189,7 +186,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
             "JAX takes 75 % of the whole card, or the share that XLA_PYTHON_CLIENT_MEM_FRACTION says, when it begins, "
             "whatever the script needs. nvidia-smi then shows a full card, which says nothing about how full the pool "
             "is. Without preallocation the pool grows; it gives nothing back before the process ends.",
-            JAX_GROWTH,
+            CODE[JAX],
             f"At most {format_bytes(self.peak)} were in use.",
         )
 

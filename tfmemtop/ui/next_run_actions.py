@@ -10,7 +10,6 @@ from textual.screen import ModalScreen
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.frameworks import UsedFramework
 from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply
@@ -81,34 +80,34 @@ class NextRunActions(ScreenApp):
             self.notify(refusals.NOTHING_TO_SET)
         return upcoming
 
-    def _settable(self, setting: str, takes: Callable[[UsedFramework], bool]) -> NextRun | None:
-        """Return the next run if TensorFlow or one that *takes* the setting is in it. Else, notify the user."""
+    def _settable(self, setting: str) -> NextRun | None:
+        """Return the next run if TensorFlow, or a framework that takes *setting*, is in it. Else, notify the user."""
         state = self.session.state
         alone, has_gpus = without_tensorflow(state), bool(state.devices)
-        if alone and not (has_gpus and any(map(takes, alone))):
+        if alone and not (has_gpus and any(setting in one.takes for one in alone)):
             self.notify(refusals.not_for(alone, setting, has_gpus=has_gpus))
             return None
         return self._upcoming()
 
     def action_growth(self) -> None:
-        if upcoming := self._settable(refusals.GROWTH, lambda framework: framework.takes_growth):
+        if upcoming := self._settable(refusals.GROWTH):
             if self.session.state.devices:
                 self._choose(upcoming.with_growth_cycled())
             else:
                 self.notify(refusals.GROWTH_NEEDS_GPU)
 
     def action_allocator(self) -> None:
-        if upcoming := self._settable(refusals.ALLOCATOR, lambda framework: framework.takes_allocator):
+        if upcoming := self._settable(refusals.ALLOCATOR):
             self._choose(upcoming.with_allocator_cycled(bool(self.session.state.devices)))
 
     def action_xla_report(self) -> None:
-        if upcoming := self._settable(refusals.XLA_REPORT, lambda _: False):
+        if upcoming := self._settable(refusals.XLA_REPORT):
             self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
 
-        if upcoming := self._settable(refusals.LIMIT, lambda framework: framework.takes_limit):
+        if upcoming := self._settable(refusals.LIMIT):
             fitted = self.session.fitting.suggested(upcoming)
             self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
 
