@@ -5,7 +5,7 @@ import type { Page } from "./data";
 import { button, bytes, clock, element, refill, select, share } from "./elements";
 import { onKeys } from "./keys";
 import { lastUpTo, runAt, type Moment } from "./moment";
-import { chart, showAll, showRuns, zoom } from "./time_chart";
+import { chart, reveal, showAll, showRuns, zoom } from "./time_chart";
 import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_data";
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
@@ -147,6 +147,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (changed.has("session") || changed.has("place") || (view && changed.has("run"))) build();
         else if (changed.has("at")) {
             hovered = null;
+            if (graph) reveal(graph, moment.choice.at - offset());
             graph?.redraw(false);
             tell();
         }

@@ -80,16 +80,22 @@ function moment(at: number, step: number): string {
 }
 
 function wheel(u: uPlot, event: WheelEvent): void {
-    const whole = zoomed(u) === false;
-    if (whole && event.deltaY > 0) return; // all is in sight: the page scrolls
+    if (!zoomed(u) && event.deltaY > 0) return; // all is in sight: the page scrolls
     event.preventDefault();
     zoom(u, event.deltaY < 0 ? 0.75 : 1 / 0.75, u.posToVal(u.cursor.left!, "x"));
 }
 
 /** Whether less than all is in sight. */
-export function zoomed(u: uPlot): boolean {
+function zoomed(u: uPlot): boolean {
     const { min, max } = u.scales.x;
     return min! > u.data[0][0] || max! < u.data[0].at(-1)!;
+}
+
+/** Show as many seconds as now, with *at* in the middle, where it is out of sight. */
+export function reveal(u: uPlot, at: number): void {
+    const { min, max } = u.scales.x;
+    const half = (max! - min!) / 2;
+    if (at < min! || at > max!) u.setScale("x", { min: at - half, max: at + half });
 }
 
 /** Show *factor* times as many seconds as now; *around* stays where it is. */
