@@ -23,6 +23,7 @@ _NAMES = (
     "whatif",
     "compare",
     "many-machines",
+    "report",
     "slurm",
     "kubernetes",
     "cluster",
