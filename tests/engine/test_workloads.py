@@ -194,7 +194,7 @@ ENVIRONMENTS = {
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_what_the_environment_adds(name: str) -> None:
     group, environment, host, added, short = ENVIRONMENTS[name]
-    found = with_environment(group, environment, host, "node1")
+    found = with_environment(group, environment | {"HOSTNAME": host}, "node1")
     assert {field: getattr(found, field) for field in added} == added
     assert found.short == short
 
@@ -268,7 +268,7 @@ def test_the_engine_names_a_container(group: str, file: str, kept: object, tmp_p
     assert found is not None and found.short == "romantic_wilson"
 
 
-@pytest.mark.parametrize("kept", ["", "{", "[]", '{"Name": 3}'])
+@pytest.mark.parametrize("kept", ["", "{", "[]", '{"Name": 3}', '{"Id": "x"}'])
 def test_an_engine_whose_file_has_another_form_names_nothing(kept: str, tmp_path: Path) -> None:
     root = laid_out(tmp_path, GROUPS["docker, v1"][0], {f"var/lib/docker/containers/{A}/config.v2.json": kept})
     found = read_workload(os.getpid(), 1, ["python"], root).workload

@@ -4,14 +4,13 @@ The control group of a process, which every user may read, has the ids. Names co
 and from files of the engines, which often only root, or the user of the process, may read.
 """
 
-import json
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from tfmemtop.engine.sources.processes import read_command, read_environment
@@ -42,7 +41,9 @@ _ENGINES = {
 _HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, outside the container
 _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
-_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-[0-9a-f]{64}\.log")
+_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{64})\.log")
+
+T = TypeVar("T")
 
 
 def of_control_group(text: str) -> Workload:
@@ -85,12 +86,14 @@ def _unescaped(name: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
 
 
-def with_environment(found: Workload, environment: Mapping[str, str], host: str, own_host: str) -> Workload:
+def with_environment(found: Workload, environment: Mapping[str, str], own_host: str) -> Workload:
     """Return *found* with what the *environment* of the process says.
 
-    *host* is the host name within the container, and *own_host* that of this machine: a container with the network of
-    the machine has the machine's name, which says nothing about the container.
+    *own_host* is the host name of this machine. A container that has the same one, since it uses the machine's network,
+    is not named by it. The file ``/etc/hostname`` of a container is not read: it could be a link, which would be
+    followed outside the container.
     """
+    host = environment.get("HOSTNAME", "")
     host = "" if host == own_host else host
     job, step, job_name = found.job, found.step, None
     if job in (None, environment.get("SLURM_JOB_ID")):  # else these are the variables of another job
@@ -142,10 +145,7 @@ def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path
         pass  # it has ended
     if found.container:
         found = _named(found, root, unread)
-    host = environment.get("HOSTNAME", "")
-    if found.contained and not host and environment:
-        host = _text(folder / "root/etc/hostname", unread).strip()
-    found = with_environment(found, environment, host, socket.gethostname())
+    found = with_environment(found, environment, socket.gethostname())
     kernels_parent = read_command(ppid) if connection_file(command) is not None else []
     found = replace(found, notebook=notebook(environment, kernels_parent))
     found = Workload(**{name: bounded_name(value) for name, value in asdict(found).items()})
@@ -156,35 +156,46 @@ def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path
 def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
     """Return *found* with the names that Kubernetes or the engine keep in files."""
     # Kubernetes makes a link for the log of each container: POD_NAMESPACE_CONTAINER-ID.log.
-    with suppress(OSError):
-        for link in (root / "var/log/containers").glob(f"*-{found.container}.log"):
-            if names := _LINK.fullmatch(link.name):
+    logs = root / "var/log/containers"
+    try:
+        for link in logs.iterdir():
+            if (names := _LINK.fullmatch(link.name)) and names[4] == found.container:
                 return replace(found, pod=names[1], namespace=names[2], name=names[3])
+    except PermissionError:
+        unread.append(str(logs))
+    except OSError:
+        pass  # this machine is no node of Kubernetes
     return replace(found, name=next(_engine_names(found, root, unread), None))
 
 
+class _OfDocker(msgspec.Struct, rename="pascal"):
+    name: str
+
+
+class _OfPodman(msgspec.Struct):
+    id: str
+    names: list[str] | None = None
+
+
 def _engine_names(found: Workload, root: Path, unread: list[str]) -> Iterator[str]:
-    """Yield the name of the container by the files of Docker, or those of Podman for root or for this user."""
+    """Yield the name of the container by the files of Docker, or those of Podman for this user or for root."""
     if found.engine == "docker":
-        kept = _json(root / "var/lib/docker/containers" / str(found.container) / "config.v2.json", unread)
-        if isinstance(kept, dict) and isinstance(name := kept.get("Name"), str):
-            yield name.lstrip("/")
+        path = root / "var/lib/docker/containers" / str(found.container) / "config.v2.json"
+        if (kept := _decoded(path, _OfDocker, unread)) is not None:
+            yield kept.name.lstrip("/")
     if found.engine == "podman":
         for folder in (user_folder("XDG_DATA_HOME", ".local/share"), root / "var/lib"):
-            kept = _json(folder / "containers/storage/overlay-containers/containers.json", unread)
-            yield from (
-                name
-                for one in (kept if isinstance(kept, list) else ())
-                if isinstance(one, dict) and one.get("id") == found.container
-                for name in one.get("names") or ()
-            )
+            path = folder / "containers/storage/overlay-containers/containers.json"
+            for one in _decoded(path, list[_OfPodman], unread) or ():
+                yield from one.names or () if one.id == found.container else ()
 
 
-def _json(path: Path, unread: list[str]) -> Any:
+def _decoded(path: Path, kind: type[T], unread: list[str]) -> T | None:
+    """Return the content of *path*; ``None`` if there is none, it is being written, or it has another form."""
     try:
-        return json.loads(_text(path, unread) or "null")
-    except ValueError:
-        return None  # it is being written, or has another form
+        return msgspec.json.decode(_text(path, unread), type=kind)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _text(path: Path, unread: list[str]) -> str:
