@@ -28,19 +28,19 @@ _LAYERS = {
     "others": "other processes",
 }
 _FRAMEWORKS = frozenset(framework.value for framework in FrameworkName)
-_OF_THE_CARD = "context", "outside"
+_OF_THE_DRIVER = frozenset({"context", "outside"})
 """The layers that are known only from the driver's figure of the run's processes."""
 
 
 class _Sample(NamedTuple):
-    """The upper end of each layer in bytes, and whether the layers of :data:`_OF_THE_CARD` are known."""
+    """The upper end of each layer in bytes, and the layers of which it is not known what they have."""
 
     ends: tuple[int, ...]
-    known: bool
+    unknown: frozenset[str] = frozenset()
 
 
 def _highest(one: _Sample, other: _Sample) -> _Sample:
-    return _Sample(tuple(map(max, one.ends, other.ends)), one.known or other.known)
+    return _Sample(tuple(map(max, one.ends, other.ends)), one.unknown & other.unknown)
 
 
 class _Course:
@@ -66,46 +66,54 @@ class _Course:
 class _Card(_Course):
     """A GPU. The driver is read less often than the pools.
 
-    ``rest`` and ``others`` are what the run's processes have beside pools, and what other processes have, at the
-    driver's last reading. They count until the next one, while the pools change.
+    What the run's processes have beside their pools, and what other processes have, counts from one reading of the
+    driver to the next, while the pools change.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.rest = self.others = 0
-        self.known = False
+        self._rest = self._others = 0
+        self._known = False
         self._held: dict[tuple[int, str], int] = {}  # by each pool at the driver's reading
         self._again: set[tuple[int, str]] = set()  # the pools that were read since
 
-    def read(self, state: State, device: DeviceState, reading: DeviceReading) -> None:
-        """Take what the driver says."""
+    def driver_read(self, state: State, device: DeviceState, reading: DeviceReading) -> None:
+        """Take what the driver says. What it lists of processes whose pools have just ended is what they had."""
         total, held = process_total(state, device), _held(state, device)
         pools = sum(held.values())
-        self.known = total is not None and (total > 0 or not pools)
-        self.rest = max(0, (total or 0) - pools)
-        self.others = max(0, (reading.used or 0) - max(total or 0, pools))
+        if self._held and not held and (total or 0) >= sum(self._held.values()):
+            return
+        self._known = total is not None and (total > 0 or not pools)
+        self._rest = max(0, (total or 0) - pools)
+        self._others = max(0, (reading.used or 0) - max(total or 0, pools))
         self._held, self._again = held, set()
+        self.add(state.now, self._sample(state, device, 0))
 
-    def grown(self, key: tuple[int, str], held: int) -> None:
-        """Take a pool's first reading after the driver's: what it has grown by was in the driver's figure already."""
+    def pool_read(self, state: State, device: DeviceState, reading: Allocator | Framework, spike: int) -> None:
+        """Take a reading of a pool; *spike* bytes more were in use a moment ago.
+
+        What the pool has grown by at its first reading after the driver's was in the driver's figure already.
+        """
+        key = reading.pid, reading.device
         if key not in self._again:
             self._again.add(key)
-            self.rest = max(0, self.rest - max(0, held - self._held.get(key, 0)))
+            self._rest = max(0, self._rest - max(0, _size(reading) - self._held.get(key, 0)))
+        self.add(state.now, self._sample(state, device, spike))
 
-    def sample(self, state: State, device: DeviceState, spike: int) -> _Sample:
-        """Return what there is now; *spike* bytes more were in use a moment ago."""
+    def _sample(self, state: State, device: DeviceState, spike: int) -> _Sample:
         pools, index = card_pools(state, device), device.info.index
         in_use, pool = pool_use(pools.shown)
         in_use += spike
         context = sum(context_size(one, index)[0] for one in living_hooked(state) if index in one.contexts)
-        context = min(self.rest, context)
+        context = min(self._rest, context)
         frameworks = (pools.others.get(name, 0) for name in FrameworkName)
         ends = [in_use, max(in_use, pool or 0)]
-        for size in (*frameworks, context, self.rest - context):
+        for size in (*frameworks, context, self._rest - context):
             ends.append(ends[-1] + size)
-        room = device.info.total - ends[-1] if device.info.total is not None else self.others
-        ends.append(ends[-1] + max(0, min(self.others, room)))
-        return _Sample(tuple(ends), self.known)
+        room = device.info.total - ends[-1] if device.info.total is not None else self._others
+        ends.append(ends[-1] + max(0, min(self._others, room)))
+        unknown = frozenset({"cached"}) if pool is None else frozenset[str]()
+        return _Sample(tuple(ends), unknown if self._known else unknown | _OF_THE_DRIVER)
 
 
 def _held(state: State, device: DeviceState) -> dict[tuple[int, str], int]:
@@ -131,23 +139,19 @@ class MemoryOverTime:
     def take(self, state: State, event: Event) -> None:
         """Take *event*, which *state* contains."""
         if isinstance(event, DeviceReading) and (device := state.devices.get(event.index)):
-            card = self._cards.setdefault(event.index, _Card())
-            card.read(state, device, event)
-            card.add(state.now, card.sample(state, device, 0))
+            self._card(device).driver_read(state, device, event)
         elif isinstance(event, Framework) and (device := card_of(state, event)):
-            self._changed(state, device, event, 0)
+            self._card(device).pool_read(state, device, event, 0)
         elif isinstance(event, Allocator) and not is_pinned(event.device):
             spike = max(0, (event.high or 0) - (event.in_use or 0))
             if is_cpu(event.device):
                 in_use, pool = pool_use(cpu_pool_readings(state))
-                self._cpu.add(state.now, _Sample((in_use + spike, max(in_use + spike, pool or 0)), True))
+                self._cpu.add(state.now, _Sample((in_use + spike, max(in_use + spike, pool or 0))))
             elif device := device_of(state, event.pid, event.device):
-                self._changed(state, device, event, spike)
+                self._card(device).pool_read(state, device, event, spike)
 
-    def _changed(self, state: State, device: DeviceState, reading: Allocator | Framework, spike: int) -> None:
-        card = self._cards.setdefault(device.info.index, _Card())
-        card.grown((reading.pid, reading.device), _size(reading))
-        card.add(state.now, card.sample(state, device, spike))
+    def _card(self, device: DeviceState) -> _Card:
+        return self._cards.setdefault(device.info.index, _Card())
 
     def places(self, state: State) -> list[PagePlace]:
         """Return the GPUs in the order of their numbers, then the CPU's pool."""
@@ -169,8 +173,7 @@ def _page_place(state: State, key: str, name: str, model: str, total: int | None
         if key == CPU and place > 1:
             break
         sizes: Known = [one.ends[place] - (one.ends[place - 1] if place else 0) for _, one in columns]
-        if layer in _OF_THE_CARD:
-            sizes = [size if one.known else None for size, (_, one) in zip(sizes, columns, strict=True)]
+        sizes = [None if layer in one.unknown else size for size, (_, one) in zip(sizes, columns, strict=True)]
         if layer not in _FRAMEWORKS or any(sizes):
             layers.append(PageLayer(key=layer, name=title, bytes=sizes))
     return PagePlace(
