@@ -266,7 +266,7 @@ class Tags(HTMLParser):
             self.texts[self.cdata_elem].append(data)
 
 
-PLAIN = "html head meta link title style body main h1 h2 p ul li pre dl dt dd figure script svg rect path text"
+PLAIN = "html head meta link title style body main h1 h2 p ul li pre dl dt dd figure script svg g rect path text"
 """The tags of a page that is not drawn by its script yet."""
 
 

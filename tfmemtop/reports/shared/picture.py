@@ -1,19 +1,22 @@
 """The static picture of a run, as SVG: memory over time, and who held it at the highest peak. Pure."""
 
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
 from tfmemtop.findings.holders import nameless
-from tfmemtop.reports.shared.data import PagePlace, PageRun, PageSession, PageWindow
+from tfmemtop.reports.holders import end_of_name
+from tfmemtop.reports.shared.data import PagePlace, PagePool, PageRun, PageSession
 from tfmemtop.reports.shared.windows import is_used
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.units import format_bytes, format_duration
+from tfmemtop.units import counted, format_bytes, format_duration
 
 _WIDTH, _LEFT, _RIGHT, _HEIGHT = 960, 76, 16, 240  # pixels; the height is that of the graph
 _LINE = 20  # pixels
+_COLUMNS = 120  # of the verdict
 _ROWS, _NAME, _LETTERS = 14, 300, 42  # of the table of holders: rows, pixels and characters of a name
 _GROUND, _TEXT, _QUIET, _GRID, _FAILED = "#ffffff", "#1c2330", "#5b6575", "#d5dbe3", "#c0392b"
 _LAYERS = {"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"}
@@ -40,18 +43,9 @@ def picture(sessions: Sequence[PageSession]) -> str:
     parts: list[str] = []
     top = 8
     for session in sessions:
-        run = session.runs[-1] if session.runs else None
-        name = [_label(8, top + 13, session.name, bold=True)] if len(sessions) > 1 else []
-        parts += name
-        top += _LINE * len(name)
-        for place in _shown(session, run):
-            parts += _graph(place, session, run, top)
-            top += _HEIGHT + 4 * _LINE
-        if run is not None and run.pools and run.pools[0].windows:
-            pool = run.pools[0]
-            window = pool.windows[pool.shown]
-            parts += _holders(window, f"{pool.device} at the peak of {window.title}", top)
-            top += _LINE * (_ROWS + 4)
+        for height, lines in _parts(session, named=len(sessions) > 1):
+            parts += [f'<g transform="translate(0 {top})">', *lines, "</g>"]
+            top += height
     title = "; ".join(session.runs[-1].verdict.text if session.runs else session.name for session in sessions)
     return "\n".join(
         [
@@ -65,6 +59,21 @@ def picture(sessions: Sequence[PageSession]) -> str:
     )
 
 
+_Part = tuple[int, Iterable[str]]
+"""The height of a part of the picture, and its elements, from the height 0 on."""
+
+
+def _parts(session: PageSession, *, named: bool) -> Iterator[_Part]:
+    run = session.runs[-1] if session.runs else None
+    texts = [session.name] if named else []
+    texts += textwrap.wrap(safe(run.verdict.text), _COLUMNS) if run else []
+    yield _LINE * len(texts) + 8, [_label(8, 13 + _LINE * number, text, bold=True) for number, text in enumerate(texts)]
+    for place in _shown(session, run):
+        yield _HEIGHT + 4 * _LINE, _graph(place, session, run)
+    if run is not None and run.pools and run.pools[0].windows:
+        yield _holders(run.pools[0])
+
+
 def _shown(session: PageSession, run: PageRun | None) -> list[PagePlace]:
     """Return the place of the fullest pool; without a pool, that with the most used memory."""
     keys = [pool.place for pool in run.pools[:1]] if run else []
@@ -76,17 +85,17 @@ def _sums(place: PagePlace) -> list[int]:
     return [sum(size or 0 for size in column) for column in zip(*(layer.bytes for layer in place.layers), strict=True)]
 
 
-def _graph(place: PagePlace, session: PageSession, run: PageRun | None, top: int) -> Iterator[str]:
+def _graph(place: PagePlace, session: PageSession, run: PageRun | None) -> Iterator[str]:
     """Yield the graph of stacked layers, each as high as its highest figure in the stretch of a pixel."""
     wide, span = _WIDTH - _LEFT - _RIGHT, max(session.ended, 0.1)
-    base = top + _LINE + _HEIGHT
+    base = _LINE + _HEIGHT
     columns: dict[int, list[int]] = {}
     for t, *sizes in zip(place.times, *(layer.bytes for layer in place.layers), strict=True):
         ends = list(accumulate(size or 0 for size in sizes))
         x = min(wide, round(t / span * wide))
         columns[x] = [*map(max, columns[x], ends)] if x in columns else ends
     highest = max((ends[-1] for ends in columns.values()), default=0) or 1
-    yield _label(8, top + 13, f"{place.name} {place.model}".strip(), bold=True)
+    yield _label(8, 13, f"{place.name} {place.model}".strip())
     step = _grid_step(highest)
     for size in range(0, highest + 1, step):
         y = base - _HEIGHT * size / highest
@@ -99,16 +108,12 @@ def _graph(place: PagePlace, session: PageSession, run: PageRun | None, top: int
         yield f'<path d="{"".join(path)}H{_LEFT + wide}V{base}Z" fill="{_LAYERS.get(layer.key, _FRAMEWORK)}"/>'
     for failed in run.failures if run else ():
         x = _LEFT + failed / span * wide
-        yield f'<path d="M{x:.1f} {top + _LINE}V{base}" stroke="{_FAILED}" stroke-width="2"/>'
+        yield f'<path d="M{x:.1f} {_LINE}V{base}" stroke="{_FAILED}" stroke-width="2"/>'
     for part in range(5):
         x = _LEFT + wide * part / 4
         anchor = "start" if part == 0 else "end" if part == 4 else "middle"
         yield _label(x, base + 16, format_duration(span * part / 4), anchor=anchor, colour=_QUIET)
-    x = float(_LEFT)
-    for layer in place.layers:
-        yield f'<rect x="{x}" y="{base + 26}" width="11" height="11" fill="{_LAYERS.get(layer.key, _FRAMEWORK)}"/>'
-        yield _label(x + 16, base + 36, layer.name)
-        x += 32 + 7 * len(layer.name)
+    yield from _legend(_LEFT, base + 26, [(_LAYERS.get(layer.key, _FRAMEWORK), layer.name) for layer in place.layers])
 
 
 def _grid_step(highest: int) -> int:
@@ -116,8 +121,9 @@ def _grid_step(highest: int) -> int:
     return max(1, 1 << max(0, (highest // 2).bit_length() - 1))
 
 
-def _holders(window: PageWindow, title: str, top: int) -> Iterator[str]:
-    """Yield the largest rows of the table by layer, each as a bar of its kinds."""
+def _holders(pool: PagePool) -> _Part:
+    """Return the largest rows of the table by layer, each as a bar of its kinds."""
+    window = pool.windows[pool.shown]
     rows: dict[str, Counter[str]] = {}
     for place, size in enumerate(window.bytes):
         if is_used(window, place, window.peak_at):
@@ -126,28 +132,36 @@ def _holders(window: PageWindow, title: str, top: int) -> Iterator[str]:
     if window.unknown:
         rows.setdefault(nameless(Kind.UNKNOWN), Counter())[Kind.UNKNOWN.value] += window.unknown
     ordered = sorted(rows.items(), key=lambda row: (-row[1].total(), row[0]))
-    rest = ordered[_ROWS:]
-    yield _label(8, top + 13, f"{title}: {format_bytes(window.peak)}", bold=True)
-    largest = max((kinds.total() for _, kinds in ordered), default=0) or 1
-    wide = _WIDTH - _NAME - 110
-    for number, (name, kinds) in enumerate(ordered[:_ROWS], 1):
-        y, x = top + _LINE * number + 6, float(_NAME)
-        yield _label(_NAME - 8, y + 12, name if len(name) <= _LETTERS else "…" + name[1 - _LETTERS :], anchor="end")
+    shown, rest = ordered[:_ROWS], ordered[_ROWS:]
+    title = f"{pool.device} at the peak of {window.title}: {format_bytes(window.peak)}"
+    parts = [_label(8, 13, title), *_bars(shown)]
+    y = _LINE * (len(shown) + 1) + 6
+    if rest:
+        more = f"{counted(len(rest), 'smaller row')}, {format_bytes(sum(kinds.total() for _, kinds in rest))}"
+        parts.append(_label(_NAME, y + 12, more, colour=_QUIET))
+        y += _LINE
+    there = [of for of in _KINDS if any(kinds[of.value] for _, kinds in ordered)]
+    return y + 2 * _LINE, [*parts, *_legend(8, y + 10, [(_KINDS[of], of.value) for of in there])]
+
+
+def _bars(rows: Sequence[tuple[str, Counter[str]]]) -> Iterator[str]:
+    largest = max((kinds.total() for _, kinds in rows), default=0) or 1
+    for number, (name, kinds) in enumerate(rows, 1):
+        y, x = _LINE * number + 6, float(_NAME)
+        yield _label(_NAME - 8, y + 12, end_of_name(name, _LETTERS), anchor="end")
         for kind, size in kinds.most_common():
-            width = wide * size / largest
+            width = (_WIDTH - _NAME - 110) * size / largest
             yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="15" fill="{_KINDS[Kind(kind)]}"/>'
             x += width
         yield _label(x + 6, y + 12, format_bytes(kinds.total()), colour=_QUIET)
-    if rest:
-        more = f"{len(rest)} smaller rows, {format_bytes(sum(kinds.total() for _, kinds in rest))}"
-        yield _label(_NAME, top + _LINE * (_ROWS + 1) + 18, more, colour=_QUIET)
-    x = 8.0
-    for of, colour in _KINDS.items():
-        if any(kinds[of.value] for _, kinds in ordered):
-            y = top + _LINE * (_ROWS + 2) + 14
-            yield f'<rect x="{x}" y="{y}" width="11" height="11" fill="{colour}"/>'
-            yield _label(x + 16, y + 10, of.value)
-            x += 32 + 7 * len(of.value)
+
+
+def _legend(x: int, y: int, entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a square of each colour, and the name beside it."""
+    for colour, name in entries:
+        yield f'<rect x="{x}" y="{y}" width="11" height="11" fill="{colour}"/>'
+        yield _label(x + 16, y + 10, name)
+        x += 32 + 7 * len(name)
 
 
 def _label(x: float, y: float, text: str, *, anchor: str = "start", colour: str = _TEXT, bold: bool = False) -> str:

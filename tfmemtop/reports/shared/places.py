@@ -1,5 +1,6 @@
 """The memory of each GPU and of the CPU's pool over time, collected while a recording is folded. Pure."""
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from tfmemtop.events import Allocator, DeviceReading, Event, Framework
@@ -30,6 +31,10 @@ _LAYERS = {
 _FRAMEWORKS = frozenset(framework.value for framework in FrameworkName)
 _OF_THE_DRIVER = frozenset({"context", "outside"})
 """The layers that are known only from the driver's figure of the run's processes."""
+
+
+_ONE_MOMENT_S = 0.5
+"""The driver's figure and readings of pools that are not further apart may be of one moment."""
 
 
 class _Sample(NamedTuple):
@@ -74,8 +79,9 @@ class _Card(_Course):
         super().__init__()
         self._rest = self._others = 0
         self._known = False
-        self._held: dict[tuple[int, str], int] = {}  # by each pool at the driver's reading
-        self._again: set[tuple[int, str]] = set()  # the pools that were read since
+        self._held: dict[tuple[int, str], int] = {}  # by each pool, as last read
+        self._again: set[tuple[int, str]] = set()  # the pools that were read since the driver was
+        self._read_at = 0.0
 
     def driver_read(self, state: State, device: DeviceState, reading: DeviceReading) -> None:
         """Take what the driver says. What it lists of processes whose pools have just ended is what they had."""
@@ -86,18 +92,20 @@ class _Card(_Course):
         self._known = total is not None and (total > 0 or not pools)
         self._rest = max(0, (total or 0) - pools)
         self._others = max(0, (reading.used or 0) - max(total or 0, pools))
-        self._held, self._again = held, set()
+        self._held, self._again, self._read_at = held, set(), state.now
         self.add(state.now, self._sample(state, device, 0))
 
     def pool_read(self, state: State, device: DeviceState, reading: Allocator | Framework, spike: int) -> None:
         """Take a reading of a pool; *spike* bytes more were in use a moment ago.
 
-        What the pool has grown by at its first reading after the driver's was in the driver's figure already.
+        What the pool has grown by at its first reading after the driver's was in the driver's figure already, and so
+        was what it has grown by in the next half second.
         """
-        key = reading.pid, reading.device
-        if key not in self._again:
+        key, size = (reading.pid, reading.device), _size(reading)
+        if key not in self._again or state.now - self._read_at < _ONE_MOMENT_S:
             self._again.add(key)
-            self._rest = max(0, self._rest - max(0, _size(reading) - self._held.get(key, 0)))
+            self._rest = max(0, self._rest - max(0, size - self._held.get(key, 0)))
+        self._held[key] = size
         self.add(state.now, self._sample(state, device, spike))
 
     def _sample(self, state: State, device: DeviceState, spike: int) -> _Sample:
@@ -105,13 +113,12 @@ class _Card(_Course):
         in_use, pool = pool_use(pools.shown)
         in_use += spike
         context = sum(context_size(one, index)[0] for one in living_hooked(state) if index in one.contexts)
-        context = min(self._rest, context)
         frameworks = (pools.others.get(name, 0) for name in FrameworkName)
-        ends = [in_use, max(in_use, pool or 0)]
-        for size in (*frameworks, context, self._rest - context):
-            ends.append(ends[-1] + size)
-        room = device.info.total - ends[-1] if device.info.total is not None else self._others
-        ends.append(ends[-1] + max(0, min(self._others, room)))
+        ends = list(accumulate(frameworks, initial=max(in_use, pool or 0)))
+        card = device.info.total if device.info.total is not None else ends[-1] + self._rest + self._others
+        rest = min(self._rest, max(0, card - ends[-1]))
+        others = min(self._others, max(0, card - ends[-1] - rest))
+        ends = [in_use, *ends, ends[-1] + min(context, rest), ends[-1] + rest, ends[-1] + rest + others]
         unknown = frozenset({"cached"}) if pool is None else frozenset[str]()
         return _Sample(tuple(ends), unknown if self._known else unknown | _OF_THE_DRIVER)
 
