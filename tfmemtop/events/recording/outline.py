@@ -10,7 +10,7 @@ these: a process's memory on the GPU is divided by both, and its CUDA context is
 import math
 from collections.abc import Iterable, Iterator
 
-from tfmemtop.events import Allocator, DeviceReading, Effective, Event, Holders, MemoryMap
+from tfmemtop.events import Allocator, DeviceReading, Effective, Event, Framework, Holders, MemoryMap
 from tfmemtop.events.base import Curve
 
 STRETCH_S = 10.0
@@ -91,7 +91,7 @@ class _Firsts:
 
     def is_one(self, event: Event) -> bool:
         """Take *event*, and return whether it is one of them."""
-        if isinstance(event, Allocator):
+        if isinstance(event, (Allocator, Framework)):
             key = event.keep.key(event)
             if key not in self._awaited and self._pools.get(key, -1) == event.pool:
                 return False
