@@ -130,7 +130,7 @@ def launch_environment(
     return dict(base) | carry(settings, gpu_uuids, card, base)
 
 
-KEPT_VARIABLES = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "NCCL_", "TFMEMTOP_", "JAX_", "KERAS_", "PYTORCH_")
+KEPT_VARIABLES = ("TF_", "CUDA_", "XLA_", "NVIDIA_", "NCCL_", "TFMEMTOP_", "JAX_", "KERAS_", "PYTORCH_", "CUPY_")
 """A recording keeps only variables whose names begin so and do not suggest a secret: people pass recordings on."""
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.frameworks import CODE, REMEDIES, takers
+from tfmemtop.findings.frameworks import CODE, JAX, REMEDIES, takers
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.others import HELD_SHARE
 from tfmemtop.findings.remedy import Action, Remedy
@@ -90,14 +90,15 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
                 code=CODE[other.title],
                 evidence=(f"It made its devices at {line_with_code(other.at)}.",) if other.at else (),
             )
-        if own is None or own.limit is None or own.in_use is None or own.in_use + requested <= own.limit:
+        limit, in_use = (own.reading.limit, own.reading.in_use) if own and own.reading else (None, None)
+        if own is None or limit is None or in_use is None or in_use + requested <= limit:
             continue
         whole = state.devices[index].info.total
-        more = (Remedy(Action.MORE_FOR_JAX),) if whole and own.share and own.limit < _MOST * whole else ()
+        more = (Remedy(Action.MORE_FOR_JAX),) if whole and title == JAX and limit < _MOST * whole else ()
         return Cause(
             Key.LIMIT_TOO_SMALL,
-            f"Its limit is {format_bytes(own.limit)}, and {format_bytes(own.in_use)} were in use.",
-            bytes=own.in_use + requested,
+            f"Its limit is {format_bytes(limit)}, and {format_bytes(in_use)} were in use.",
+            bytes=in_use + requested,
             remedies=(*more, _SMALLER),
             evidence=(f"The card has {format_bytes(whole)}.",),
         )

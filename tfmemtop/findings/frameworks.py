@@ -40,7 +40,7 @@ CODE = {
 
 
 class Taker(msgspec.Struct, frozen=True):
-    """A framework in a process of the run, and its memory on one card, in bytes; ``None`` where it is not known.
+    """A framework in a process of the run, on one card; ``held`` is its bytes there, ``None`` if not known.
 
     ``began`` is when it was first seen there, in session seconds, and ``at`` the line that made it begin. ``reserves``
     if it takes memory before it needs it: ``share`` of the whole card, where that is known.
@@ -50,9 +50,7 @@ class Taker(msgspec.Struct, frozen=True):
     pid: int
     began: float
     held: int | None
-    in_use: int | None
-    peak: int | None
-    limit: int | None
+    reading: events.Allocator | events.Framework | None
     reserves: bool
     share: float | None = None
     at: Callsite | None = None
@@ -66,51 +64,33 @@ def takers(state: State) -> dict[int, list[Taker]]:
     """
     found: dict[int, list[Taker]] = {}
     for device in run_devices(state):
-        if device.card is None or device.effective is None:
-            continue
-        reading, made = device.reading, device.hooked.initialised
-        taker = Taker(
-            TENSORFLOW,
-            device.pid,
-            made.t if made else device.effective.t,
-            held_by_pool(device) if reading else None,
-            reading.in_use if reading else None,
-            device.peak,
-            device.limit,
-            reserves=takes_everything(device),
-            at=devices_made_at(device.hooked),
-        )
-        found.setdefault(device.card.info.index, []).append(taker)
+        if device.card is not None and device.effective is not None:
+            made = device.hooked.initialised
+            began, held = (made or device.effective).t, held_by_pool(device) if device.reading else None
+            reserves, at = takes_everything(device), devices_made_at(device.hooked)
+            taker = Taker(TENSORFLOW, device.pid, began, held, device.reading, reserves, at=at)
+            found.setdefault(device.card.info.index, []).append(taker)
     for pid, hooked in hooked_of_run(state):
-        for name, figures in hooked.frameworks.items():
-            card = card_of(state, figures)
-            if card is not None:
-                found.setdefault(card.info.index, []).append(_taker(pid, hooked.began[name], figures))
+        for name, reading in hooked.frameworks.items():
+            if (card := card_of(state, reading)) is not None:
+                share = _preallocated(reading)
+                taker = Taker(
+                    reading.framework.title, pid, hooked.began[name], reading.pool, reading, bool(share), share
+                )
+                found.setdefault(card.info.index, []).append(taker)
     return {index: sorted(those, key=lambda taker: taker.began) for index, those in found.items()}
 
 
-def _taker(pid: int, began: float, reading: events.Framework) -> Taker:
+def _preallocated(reading: events.Framework) -> float | None:
+    """Return the share of the card that the framework preallocates, as JAX does unless it is told not to."""
     given = reading.settings
-    preallocates = given.get(PREALLOCATE) not in _NOT and given.get(JAX_ALLOCATOR, "").lower() in _AT_ONCE
-    reserves = reading.framework is FrameworkName.JAX and preallocates
-    return Taker(
-        reading.framework.title,
-        pid,
-        began,
-        reading.held,
-        reading.in_use,
-        reading.peak,
-        reading.limit,
-        reserves,
-        _share(given.get(NEW_JAX_FRACTION) or given.get(JAX_FRACTION)) if reserves else None,
-    )
-
-
-def _share(text: str | None) -> float | None:
-    try:
-        return float(text) if text else _USUAL_SHARE
-    except ValueError:
+    grows = given.get(PREALLOCATE) in _NOT or given.get(JAX_ALLOCATOR, "").lower() not in _AT_ONCE
+    if reading.framework is not FrameworkName.JAX or grows:
         return None
+    try:
+        return float(given.get(NEW_JAX_FRACTION) or given.get(JAX_FRACTION) or _USUAL_SHARE)
+    except ValueError:
+        return None  # then JAX has no GPU
 
 
 class CardShared(DeviceFinding, frozen=True):
@@ -196,6 +176,6 @@ def jax_preallocated(state: State) -> Iterator[JaxPreallocated]:
     for index, those in takers(state).items():
         whole = state.devices[index].info.total
         for taker in those:
-            held, peak = taker.held or 0, taker.peak
+            held, peak = taker.held or 0, taker.reading.peak if taker.reading else None
             if taker.share and whole and peak is not None and held >= whole * _MUCH:
                 yield JaxPreallocated(Place(index), held, whole, peak)

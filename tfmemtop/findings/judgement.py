@@ -174,7 +174,9 @@ def _of_other_frameworks(state: State) -> str:
     """Return what each framework other than TensorFlow had at most in use on a GPU; empty if there is none."""
     peaks: dict[str, int] = {}
     for taker in [taker for those in takers(state).values() for taker in those if taker.title != TENSORFLOW]:
-        peaks[taker.title] = max(taker.peak or taker.in_use or 0, peaks.get(taker.title, 0))
+        reading = taker.reading
+        peak = (reading.peak or reading.in_use or 0) if reading else 0
+        peaks[taker.title] = max(peak, peaks.get(taker.title, 0))
     return ", ".join(f"{title} had at most {format_bytes(peak)} in use" for title, peak in peaks.items())
 
 
