@@ -1,5 +1,5 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
-import { colour, variable } from "./colours";
+import { variable } from "./colours";
 import { button, bytes, element, share } from "./elements";
 import { keyOf, KINDS, type Cell } from "./holders_at";
 
@@ -100,12 +100,7 @@ export class Flame {
 function placed(cell: HTMLElement, left: number, depth: number, width: number, kind: string): HTMLElement {
     Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px` });
     if (width < 20) cell.style.padding = "0";
-    if (kind) Object.assign(cell.style, { background: variable(kind), color: readable(colour(kind)) });
+    if (kind) cell.style.background = variable(kind);
+    cell.className += ` ${kind}`; // its text is black or white
     return cell;
-}
-
-/** Black or white, whichever is read better on a colour such as `rgb(0, 114, 178)`. */
-function readable(ground: string): string {
-    const [red, green, blue] = (ground.match(/[\d.]+/g) ?? []).map(Number);
-    return 0.299 * red + 0.587 * green + 0.114 * blue > 125 ? "#000" : "#fff";
 }

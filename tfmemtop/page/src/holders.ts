@@ -1,5 +1,4 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
-import { onTheme } from "./colours";
 import type { Page } from "./data";
 import { button, bytes, clock, duration, element, refill, select } from "./elements";
 import { Flame } from "./flame";
@@ -93,5 +92,4 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (["session", "run", "pool", "window"].some((key) => changed.has(key as "run"))) drawChoices();
         draw(!changed.has("window") && !changed.has("pool"));
     });
-    onTheme(() => draw(true));
 }

@@ -53,14 +53,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         tops = rows.map((row, number) => (y += number === 0 ? 0 : row.region === rows[number - 1].region ? tall : tall + APART));
         canvas.style.height = `${y + tall}px`; // if that is another height, the canvas is drawn again
         const { regions, inUse, elsewhere, free, largestFree } = shown;
-        const figures =
-            `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} free, ` +
-            `largest free ${bytes(largestFree)}, fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
-        const source = shown.exact
-            ? `The buffers of the chosen moment, in the regions of the map read at ${clock(shown.at)}.`
-            : `Map read at ${clock(shown.at)}: no allocations were recorded at the chosen moment.`;
-        const others = elsewhere ? ` ${bytes(elsewhere)} in use lie in regions that this map does not have.` : "";
-        words.textContent = `${figures} ${source}${others}`;
+        const figures = elsewhere
+            ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie where the pool's regions were not recorded: what looks ` +
+              "free there may belong to no region."
+            : `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} ` +
+              `free, largest free ${bytes(largestFree)}, fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
+        const read = shown.at === null ? "" : `map read at ${clock(shown.at)}`;
+        const source = !shown.exact
+            ? `The ${read}: no allocations were recorded at the chosen moment.`
+            : `The buffers of the chosen moment${read && `, in the regions of the ${read}`}.`;
+        words.textContent = `${figures} ${source}`;
         canvas.ariaLabel = words.textContent;
         readout.textContent = `A row is ${bytes(bytesOfRow)}. Point at the map, or go through it with ← and →.`;
         const pieces = regions.flatMap((region) => region.pieces);

@@ -26,18 +26,18 @@ export interface Shown {
     elsewhere: number; // of what is in use, in regions that are not known
     free: number;
     largestFree: number;
-    at: number; // when the regions were read
+    at: number | null; // when the regions were read
     exact: boolean; // the pieces are buffers of the moment, not cells of a map
 }
 
-/** The map of the pool nearest to `at`, with the buffers in use after `event` of `window`; `null` if it has no map. */
+/** The buffers in use after `event` of `window` in the pool's map nearest to `at`, else that map; `null` without either. */
 export function mapAt(pool: Pool, window: Window | undefined, event: number | null, at: number): Shown | null {
     const nearest = pool.maps.reduce<PoolMap | null>(
         (best, map) => (best && Math.abs(best.at - at) < Math.abs(map.at - at) ? best : map),
         null,
     );
-    const pieces = window && event !== null && nearest ? buffers(window, event) : [];
-    return nearest && (pieces.length ? ofBuffers(pieces, nearest) : ofCells(nearest));
+    const pieces = window && event !== null ? buffers(window, event) : [];
+    return pieces.length ? ofBuffers(pieces, nearest) : nearest && ofCells(nearest);
 }
 
 function buffers(window: Window, event: number): Piece[] {
@@ -50,21 +50,34 @@ function buffers(window: Window, event: number): Piece[] {
     return pieces.sort((a, b) => a.address - b.address);
 }
 
-function ofBuffers(pieces: Piece[], map: PoolMap): Shown {
-    const places = map.regions.map(({ address, size, since }): MapRegion => {
-        return { address: map.base + address, size, since, pieces: [] };
+function ofBuffers(pieces: Piece[], map: PoolMap | null): Shown {
+    const places = (map?.regions ?? []).map(({ address, size, since }): MapRegion => {
+        return { address: map!.base + address, size, since, pieces: [] };
     });
-    let elsewhere = 0; // in regions that the pool took after the map, or had given back before it
+    const strays: Piece[] = []; // in regions that the pool took after the map, or had given back before it
     for (const piece of pieces) {
         const home = places.find(({ address, size }) => address <= piece.address && piece.address < address + size);
-        if (home) home.pieces.push(piece);
-        else elsewhere += piece.size;
+        (home?.pieces ?? strays).push(piece);
     }
-    const regions = places.map(filled);
+    const regions = [...places, ...around(strays)].sort((a, b) => a.address - b.address).map(filled);
+    const [inUse, elsewhere] = [pieces, strays].map((some) => sum(some.map((piece) => piece.size)));
     const gaps = gapsOf(regions);
-    const inUse = sum(pieces.map((piece) => piece.size));
     const free = sum(gaps.map((gap) => gap.size));
-    return { regions, inUse, elsewhere, free, largestFree: gaps[0]?.size ?? 0, at: map.at, exact: true };
+    return { regions, inUse, elsewhere, free, largestFree: gaps[0]?.size ?? 0, at: map?.at ?? null, exact: true };
+}
+
+/** Regions around buffers whose own are not known: another one begins where more lies between than they have in all. */
+function around(pieces: Piece[]): MapRegion[] {
+    const all = sum(pieces.map((piece) => piece.size));
+    const found: MapRegion[] = [];
+    for (const piece of pieces) {
+        const last = found.at(-1);
+        if (last && piece.address - last.address - last.size <= all) {
+            last.size = piece.address + piece.size - last.address;
+            last.pieces.push(piece);
+        } else found.push({ address: piece.address, size: piece.size, since: null, pieces: [piece] });
+    }
+    return found;
 }
 
 function ofCells(map: PoolMap): Shown {

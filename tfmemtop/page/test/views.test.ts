@@ -134,6 +134,11 @@ test("a map of a moment of a window has its buffers, and the gaps between them",
     assert.equal(shown.free, 512 - 190);
 });
 
+test("without a map, the regions are drawn around the buffers", () => {
+    const shown = mapAt({ ...pool, maps: [] }, step, 1, timeOf(step, 1))!;
+    assert.deepEqual([shown.regions.length, shown.inUse, shown.elsewhere, shown.free], [1, 190, 190, 96]);
+});
+
 test("a map of another moment has the cells that were recorded", () => {
     const shown = mapAt(pool, step, null, 11)!;
     assert.equal(shown.exact, false);
