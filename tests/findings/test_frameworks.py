@@ -10,7 +10,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
-from tfmemtop.findings.frameworks import CardShared, JaxPreallocated
+from tfmemtop.findings.frameworks import CardShared, JaxPreallocated, OtherPools
 from tfmemtop.findings.judgement import Judged, judged
 from tfmemtop.findings.missing import no_map, no_window
 from tfmemtop.findings.remedy import Action
@@ -19,6 +19,7 @@ from tfmemtop.findings.rules import findings
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.reports.answers import answers
 from tfmemtop.reports.why import page
+from tfmemtop.settings import Settings
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.waiting import stage
 
@@ -177,6 +178,28 @@ def test_frameworks_that_take_what_they_need_share_a_card_without_a_word(setting
     after = found(begin(), effective(True), reading(3.0, 64 * MIB, 64 * MIB, 1026 * MIB), growing)
     assert CardShared not in after
     assert JaxPreallocated not in after
+
+
+def test_what_other_frameworks_hold_beside_tensorflow_has_their_names() -> None:
+    """As measured on an H100: the script of tests/field, ``three_frameworks.py``."""
+    growing = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    beside = [
+        jax(5.0, 1026 * MIB, GIB, settings=growing),
+        framework(6.0, FrameworkName.PYTORCH, 512 * MIB, 512 * MIB),
+        framework(7.0, FrameworkName.CUPY, 256 * MIB, 256 * MIB),
+    ]
+    mine = [*begin(), effective(True), reading(3.0, 768 * MIB, 768 * MIB, 1026 * MIB)]
+    one = found(mine, beside)[OtherPools]
+    assert one.said.headline.endswith("other frameworks hold JAX 1.0 GiB, PyTorch 512.0 MiB, CuPy 256.0 MiB.")
+    state = s.fold([*mine, *beside, events.RunEnd(t=40.0, run=1, exit_code=0, signal=None)])
+    cause, _ = judged(state, findings(state), going=False)
+    assert (cause.key, cause.holder) == (Key.OTHER_FRAMEWORK, "JAX, PyTorch, CuPy")
+    assert OtherPools not in found(mine, beside[2:])
+
+
+def test_growth_that_could_not_reach_jax_before_is_not_offered_as_if_it_were_off() -> None:
+    chosen = found(begin(settings=Settings(growth="on")), jax(5.0, 105 * GIB, 2 * GIB))
+    assert actions(chosen[JaxPreallocated]) == [Action.JAX_AGAIN]
 
 
 def test_jax_alone_preallocates_what_it_does_not_use() -> None:

@@ -8,6 +8,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Callsite, Place, devices_made_at, line_with_code, place_name
+from tfmemtop.findings.outside import BEYOND_USUAL
 from tfmemtop.findings.pool import WHOLE_CARD, held_by_pool, takes_everything
 from tfmemtop.findings.remedy import BEHIND_THE_IMPORT, Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
@@ -133,8 +134,30 @@ class CardShared(DeviceFinding, frozen=True):
         )
 
 
-def card_shared(state: State) -> Iterator[CardShared]:
-    """Find cards that a framework of the run has reserved, and on which another framework of the run is."""
+class OtherPools(DeviceFinding, frozen=True):
+    """The frameworks ``others`` of the run hold much of a card beside TensorFlow, and none has reserved it."""
+
+    key = Key.OTHER_FRAMEWORK
+    remedies = (Remedy(Action.SHOW_PROCESS),)
+
+    others: tuple[Taker, ...]
+
+    @property
+    def holder(self) -> str:
+        return ", ".join(taker.title for taker in self.others)
+
+    @property
+    def said(self) -> Said:
+        each = ", ".join(f"{taker.title} {format_bytes(taker.held)}" for taker in self.others)
+        return Said(
+            f"{place_name(self.place)}: beside TensorFlow's pool, other frameworks hold {each}.",
+            "Each framework has a pool of its own, which get_memory_info does not see and no limit of TensorFlow's "
+            "covers. Memory that one of them has freed stays in its pool, and the others do not get it.",
+        )
+
+
+def card_shared(state: State) -> Iterator[CardShared | OtherPools]:
+    """Find cards on which several frameworks of the run are, if one has reserved it or others hold much."""
     for index, those in takers(state).items():
         first = next((taker for taker in those if taker.reserves and taker.held), None)
         others = [taker for taker in those if first is not None and taker.title != first.title]
@@ -142,17 +165,28 @@ def card_shared(state: State) -> Iterator[CardShared]:
         if first is not None and others and whole:
             other = next((taker for taker in others if taker.reserves), others[0])
             yield CardShared(Place(index), first, other, whole)
+        elif first is None and TENSORFLOW in [taker.title for taker in those]:
+            beside = sorted((one for one in those if one.title != TENSORFLOW), key=lambda one: -(one.held or 0))
+            if sum(one.held or 0 for one in beside) >= BEYOND_USUAL:
+                yield OtherPools(Place(index), tuple(beside))
 
 
 class JaxPreallocated(DeviceFinding, frozen=True):
-    """JAX has preallocated ``held`` of the card's ``whole`` bytes, and had at most ``peak`` in use."""
+    """JAX has preallocated ``held`` of the card's ``whole`` bytes, and had at most ``peak`` in use.
+
+    ``growth_chosen`` if the user chose growth, but it was not known before the run that it uses JAX.
+    """
 
     key = Key.RESERVED
-    remedies = REMEDIES[JAX]
 
     held: int
     whole: int
     peak: int
+    growth_chosen: bool = False
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Remedy(Action.JAX_AGAIN),) if self.growth_chosen else REMEDIES[JAX]
 
     @property
     def severity(self) -> Severity:
@@ -173,9 +207,10 @@ class JaxPreallocated(DeviceFinding, frozen=True):
 
 def jax_preallocated(state: State) -> Iterator[JaxPreallocated]:
     """Find cards of which JAX has preallocated much."""
+    chosen = state.run is not None and state.run.settings.growth == "on"
     for index, those in takers(state).items():
         whole = state.devices[index].info.total
         for taker in those:
             held, peak = taker.held or 0, taker.reading.peak if taker.reading else None
             if taker.share and whole and peak is not None and held >= whole * _MUCH:
-                yield JaxPreallocated(Place(index), held, whole, peak)
+                yield JaxPreallocated(Place(index), held, whole, peak, chosen)

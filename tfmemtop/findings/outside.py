@@ -41,7 +41,7 @@ class OutsidePool(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        who = "Libraries with memory of their own are CuPy, PyTorch, JAX and RAPIDS: which of them hold it is not read"
+        who = "It is of none that tells what it holds: JAX, PyTorch, CuPy and RMM are read, and counted apart"
         who += ", or NCCL's buffers" if self.between_gpus else ""
         who += ", or kernels, all of which CUDA_MODULE_LOADING=EAGER loads at once" if self.eager else ""
         buffers = f", NCCL's buffers between GPUs up to {format_bytes(USUAL_BETWEEN)}" if self.between_gpus else ""

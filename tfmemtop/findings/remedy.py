@@ -65,6 +65,7 @@ class Action(Enum):
 
     # Of JAX and PyTorch. The keys set for them what they set for TensorFlow; tfmemtop has no options for them.
     JAX_GROWTH_ON = auto()
+    JAX_AGAIN = auto()
     MORE_FOR_JAX = auto()
     MORE_FOR_TORCH = auto()
     EXPAND_SEGMENTS = auto()
@@ -200,6 +201,7 @@ _SAID = {
     Action.JAX_GROWTH_ON: SaidRemedy(
         "let JAX take memory when it needs it, by XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)
     ),
+    Action.JAX_AGAIN: SaidRemedy("run it again: growth reaches JAX once a run has shown that it uses JAX", ("R",)),
     Action.MORE_FOR_JAX: SaidRemedy(
         "give JAX a larger share of the card, by XLA_PYTHON_CLIENT_MEM_FRACTION, which is 0.75 if it is not set", ("L",)
     ),
