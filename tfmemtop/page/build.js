@@ -26,6 +26,11 @@ const licences = [...new Set(folders.filter(Boolean))].sort().map((folder) => {
 writeFileSync("built/licences.txt", licences.join(`\n${"-".repeat(80)}\n\n`));
 
 // From what this was built, as `sha256sum` writes it: tests/page/test_built.py compares it with the sources.
-const sources = ["build.js", "package.json", "tsconfig.json", ...readdirSync("src").map((name) => `src/${name}`)].sort();
+const sources = [
+    "build.js",
+    "package.json",
+    "tsconfig.json",
+    ...readdirSync("src").map((name) => `src/${name}`),
+].sort();
 const digest = (name) => createHash("sha256").update(readFileSync(name)).digest("hex");
 writeFileSync("built/sources.sha256", sources.map((name) => `${digest(name)}  ${name}\n`).join(""));

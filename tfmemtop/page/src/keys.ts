@@ -27,18 +27,7 @@ export function listen(moment: Moment, sections: { id: string; title: string }[]
         p: ["The highest peak", () => moment.choose({ at: moment.peakAt, window: moment.pool?.shown ?? 0 })],
         e: ["The end of the run", () => go(moment.end)],
     });
-    sections.forEach(({ id, title }, place) =>
-        onKeys({
-            [place + 1]: [
-                title,
-                () => {
-                    const section = document.getElementById(id)!;
-                    section.scrollIntoView();
-                    section.focus({ preventScroll: true });
-                },
-            ],
-        }),
-    );
+    sections.forEach(({ id, title }, place) => onKeys({ [place + 1]: [title, () => jump(id)] }));
     onKeys({ "?": ["These keys", showHelp] });
     document.addEventListener("keydown", (event) => {
         const { target } = event;
@@ -52,17 +41,28 @@ export function listen(moment: Moment, sections: { id: string; title: string }[]
     });
 }
 
-const NAMES: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", "Shift+ArrowLeft": "Shift ←", "Shift+ArrowRight": "Shift →" };
+function jump(id: string): void {
+    const section = document.getElementById(id)!;
+    section.scrollIntoView();
+    section.focus({ preventScroll: true });
+}
+
+const NAMES: Record<string, string> = {
+    ArrowLeft: "←",
+    ArrowRight: "→",
+    "Shift+ArrowLeft": "Shift ←",
+    "Shift+ArrowRight": "Shift →",
+};
+
+const ABOUT = "The moment chosen in one view is chosen in all. In memory over time, the wheel and a drag zoom.";
 
 export function showHelp(): void {
     const rows = Object.entries(keys).map(([key, [meaning]]) =>
         element("tr", "", element("th", "", element("kbd", "", NAMES[key] ?? key)), element("td", "", meaning)),
     );
-    const dialog = element("dialog", "help", element("h2", "", "Keys"), element("table", "", element("tbody", "", ...rows)));
-    dialog.append(
-        element("p", "note", "The moment chosen in one view is chosen in all. In memory over time, the wheel and a drag zoom."),
-        button("Close", "Close (Esc)", () => dialog.close()),
-    );
+    const table = element("table", "", element("tbody", "", ...rows));
+    const dialog = element("dialog", "help", element("h2", "", "Keys"), table, element("p", "note", ABOUT));
+    dialog.append(button("Close", "Close (Esc)", () => dialog.close()));
     dialog.addEventListener("close", () => dialog.remove());
     document.body.append(dialog);
     dialog.showModal();

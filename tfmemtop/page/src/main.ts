@@ -78,7 +78,9 @@ function bar(page: Page, moment: Moment, sections: { id: string; title: string }
         const runs = moment.session.runs.map(({ number, title, settings }) => `${number}: ${settings || title}`);
         refill(
             choices,
-            sessions.length > 1 ? select("session", sessions, choice.session, (session) => moment.choose({ session })) : "",
+            sessions.length > 1
+                ? select("session", sessions, choice.session, (session) => moment.choose({ session }))
+                : "",
             runs.length > 1 ? select("run", runs, choice.run, (run) => moment.choose({ run })) : "",
         );
     });

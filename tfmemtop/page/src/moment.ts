@@ -93,7 +93,10 @@ export class Moment {
         }
         const pool = run?.pools[next.pool] as Pool | undefined;
         if (change.place === undefined && pool && (otherRun || change.pool !== undefined)) {
-            next.place = Math.max(0, session.places.findIndex((each) => each.key === pool.place));
+            next.place = Math.max(
+                0,
+                session.places.findIndex((each) => each.key === pool.place),
+            );
         }
         const otherPool = otherRun || next.pool !== this.chosen.pool;
         if (otherPool) next.selection = change.selection ?? null;
@@ -134,7 +137,10 @@ function nearest(windows: Window[], at: number, now: number): number {
 
 /** The place of the run that was the last to begin by *at*, 0 before the first. */
 export function runAt(session: Session, at: number): number {
-    return Math.max(0, session.runs.findLastIndex((run) => run.began <= at));
+    return Math.max(
+        0,
+        session.runs.findLastIndex((run) => run.began <= at),
+    );
 }
 
 /** The place of the session whose last run has the most serious verdict. */

@@ -1,12 +1,12 @@
 /** Memory over time: the layers of a GPU or of the CPU's pool, or the runs laid over each other. */
-import type uPlot from "uplot";
+import uPlot from "uplot";
 import { onTheme, variable } from "./colours";
 import type { Page } from "./data";
 import { button, bytes, clock, element, refill, select, share } from "./elements";
 import { onKeys } from "./keys";
 import { lastUpTo, runAt, type Moment } from "./moment";
 import { chart, reveal, showAll, showRuns, zoom } from "./time_chart";
-import { courses, figuresAt, joined, stacked, sum, type Course } from "./time_data";
+import { courses, figuresAt, stacked, sum, type Course } from "./time_data";
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
 const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
@@ -24,15 +24,19 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const heading = element("h3", "");
     const figures = element("tbody");
     heading.role = "status"; // what a key has chosen is read aloud
-    place.append(controls, element("div", "beside", area, element("div", "legend", heading, element("table", "", figures))));
+    place.append(
+        controls,
+        element("div", "beside", area, element("div", "legend", heading, element("table", "", figures))),
+    );
     area.role = "img";
 
     /** The moment in the graph's own seconds: where runs are laid over each other, since the run began. */
     const offset = () => (view ? (moment.run?.began ?? 0) : 0);
+    const runOf = (at: number) => moment.session.runs.at(runAt(moment.session, at));
     const closer = (factor: number) => graph && zoom(graph, factor, moment.choice.at - offset());
     const all = () => graph && showAll(graph);
 
-    /** Make the graph anew. It goes on to show *range*; else the whole, or the runs where they were the smaller part. */
+    /** Make the graph anew. It goes on to show *range*; else all, or the runs where these took a part of the time. */
     function build(range?: uPlot.Scale): void {
         const { session, place: card } = moment;
         graph?.destroy();
@@ -55,7 +59,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         } else if (view) {
             graph = chart(area, {
                 lines: lines.map((_line, number) => ({ key: RUNS[number % RUNS.length], filled: false })),
-                data: joined(lines),
+                data: uPlot.join(lines.map(({ times, bytes }) => [times, bytes])),
                 headRoom: 0,
                 reach: [],
                 logarithmic,
@@ -89,7 +93,9 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const places = session.places.map(({ name, model }) => (model ? `${name}, ${model}` : name));
         refill(
             controls,
-            places.length > 1 ? select("of", places, moment.choice.place, (number) => moment.choose({ place: number })) : "",
+            places.length > 1
+                ? select("of", places, moment.choice.place, (number) => moment.choose({ place: number }))
+                : "",
             runs > 1 ? select("show", VIEWS, view, changeView) : "",
             toggle,
             button("+", "Zoom in (+, or the wheel)", () => closer(0.5)),
@@ -103,12 +109,17 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function tell(): void {
         const at = hovered ?? moment.choice.at;
         const rows = view ? runRows(at - offset()) : layerRows(at);
-        const run = moment.session.runs.at(runAt(moment.session, at));
+        const run = runOf(at);
         const phases = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity)) ?? [];
-        const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...phases.map(({ label }) => label)];
+        const where = [
+            `at ${clock(at - offset())}`,
+            run && !view && `run ${run.number}`,
+            ...phases.map(({ label }) => label),
+        ];
         heading.textContent = where.filter(Boolean).join(", ");
         figures.replaceChildren(...rows);
-        area.ariaLabel = `Memory over time. ${heading.textContent}: ${rows.map((row) => [...row.cells].map((cell) => cell.textContent).join(" ")).join("; ")}`;
+        const spoken = rows.map((row) => [...row.cells].map((cell) => cell.textContent).join(" "));
+        area.ariaLabel = `Memory over time, ${heading.textContent}: ${spoken.join("; ")}`;
     }
 
     function layerRows(at: number): HTMLTableRowElement[] {
@@ -116,10 +127,11 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (!card) return [];
         const sizes = figuresAt(card, at);
         const used = sum(sizes);
-        const run = moment.session.runs.at(runAt(moment.session, at));
-        const limit = card.limits.find((each) => each.run === run?.number);
+        const limit = card.limits.find((each) => each.run === runOf(at)?.number);
         return [
-            ...card.layers.map(({ key, name }, index) => row(key, name, sizes[index], part(sizes[index], used))).reverse(),
+            ...card.layers
+                .map(({ key, name }, index) => row(key, name, sizes[index], part(sizes[index], used)))
+                .reverse(),
             row(null, card.total === null ? "pool" : "used in all", used),
             ...(limit ? [row(null, "limit of the pool", limit.bytes)] : []),
             ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total)]),
@@ -166,7 +178,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 function isFlat(page: Page): boolean {
     return page.sessions.some(({ places }) =>
         places.some(({ layers }) => {
-            const most = (key: string) => Math.max(0, ...layers.filter((each) => each.key === key).flatMap((each) => each.bytes.map(Number)));
+            const most = (key: string) =>
+                Math.max(0, ...(layers.find((each) => each.key === key)?.bytes.map(Number) ?? []));
             return most("in_use") > 0 && 16 * most("in_use") < most("cached");
         }),
     );

@@ -22,11 +22,20 @@ export interface Chart {
     onClick(seconds: number): void;
 }
 
-const SECONDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+const SECONDS = [
+    0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400,
+];
 const SIZES = Array.from({ length: 50 }, (_none, power) => 2 ** power);
 
-export function chart(place: HTMLElement, { lines, data, logarithmic, height, headRoom, reach, ...hooks }: Chart): uPlot {
-    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false } };
+export function chart(
+    place: HTMLElement,
+    { lines, data, logarithmic, height, headRoom, reach, ...hooks }: Chart,
+): uPlot {
+    const axis = {
+        stroke: () => colour("quiet"),
+        grid: { stroke: () => colour("line"), width: 1 },
+        ticks: { show: false },
+    };
     const options: uPlot.Options = {
         width: Math.max(200, place.clientWidth),
         height,
@@ -35,11 +44,25 @@ export function chart(place: HTMLElement, { lines, data, logarithmic, height, he
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 } },
         scales: {
             x: { time: false },
-            y: { distr: logarithmic ? 3 : 1, log: 2, range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 22) / (height - 50)) },
+            y: {
+                distr: logarithmic ? 3 : 1,
+                log: 2,
+                range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 22) / (height - 50)),
+            },
         },
         axes: [
-            { ...axis, incrs: SECONDS, space: 84, values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)) },
-            { ...axis, incrs: SIZES, size: 74, values: (_u, splits) => splits.map((size) => (size ? bytes(size) : size === 0 ? "0" : "")) },
+            {
+                ...axis,
+                incrs: SECONDS,
+                space: 84,
+                values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)),
+            },
+            {
+                ...axis,
+                incrs: SIZES,
+                size: 74,
+                values: (_u, splits) => splits.map((size) => (size ? bytes(size) : size === 0 ? "0" : "")),
+            },
         ],
         series: [{}, ...lines.map(series)],
         bands: lines.flatMap(({ key, filled }, place) =>

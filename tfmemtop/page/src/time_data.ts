@@ -4,7 +4,7 @@ import { endOf, lastUpTo } from "./moment";
 
 export type Column = (number | null)[];
 
-/** The layers of a place, each upon those before it; `null` where nothing is known. The last figures last to the end. */
+/** The layers of a place, each upon those before it; `null` where nothing is known. The last ones last to the end. */
 export function stacked(place: Place, ended: number): [number[], ...Column[]] {
     const times = [...place.times, Math.max(ended, place.times.at(-1) ?? 0)];
     const tops: Column[] = [];
@@ -70,13 +70,4 @@ function course(place: Place, began: number, ended: number, all: boolean): { tim
         bytes.push(bytes.at(-1)!);
     }
     return { times, bytes };
-}
-
-/** The columns of *lines* on one axis of time: each lasts until its next figure. */
-export function joined(lines: Course[]): [number[], ...Column[]] {
-    const times = [...new Set(lines.flatMap((line) => line.times))].sort((one, other) => one - other);
-    const columns = lines.map((line) =>
-        times.map((time) => (time > (line.times.at(-1) ?? -1) ? null : (line.bytes[lastUpTo(line.times, time)] ?? null))),
-    );
-    return [times, ...columns];
 }

@@ -24,12 +24,28 @@ export function drawMarks(u: uPlot, session: Session, card: Place, at: number, c
     if (card.total !== null) level(u, card.total, 0, ended, "quiet", [2, 3], `${card.name} has ${bytes(card.total)}`);
     for (const limit of card.limits) {
         const index = runs.findIndex((run) => run.number === limit.run);
-        if (index >= 0) level(u, limit.bytes, runs[index].began, endOf(session, index), "limit", [7, 4], `limit ${bytes(limit.bytes)}`);
+        if (index >= 0)
+            level(
+                u,
+                limit.bytes,
+                runs[index].began,
+                endOf(session, index),
+                "limit",
+                [7, 4],
+                `limit ${bytes(limit.bytes)}`,
+            );
     }
     const several = runs.length > 1;
     if (several) {
         runs.forEach((run, index) => {
-            band(u, 0, run.began, endOf(session, index), `run ${run.number}: ${run.settings || run.title}`, index === chosen);
+            band(
+                u,
+                0,
+                run.began,
+                endOf(session, index),
+                `run ${run.number}: ${run.settings || run.title}`,
+                index === chosen,
+            );
             upright(u, run.began, "quiet", "", []);
         });
     }
@@ -63,7 +79,7 @@ function upright(u: uPlot, at: number, key: string, name: string, dash: number[]
     write(u, name, key, x + aside, bbox.top + (below + STRIP) * devicePixelRatio);
 }
 
-/** A horizontal line from *from* to *to* seconds, with a name at its left: of the card above it, of a limit below it. */
+/** A horizontal line from *from* to *to* seconds, with a name at its left: a limit's below it, the card's above it. */
 function level(u: uPlot, size: number, from: number, to: number, key: string, dash: number[], name: string): void {
     const { ctx, bbox } = u;
     const y = Math.round(u.valToPos(size, "y", true));
@@ -77,7 +93,7 @@ function level(u: uPlot, size: number, from: number, to: number, key: string, da
     if (ctx.measureText(name).width < right - left) write(u, name, key, left + 4 * devicePixelRatio, y0);
 }
 
-/** A band in the strip *strip* at the top, with its *name*, or its *longer* name where that has room. */
+/** A band in the strip *strip* at the top, with its name, or with a *longer* one where that has room. */
 function band(u: uPlot, strip: number, began: number, ended: number, name: string, strong: boolean, longer = ""): void {
     const { ctx, bbox } = u;
     const height = STRIP * devicePixelRatio;
@@ -91,11 +107,14 @@ function band(u: uPlot, strip: number, began: number, ended: number, name: strin
     ctx.globalAlpha = 1;
     ctx.textAlign = "left";
     const room = right - left - 8 * devicePixelRatio;
-    const text = longer && room > 80 * devicePixelRatio && ctx.measureText(longer).width < room ? longer : fitting(ctx, name, room);
+    const text =
+        longer && room > 80 * devicePixelRatio && ctx.measureText(longer).width < room
+            ? longer
+            : fitting(ctx, name, room);
     if (text) write(u, text, "text", left + 4 * devicePixelRatio, top + 0.74 * height, false);
 }
 
-/** *text*, shortened to *room* pixels; empty where three letters have no room. */
+/** Return *text*, shortened to *room* pixels; empty where three letters have no room. */
 export function fitting(ctx: CanvasRenderingContext2D, text: string, room: number): string {
     if (room < 12 * devicePixelRatio) return "";
     if (ctx.measureText(text).width <= room) return text;

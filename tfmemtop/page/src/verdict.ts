@@ -19,9 +19,11 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (!changed.has("session") && !changed.has("run")) return;
         const { session, run } = moment;
         place.className = "view head";
+        const told = run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")];
+        const notes = session.notes.map((note) => element("p", "note", note));
         place.replaceChildren(
-            element("div", "", ...beside(page.comparison), ...(run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")])),
-            element("aside", "", facts(session, run), ...session.notes.map((note) => element("p", "note", note))),
+            element("div", "", ...beside(page.comparison), ...told),
+            element("aside", "", facts(session, run, moment.end), ...notes),
         );
     });
 }
@@ -55,17 +57,18 @@ function folded({ question, line, paragraphs }: Answer): HTMLElement {
     return element("details", "", summary, ...paragraphs.map((text) => element("p", "", text)));
 }
 
-function facts(session: Session, run: Run | undefined): HTMLElement {
+function facts(session: Session, run: Run | undefined, end: number): HTMLElement {
     const rows: [string, string][] = [["recording", session.name]];
     if (session.placement) rows.push(["place", session.placement]);
     const began = new Date(1000 * (session.began + (run?.began ?? 0)));
     rows.push(["began", began.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" })]);
     if (run) {
-        rows.push(["took", clock((run.ended ?? session.ended) - run.began) + (run.ended === null ? ", still running" : "")]);
+        rows.push(["took", clock(end - run.began) + (end === run.ended ? "" : ", the end is not recorded")]);
         rows.push(["command", run.command], ["settings", run.settings], ...run.facts);
     }
     const known = rows.filter(([, value]) => value);
-    return element("dl", "facts", ...known.flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]));
+    const pairs = known.flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]);
+    return element("dl", "facts", ...pairs);
 }
 
 /** A text with a button that copies it. Where the clipboard is refused, the text is selected, to be copied by a key. */
