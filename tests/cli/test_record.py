@@ -158,3 +158,14 @@ def test_a_recorded_training_has_its_phases_with_peaks_and_holders(tmp_path: Pat
     held = json.loads(tfmemtop("holders", str(path), "--phase", "a block", "--by", "op", "--json").stdout)
     assert held["rows"][0]["name"] in ("Fill", "tensor") and held["rows"][0]["bytes"] >= 64 << 20
     assert held["in_use"] == pytest.approx(block, rel=0.05)
+
+
+def test_a_page_is_written_at_the_end_and_a_failure_of_it_is_one_line(tmp_path: Path) -> None:
+    page, nowhere = tmp_path / "run.html", tmp_path / "none" / "run.html"
+    done = record(tmp_path / "run.jsonl", "sh", "-c", "exit 5", options=("--report", str(page)))
+    assert done.returncode == 5 and done.stderr.splitlines()[-1] == f"tfmemtop: the page is in {page}"
+    assert page.stat().st_mode & 0o777 == 0o600 and "ended with exit code 5" in page.read_text()
+    done = record(tmp_path / "run2.jsonl", "sh", "-c", "exit 5", options=("--report", str(nowhere)))
+    assert done.returncode == 5
+    why = f"no page was written: cannot write {nowhere}: No such file or directory"
+    assert done.stderr.splitlines()[-1] == f"tfmemtop: {why}"

@@ -311,7 +311,7 @@ def test_a_new_page_is_its_owners_and_never_takes_the_place_of_another_file(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(RECORDINGS / "cpu-oom.jsonl")
-    assert main(["report", path]) == main(["report", path]) == 0
+    assert main(["report", f"{path}:1"]) == main(["report", path]) == 0
     assert sorted(each.name for each in here.iterdir()) == ["cpu-oom-2.html", "cpu-oom.html"]
     assert all(stat.S_IMODE(each.stat().st_mode) == 0o600 for each in here.iterdir())
     assert "cpu-oom-2.html" in capsys.readouterr().out
@@ -341,10 +341,12 @@ def test_a_damaged_recording_has_a_page_that_says_so(tmp_path: Path) -> None:
 
 
 def test_a_session_without_a_run_has_a_page(tmp_path: Path) -> None:
-    path = s.written(tmp_path / "watched.jsonl", [s.session(), s.device(), s.device_reading(1.0, {7: 1 << 30})])
+    path = s.written(
+        tmp_path / "watched.jsonl", [s.session(), s.device(), s.device(1), s.device_reading(1.0, {7: 1 << 30})]
+    )
     page = page_of(str(path))
     assert "No program was started in this session." in page
-    assert [place["name"] for place in data_of(page)["sessions"][0]["places"]] == ["GPU 0"]
+    assert [place["name"] for place in data_of(page)["sessions"][0]["places"]] == ["GPU 0", "GPU 1"]
 
 
 def test_what_was_not_recorded_is_named() -> None:

@@ -69,7 +69,7 @@ def write_page(names: Sequence[str | None], output: Path | None) -> Path:
     Raises:
         Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
     """
-    read_sessions = sorted((_read(name) for name in names), key=_order)
+    read_sessions = sorted((_read(name, len(names) - 1) for name in names), key=_order)
     sessions = [one.session for one in read_sessions]
     kind = output.suffix.lower() if output else ""
     if kind == ".svg":
@@ -78,12 +78,13 @@ def write_page(names: Sequence[str | None], output: Path | None) -> Path:
         content = _png(picture(sessions))
     else:
         ranks = [one.rank for one in read_sessions if one.rank is not None]
-        alike = page_comparison(ranks, [one.state for one in read_sessions if one.rank is not None])
-        content = html(page_data(sessions, alike)).encode()
+        compared = len(ranks) == len(sessions) > 1
+        beside = page_comparison(ranks, [one.state for one in read_sessions]) if compared else None
+        content = html(page_data(sessions, beside)).encode()
     try:
-        return _written(content, output, sessions[0].name.removesuffix(".gz").removesuffix(".jsonl"))
+        return _written(content, output, read_sessions[0].path.name.removesuffix(".gz").removesuffix(".jsonl"))
     except OSError as error:
-        raise Refusal(f"the page cannot be written to {output or 'this folder'}: {reason_of(error)}") from error
+        raise Refusal(f"cannot write {output or 'to this folder'}: {reason_of(error)}") from error
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -103,26 +104,27 @@ def main(arguments: Sequence[str]) -> int:
 class _Read(NamedTuple):
     """A recording that was read: ``rank`` is its last run to be compared, ``None`` without a run."""
 
+    path: Path
     session: PageSession
     state: State
     rank: Rank | None
 
 
-def _read(name: str | None) -> _Read:
+def _read(name: str | None, beside: int) -> _Read:
     path, number = path_and_run(name)
     try:
         recording = read(Path(path))
         going = is_running(recording.path, recording.session.id)
         called = Path(path).name + ("" if number is None else f" run {number}")
         events = report_events(recording, number)
-        session, state = page_session(called, events, number, spacing_s(recording), alive=going)
+        session, state = page_session(called, events, number, spacing_s(recording), alive=going, beside=beside)
     except RecordingError as error:
         raise Refusal(error.text) from error
     if recording.damaged or recording.unknown:
         left_out = lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown)
         session = replace(session, notes=[f"{left_out}.", *session.notes])
     compared = ranked(called, state, figures(state.run, state.now, called, alive=going)) if state.run else None
-    return _Read(session, state, compared)
+    return _Read(recording.path, session, state, compared)
 
 
 def _order(one: _Read) -> int:

@@ -17,10 +17,8 @@ _DIFFERENCES = 40
 """The most allocations in which sessions differ."""
 
 
-def page_comparison(ranks: Sequence[Rank], states: Sequence[State]) -> PageComparison | None:
-    """Return the comparison of the last runs of sessions, with their *states*; ``None`` for a single one."""
-    if len(ranks) < 2:
-        return None
+def page_comparison(ranks: Sequence[Rank], states: Sequence[State]) -> PageComparison:
+    """Return the comparison of the last runs of two sessions or more, with their *states*."""
     holders = [listed_at_peak(state) for state in states]
     known = [one for one in holders if one is not None]
     found = _differences(known) if len(known) == len(holders) else []

@@ -17,8 +17,8 @@ from tfmemtop.state.model import DeviceState
 CPU = "cpu"
 """The key of the CPU's pool; that of a GPU is its NVML index."""
 
-WIDTH_S, COLUMNS, FINE = 0.25, 1500, 480
-"""The seconds of the finest column, the most columns of a place, and how many of the newest are as fine as that."""
+WIDTH_S, COLUMNS = 0.25, 1500
+"""The seconds of the finest column, and the most columns of a place."""
 
 _LAYERS = {
     "in_use": "in use",
@@ -51,9 +51,9 @@ def _highest(one: _Sample, other: _Sample) -> _Sample:
 class _Course:
     """The samples of one place, of which the highest of each stretch stay: fine ones of the newest minutes as well."""
 
-    def __init__(self) -> None:
-        self._whole = Series(_highest, WIDTH_S, COLUMNS)
-        self._newest = Series(_highest, WIDTH_S, FINE, rolling=True)
+    def __init__(self, columns: int) -> None:
+        self._whole = Series(_highest, WIDTH_S, columns)
+        self._newest = Series(_highest, WIDTH_S, columns // 3, rolling=True)
 
     def add(self, t: float, sample: _Sample) -> None:
         self._whole.add(t, sample)
@@ -65,7 +65,7 @@ class _Course:
             [(number * series.width_s, one) for number, one in zip(series.numbers, series.windows, strict=True)]
             for series in (self._whole, self._newest)
         )
-        return [one for one in whole if one[0] < newest[0][0]] + newest
+        return [one for one in whole if one[0] < newest[0][0]] + newest if newest else []
 
 
 class _Card(_Course):
@@ -75,8 +75,8 @@ class _Card(_Course):
     driver to the next, while the pools change.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, columns: int) -> None:
+        super().__init__(columns)
         self._rest = self._others = 0
         self._known = False
         self._held: dict[tuple[int, str], int] = {}  # by each pool, as last read
@@ -139,9 +139,11 @@ def _size(reading: Allocator | Framework) -> int:
 class MemoryOverTime:
     """Collects the memory of all places. Each event is passed to it once the state contains the event."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = COLUMNS) -> None:
+        """*columns* is the most columns of a place; its newest minutes have a third more."""
+        self._columns = columns
         self._cards: dict[int, _Card] = {}
-        self._cpu = _Course()
+        self._cpu = _Course(columns)
 
     def take(self, state: State, event: Event) -> None:
         """Take *event*, which *state* contains."""
@@ -158,13 +160,13 @@ class MemoryOverTime:
                 self._card(device).pool_read(state, device, event, spike)
 
     def _card(self, device: DeviceState) -> _Card:
-        return self._cards.setdefault(device.info.index, _Card())
+        return self._cards.setdefault(device.info.index, _Card(self._columns))
 
     def places(self, state: State) -> list[PagePlace]:
         """Return the GPUs in the order of their numbers, then the CPU's pool."""
         found = []
         for index, device in sorted(state.devices.items()):
-            card, info = self._cards.get(index, _Card()), device.info
+            info, card = device.info, self._card(device)
             found.append(_page_place(state, str(index), f"GPU {index}", info.name, info.total, card))
         if state.cpu_pool:
             found.append(_page_place(state, CPU, "CPU pool", "", None, self._cpu))

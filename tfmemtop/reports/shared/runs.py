@@ -47,8 +47,9 @@ from tfmemtop.units import counted, format_bytes
 
 _SEVERITIES = {Severity.ERROR: "fatal", Severity.WARNING: "warning", Severity.INFO: "info"}
 
-ROOM, ROOM_EARLIER = 24_000, 3_000
-"""The most buffers of a run, besides those of the window of its highest peak; and those of a run before the last."""
+ROOM, LEAST_ROOM, FEW = 30_000, 6_000, 3_000
+"""The most buffers of a page, of which those of the window of the highest peak leave at least so many for others; and
+those of a run that is not the last."""
 
 
 def page_run(seen: RunReview) -> PageRun | None:
@@ -84,9 +85,9 @@ def page_run(seen: RunReview) -> PageRun | None:
     )
 
 
-def earlier(run: PageRun) -> PageRun:
-    """Return a run that is not the last: only the windows of its pools' highest peaks, with few of their buffers."""
-    room = ROOM_EARLIER // max(1, len(run.pools))
+def reduced(run: PageRun, room: int = FEW) -> PageRun:
+    """Return *run* with the windows of its pools' highest peaks only, which together have *room* buffers at most."""
+    room //= max(1, len(run.pools))
     pools = [
         replace(pool, windows=[bounded(pool.windows[pool.shown], room)], shown=0) if pool.windows else pool
         for pool in run.pools
@@ -262,16 +263,9 @@ def _maps(state: State, place: PoolKey, hooked: Hooked) -> Iterator[PageMap]:
 def _bounded(pools: list[PagePool]) -> list[PagePool]:
     """Return *pools*, the fullest first, of whose windows only that of the highest peak has all its buffers."""
     pools = sorted(pools, key=lambda pool: -max((window.peak for window in pool.windows), default=0))
-    whole = next(((pool, pool.shown) for pool in pools if pool.windows), None)
+    whole = next((pool.windows[pool.shown] for pool in pools if pool.windows), None)
     others = sum(len(pool.windows) for pool in pools) - 1
-    room = ROOM // max(1, others)
+    room = max(LEAST_ROOM, ROOM - len(whole.bytes) if whole else 0) // max(1, others)
     return [
-        replace(
-            pool,
-            windows=[
-                window if (pool, number) == whole else bounded(window, room)
-                for number, window in enumerate(pool.windows)
-            ],
-        )
-        for pool in pools
+        replace(pool, windows=[one if one is whole else bounded(one, room) for one in pool.windows]) for pool in pools
     ]

@@ -11,25 +11,30 @@ from tfmemtop.findings.review import reviews
 from tfmemtop.placement import where
 from tfmemtop.reports.holders import not_recorded
 from tfmemtop.reports.shared.data import PageComparison, PageData, PageRun, PageSession
-from tfmemtop.reports.shared.places import MemoryOverTime
-from tfmemtop.reports.shared.runs import earlier, page_run
+from tfmemtop.reports.shared.places import COLUMNS, MemoryOverTime
+from tfmemtop.reports.shared.runs import ROOM, page_run, reduced
 from tfmemtop.state import State
 from tfmemtop.state.holder_choice import chosen, missing
 from tfmemtop.units import counted
 
 
 def page_session(
-    name: str, stream: Iterable[Event], number: int | None, look_s: float, *, alive: bool
+    name: str, stream: Iterable[Event], number: int | None, look_s: float, *, alive: bool, beside: int = 0
 ) -> tuple[PageSession, State]:
-    """Return the session called *name* with the events *stream*, up to its run *number*, and the state at its end."""
+    """Return the session called *name* with the events *stream*, up to its run *number*, and the state at its end.
+
+    The more sessions are *beside* it on the page, the less of it is shown.
+    """
     runs: list[PageRun] = []
-    state, memory = State(), MemoryOverTime()
+    state, memory = State(), MemoryOverTime(COLUMNS // (1 + beside))
     for seen in reviews(_watched(stream, state, memory), look_s, alive=alive, state=state):
         if (run := page_run(seen)) is not None:
-            runs[-1:] = map(earlier, runs[-1:])
+            runs[-1:] = map(reduced, runs[-1:])
             runs.append(run)
         if number is not None and state.run is not None and state.run.run >= number:
             break
+    if beside:
+        runs[-1:] = [reduced(run, ROOM // (1 + beside)) for run in runs[-1:]]
     began = state.session
     placement = began.placement if began else None
     return PageSession(
