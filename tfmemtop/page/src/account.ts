@@ -4,17 +4,7 @@ import type { Account, Page } from "./data";
 import { bytes, element, share, table } from "./elements";
 import type { Moment } from "./moment";
 
-/** The parts whose colour is that of a layer or kind of another name. */
-const COLOURS: Record<string, string> = {
-    "live tensors": "tensors",
-    "rest in use": "in-use",
-    "rest of the pool": "cached",
-    "cached and outside": "cached",
-    metrics: "workspace",
-};
-
-export function mount(place: HTMLElement, page: Page, moment: Moment): void {
-    void page;
+export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     moment.subscribe((_, changed) => {
         if (!changed.has("run") && !changed.has("session")) return;
         const accounts = moment.run?.accounts ?? [];
@@ -29,7 +19,7 @@ function drawn({ heading, parts, total, notes }: Account): HTMLElement {
     bar.role = "img";
     bar.ariaLabel = parts.map((part) => `${part.name} ${figure(part)}`).join(", ");
     const rows = parts.map((part) => {
-        const ink = variable(COLOURS[part.name] ?? part.name);
+        const ink = variable(part.name);
         const piece = element("div");
         piece.style.background = ink;
         piece.style.flexGrow = String(Math.max(0, part.bytes));
@@ -37,7 +27,8 @@ function drawn({ heading, parts, total, notes }: Account): HTMLElement {
         bar.append(piece);
         const mark = element("i", "swatch");
         mark.style.background = ink;
-        return [element("span", "", mark, part.name), sized(figure(part), part.bytes), share(part.bytes, total), part.meaning];
+        const size = sized(figure(part), part.bytes);
+        return [element("span", "", mark, part.name), size, share(part.bytes, total), part.meaning];
     });
     rows.push([element("b", "", "total"), sized(bytes(total), total), "", ""]);
     return element(

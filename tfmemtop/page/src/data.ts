@@ -142,7 +142,7 @@ export interface Window {
     ended: number;
     peak: number;
     peakAt: number; // the event that reached the peak
-    unknown: number; // bytes of the peak that belong to no buffer; they are in the row "unknown", as buffers of that kind are
+    unknown: number; // bytes of the peak that belong to no buffer: in the row "unknown", as buffers of that kind are
     leftOut: { count: number; bytes: number; atPeak: number }; // the smallest buffers, which the page does not have
     times_us: number[]; // of each event, as differences from the one before
     owners: Owner[];
@@ -156,8 +156,8 @@ export interface Window {
 }
 
 /**
- * What buffers that are alike have in common. `layer`, `op`, `shape` and `line` are the names of rows of `holders --by`;
- * each is empty where it is not known: then the row has the name of the kind.
+ * What buffers that are alike have in common. `layer`, `op`, `shape` and `line` are the names of rows of
+ * `holders --by`; each is empty where it is not known: then the row has the name of the kind.
  */
 export interface Owner {
     kind: string; // "activations", as in `holders --json`

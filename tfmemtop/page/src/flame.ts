@@ -40,7 +40,8 @@ export class Flame {
             path.push(next);
         }
         const hadFocus = this.place.contains(document.activeElement);
-        const cells = path.map((_, depth) => this.drawn(path.slice(0, depth + 1), 0, this.width, depth === path.length - 1));
+        const last = path.length - 1;
+        const cells = path.map((_, depth) => this.drawn(path.slice(0, depth + 1), 0, this.width, depth === last));
         this.place.replaceChildren(...cells, ...this.below(path, 0, this.width / path.at(-1)!.bytes));
         const tops = Array.from(this.place.children, (each) => parseFloat((each as HTMLElement).style.top));
         this.place.style.height = `${Math.max(...tops) + ROW}px`;

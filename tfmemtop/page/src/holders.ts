@@ -6,16 +6,14 @@ import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
 import { GROUPINGS, type Moment } from "./moment";
 
-const NOT_THEN =
-    "No allocations were recorded at that moment: this is the peak of the recorded step nearest to it.";
+const NOT_THEN = "No allocations were recorded at that moment: this is the peak of the recorded step nearest to it.";
 const NO_WINDOW =
     "No window of allocations was recorded in this run, so who held the memory is not known. With the probe, " +
     "tfmemtop records them by itself.";
 
 const HIGHER = 1.05; // a peak that is hardly higher is no other one
 
-export function mount(place: HTMLElement, page: Page, moment: Moment): void {
-    void page;
+export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const choices = element("div", "choices");
     const words = element("p", "about");
     const now = element("p", "now");
@@ -51,7 +49,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         if (!window) return;
         const { event, recorded } = shownEvent(window, at);
         const found = standing(window, event, grouping);
-        const isPeak = event === window.peakAt;
         const { count, bytes: size } = window.leftOut;
         const { peak, peakAt } = moment.pool!;
         words.textContent = window.about;
@@ -60,9 +57,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             words.textContent += ` The highest use of this pool, ${bytes(peak)}${when}, was outside this window.`;
         }
         if (count) words.textContent += ` The ${count} smallest buffers, ${bytes(size)}, are left out of this page.`;
-        now.textContent = recorded
-            ? `${bytes(found.total)} in use ${isPeak ? "at the peak" : `${duration(1e6 * (at - window.began))} into the window`}.`
-            : NOT_THEN;
+        const then = event === window.peakAt ? "at the peak" : `${duration(1e6 * (at - window.began))} into the window`;
+        now.textContent = recorded ? `${bytes(found.total)} in use ${then}.` : NOT_THEN;
         now.title = recorded ? `At ${at.toFixed(6)} s: tfmemtop holders --at ${at.toFixed(6)}` : "";
         now.classList.toggle("note", !recorded);
         stacks.hidden = !window.owners.some((owner) => owner.stack.length);
@@ -79,12 +75,13 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { choice, run, pool } = moment;
         const pools = run?.pools.map((each) => `${each.device} of process ${each.pid}`) ?? [];
         const windows = pool?.windows.map((each, number) => {
-            return `${each.began.toFixed(1)} s, ${bytes(each.peak)}${number === pool.shown ? " (highest)" : ""}, ${each.title}`;
+            const highest = number === pool.shown ? " (highest)" : "";
+            return `${each.began.toFixed(1)} s, ${bytes(each.peak)}${highest}, ${each.title}`;
         });
         refill(
             choices,
-            ...(pools.length > 1 ? [select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which }))] : []),
-            ...(windows ? [select("Window", windows, choice.window, (which) => moment.choose({ window: which }))] : []),
+            pools.length > 1 ? select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which })) : "",
+            windows ? select("Window", windows, choice.window, (which) => moment.choose({ window: which })) : "",
         );
     }
 

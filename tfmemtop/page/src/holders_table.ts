@@ -15,7 +15,8 @@ export class HoldersTable {
     private last: [Standing, Grouping, string | null] | null = null;
 
     constructor(private readonly chosen: (name: string) => void) {
-        Object.assign(this.filter, { type: "search", placeholder: "Filter by name or kind", ariaLabel: "Filter the rows" });
+        this.filter.type = "search";
+        this.filter.placeholder = this.filter.ariaLabel = "Filter by name or kind";
         this.filter.addEventListener("input", () => this.draw());
         this.filter.addEventListener("keydown", (event) => event.stopPropagation());
     }
@@ -35,9 +36,10 @@ export class HoldersTable {
         const rest = standing.rows.length - shown.length;
         const foot = element("tfoot");
         if (rest) foot.append(this.rest(standing, shown, found.length > shown.length, rest));
-        if (standing.leftOut) foot.append(line("smaller buffers that the page leaves out", "", standing.leftOut, standing.total));
-        if (standing.unknown) foot.append(line("unknown", "unknown", standing.unknown, standing.total));
-        foot.append(line("in use", "", standing.total, standing.total));
+        const { leftOut, unknown, total } = standing;
+        if (leftOut) foot.append(line("smaller buffers that the page leaves out", "", leftOut, total));
+        if (unknown) foot.append(line("unknown", "unknown", unknown, total));
+        foot.append(line("in use", "", total, total));
         refill(this.element, element("table", "", this.heads(grouping), body, foot));
     }
 
@@ -75,8 +77,8 @@ export class HoldersTable {
                   this.draw();
               })
             : `${label} without this text`;
-        const size = sum(standing.rows.map((row) => row.bytes)) - sum(shown.map((row) => row.bytes));
-        return line(name, "", size, standing.total, sum(standing.rows.map((row) => row.count)) - sum(shown.map((row) => row.count)));
+        const left = (of: (row: Row) => number) => sum(standing.rows.map(of)) - sum(shown.map(of));
+        return line(name, "", left((row) => row.bytes), standing.total, left((row) => row.count));
     }
 }
 

@@ -3,31 +3,34 @@ import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
 import { button, bytes, duration, element, onSize, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
-import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position, shapeAt, whole } from "./lifetimes_at";
-import type { Picture, Span } from "./lifetimes_at";
+import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position } from "./lifetimes_at";
+import { shapeAt, whole, type Picture, type Span } from "./lifetimes_at";
 import { stepped, timeOf, type Moment } from "./moment";
 
 const LISTED = 60; // rows of the table
 const AXIS = 20; // pixels below the picture
 const STRIP = 64; // pixels of the area of what is chosen
 
-/** At most `count` round numbers from one to the other: multiples of a power of 2, or of 1, 2 or 5 times a power of 10. */
+/** At most `count` round numbers: multiples of a power of 2, or of 1, 2 or 5 times a power of 10. */
 function levels(from: number, to: number, count: number, base: number): number[] {
     const power = base ** Math.floor(Math.log((to - from) / count) / Math.log(base));
-    const step = Math.max(1, (base === 2 ? [1, 2] : [1, 2, 5, 10]).map((times) => times * power).find((step) => (to - from) / step <= count) ?? power);
+    const steps = (base === 2 ? [1, 2] : [1, 2, 5, 10]).map((times) => Math.max(1, times * power));
+    const step = steps.find((each) => (to - from) / each <= count) ?? power;
     const first = Math.ceil(from / step);
     return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, number) => (first + number) * step);
 }
 
+const HOW = "Point at a buffer; drag to choose the moment; zoom around it with + and −; move it with ← and →.";
+
 function told(window: Window, place: number): string {
     const { name, bytes: size, owner, from, to } = bufferRow(window, place);
-    const since = (at: number | null, otherwise: string) => (at === null ? otherwise : duration(1e6 * (at - window.began)));
-    const time = `from ${since(from, "before the window")} to ${since(to, "after the window")}`;
+    const into = (at: number) => duration(1e6 * (at - window.began));
+    const begin = from === null ? "before the window" : into(from);
+    const time = `from ${begin} to ${to === null ? "after the window" : into(to)}`;
     return [name, owner.kind, bytes(size), time, owner.line, owner.code.trim()].filter(Boolean).join(" · ");
 }
 
-export function mount(place: HTMLElement, page: Page, moment: Moment): void {
-    void page;
+export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const canvas = element("canvas");
     const line = element("div", "moment");
     const frame = element("div", "lifetimes", canvas, line);
@@ -37,7 +40,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let span: Span = { from: 0, to: 1 };
     let shown: Picture | null = null;
     const zooms = [["+", 0.5], ["−", 2], ["all", Infinity]] as const;
-    const choices = element("div", "controls", ...zooms.map(([label, factor]) => button(label, "Zoom", () => zoom(factor))));
+    const buttons = zooms.map(([label, factor]) => button(label, "Zoom", () => zoom(factor)));
+    const choices = element("div", "controls", ...buttons);
     const none = element("p", "note", "No window of allocations was recorded in this run.");
     const parts = element("div", "view", choices, frame, readout, kinds, list);
     place.append(none, parts);
@@ -135,7 +139,8 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         frame.ariaValueMin = "-1";
         frame.ariaValueMax = String(window.times_us.length - 1);
         frame.ariaValueNow = String(event);
-        frame.ariaValueText = `${duration(1e6 * (timeOf(window, event) - window.began))} into the window, after event ${event}`;
+        const then = duration(1e6 * (timeOf(window, event) - window.began));
+        frame.ariaValueText = `${then} into the window, after event ${event}`;
     }
 
     /** The colour of a kind as a pixel. */
@@ -185,8 +190,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         key.preventDefault();
         key.stopPropagation();
     });
-
-    const HOW = "Point at a buffer; drag to choose the moment; zoom around it with + and −, and move it with ← and →.";
 
     function drawAll(): void {
         const { window } = moment;

@@ -1,4 +1,4 @@
-/** Where the buffers of a window lie in a picture: columns of time, and in each the buffers in use upon each other. Pure. */
+/** Where the buffers of a window lie in a picture: in each column of time, those in use upon each other. Pure. */
 import type { Window } from "./data";
 import { bufferName, inUse, KINDS, sum } from "./holders_at";
 import { lastUpTo, momentsOf, timeOf } from "./moment";
@@ -9,7 +9,7 @@ export interface Span {
     to: number;
 }
 
-/** What is drawn as one shape: a buffer, or all small ones of a kind (`place` is -1) with their bytes in each column. */
+/** What is drawn as one shape: a buffer, or all small ones of a kind: `place` is -1, `course` has a size a column. */
 export interface Shape {
     place: number;
     kind: string;
@@ -38,7 +38,7 @@ export function eventOf(window: Window, { from, to }: Span, position: number): n
     return lastUpTo(momentsOf(window), window.began + (from + position * (to - from) + 0.5) / 1e6);
 }
 
-/** For each of `count` columns its event with most in use, so that no peak is lost; if it has none, the last one before. */
+/** For each of `count` columns its event with most in use, so that no peak is lost, or the last event before it. */
 export function columns(window: Window, span: Span, count: number, total: Float64Array): number[] {
     const events: number[] = [];
     let before = eventOf(window, span, 0);
@@ -52,7 +52,7 @@ export function columns(window: Window, span: Span, count: number, total: Float6
     return events;
 }
 
-/** The places of a window's buffers in their order. Of those that began at one event, the last to be released is first. */
+/** The places of a window's buffers in their order. Of those of one event, the last to be released is first. */
 function stacked(window: Window): number[] {
     const kind = (place: number) => KINDS.indexOf(window.owners[window.owner[place]].kind);
     const end = (place: number) => (window.to[place] === -1 ? Infinity : window.to[place]);
@@ -92,8 +92,10 @@ export function picture(window: Window, span: Span, count: number, least: number
     return { events, most, shapes: [...staying, ...small, ...released] };
 }
 
+type Draw = (shape: Shape, column: number, below: number, bytes: number) => void;
+
 /** Call `draw` for each part of a shape in a column, with the bytes below it. */
-export function eachPart(shown: Picture, draw: (shape: Shape, column: number, below: number, bytes: number) => void): void {
+export function eachPart(shown: Picture, draw: Draw): void {
     const heights = new Float64Array(shown.events.length);
     for (const shape of shown.shapes) {
         for (let column = shape.first; column <= shape.last; column++) {

@@ -1,9 +1,10 @@
-/** The map of the pool at the chosen moment: regions as rows to scale, what is in use coloured by kind, and the gaps. */
+/** The map of the pool at the chosen moment: regions as rows to scale, what is in use coloured by kind, and gaps. */
 import { colour, legend, onTheme } from "./colours";
 import type { Page } from "./data";
 import { bytes, clock, element, onSize, share, table } from "./elements";
 import { KINDS, shownEvent } from "./holders_at";
-import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf, type MapRegion, type MapRow, type Piece, type Shown } from "./map_at";
+import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf } from "./map_at";
+import type { MapRegion, MapRow, Piece, Shown } from "./map_at";
 import { lastUpTo, type Moment } from "./moment";
 
 const ROWS = 24;
@@ -19,8 +20,7 @@ function told({ address, size, share: inUse, kind, name }: Piece, regions: MapRe
     return `${name} · ${kind} · ${part} · at 0x${address.toString(16)} · ${region}${taken}`;
 }
 
-export function mount(place: HTMLElement, page: Page, moment: Moment): void {
-    void page;
+export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const words = element("p", "about");
     const canvas = element("canvas", "map");
     const readout = element("p", "readout");
@@ -49,15 +49,16 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         under = null;
         ({ rows, bytes: bytesOfRow } = rowsOf(shown.regions, ROWS));
         const tall = rows.length > 2 * ROWS ? 4 : ROW;
-        let y = 0;
-        tops = rows.map((row, number) => (y += number === 0 ? 0 : row.region === rows[number - 1].region ? tall : tall + APART));
-        canvas.style.height = `${y + tall}px`; // if that is another height, the canvas is drawn again
+        const apart = (row: MapRow) => APART * shown!.regions.indexOf(row.region);
+        tops = rows.map((row, number) => number * tall + apart(row));
+        canvas.style.height = `${tops[rows.length - 1] + tall}px`; // if that is another height, the canvas is drawn again
         const { regions, inUse, elsewhere, free, largestFree } = shown;
         const figures = elsewhere
-            ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie where the pool's regions were not recorded: what looks ` +
-              "free there may belong to no region."
-            : `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ${bytes(free)} ` +
-              `free, largest free ${bytes(largestFree)}, fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
+            ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie where the pool's regions were not recorded: ` +
+              "what looks free there may belong to no region."
+            : `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ` +
+              `${bytes(free)} free, largest free ${bytes(largestFree)}, ` +
+              `fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
         const read = shown.at === null ? "" : `map read at ${clock(shown.at)}`;
         const source = !shown.exact
             ? `The ${read}: no allocations were recorded at the chosen moment.`

@@ -30,7 +30,7 @@ export interface Shown {
     exact: boolean; // the pieces are buffers of the moment, not cells of a map
 }
 
-/** The buffers in use after `event` of `window` in the pool's map nearest to `at`, else that map; `null` without either. */
+/** The buffers in use after `event` of `window` in the pool's map nearest to `at`, else that map, if there is one. */
 export function mapAt(pool: Pool, window: Window | undefined, event: number | null, at: number): Shown | null {
     const nearest = pool.maps.reduce<PoolMap | null>(
         (best, map) => (best && Math.abs(best.at - at) < Math.abs(map.at - at) ? best : map),
