@@ -178,6 +178,28 @@ def test_scroll_back_keeps_what_has_scrolled_off_and_no_more_than_it_may() -> No
     assert screen.most(3) == 10 and screen.scrolled_off == 28
 
 
+def test_a_long_line_is_broken_between_words_once_the_program_has_left_it() -> None:
+    screen = TerminalScreen(12, 4)
+    screen.feed("failed to allocate 4 bytes")
+    assert shown(screen)[:3] == ["failed to al", "locate 4 byt", "es"], "the program may still move in it"
+    assert screen.cursor_in(0, 4) == (2, 2)
+    screen.feed("\r\n")
+    assert shown(screen)[:3] == ["failed to ", "allocate 4 ", "bytes"]
+    screen.feed("a word without end\r\nabcdefghijklmno\r\n")
+    assert shown(screen, 50, 50)[:7] == [
+        "failed to ", "allocate 4 ", "bytes", "a word ", "without end", "abcdefghijkl", "mno",
+    ]  # fmt: skip
+    assert shown(screen, 3, 2) == ["a word ", "without end"], "wherever the view begins"
+
+
+def test_rows_that_a_program_has_placed_are_not_broken_anew() -> None:
+    screen = TerminalScreen(12, 4)
+    screen.feed("failed to allocate\r\n\x1b[2A\x1b[2Ksaving files\x1b[2B\r")
+    assert shown(screen)[:2] == ["saving files", "locate"]
+    screen.feed("\x1b[?1049h\x1b[Hfailed to allocate\r\n")  # on the alternate screen
+    assert shown(screen)[:2] == ["failed to al", "locate"]
+
+
 def test_a_narrower_screen_cuts_its_lines() -> None:
     screen = after("0123456789\r\nabc", 12, 4)
     screen.resize(4, 5)

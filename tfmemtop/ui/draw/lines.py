@@ -6,6 +6,8 @@ tfmemtop may run all day beside a training, so it must use little CPU time.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from textwrap import TextWrapper
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -143,8 +145,18 @@ def wrapped(line: Line, width: int) -> list[Line]:
     total = width_of(line)
     if total <= width:
         return [line]
-    edges = [*range(width, total, width), total]
+    edges = word_edges(line, width) or [*range(width, total, width), total]
     return [list(piece) for piece in Segment.divide(line, edges)]
+
+
+def word_edges(line: Line, width: int) -> list[int]:
+    """Return the ends of the pieces of *line*, of at most *width* cells, if it is broken between words.
+
+    Empty if it is not plain text in ASCII. A word that is longer than a piece is broken all the same.
+    """
+    text = "".join(segment.text for segment in line)
+    words = TextWrapper(width, expand_tabs=False, replace_whitespace=False, drop_whitespace=False)
+    return list(accumulate(map(len, words.wrap(text)))) if text.isascii() else []
 
 
 def with_cursor(line: Line, x: int) -> Line:

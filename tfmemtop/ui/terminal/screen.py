@@ -6,6 +6,7 @@ Text in ASCII is drawn here in runs, which is ten times as fast as drawing it ch
 
 import unicodedata
 from collections import deque
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -20,11 +21,12 @@ from rich.color import Color, ColorParseError
 from rich.segment import Segment
 from rich.style import Style
 
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, width_of, word_edges
 
 HISTORY_LINES = 5000
 _RECENT = 200  # rows that can come back from the history when the screen grows
 _MARKS = 8  # code points in one cell
+_LONGEST = 20  # rows of a line that is broken between words
 _SMALLEST = 2  # columns, so that a wide character fits
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
@@ -38,6 +40,10 @@ _REFUSED = (TypeError, ValueError, LookupError, NameError, AssertionError)
 
 _width = lru_cache(maxsize=4096)(cell_len)
 screens.wcwidth = _width  # Textual's widths, so that it draws lines with the width that they have here
+
+
+class _GoesOn(list[Segment]):
+    """A row whose text goes on in the next one: there was no more room in it."""
 
 
 class _Forgiving:
@@ -173,10 +179,15 @@ class TerminalScreen(Screen):  # type: ignore[misc]
 
     def _part(self, first: int, count: int) -> list[Line]:
         """Return *count* lines from the one with the index *first*: of the history, then of the screen."""
-        lines = list(islice(self._history, first, max(first, first + count)))
-        start = max(0, first - len(self._history))
-        lines += self._rendered()[start : max(start, start + count - len(lines))]
-        return [_crop(line, self.columns) for line in lines]
+        above = min(first, _LONGEST)  # a line may have begun above, and may end below
+        begin, end = first - above, first + count + _LONGEST
+        lines = list(islice(self._history, begin, end))
+        start = max(0, begin - len(self._history))
+        lines += self._rendered()[start : max(start, start + end - begin - len(lines))]
+        lines = [_crop(line, self.columns) for line in lines]
+        if self._main is None:
+            lines = list(_between_words(lines, self.columns, len(self._history) + self.cursor.y - begin))
+        return lines[above : above + count]
 
     def _used(self) -> int:
         rows = self._rendered()
@@ -231,13 +242,17 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         while data:
             if cursor.x >= self.columns:
                 if modes.DECAWM in self.mode:
+                    self.buffer[cursor.y].goes_on = True
+                    self.dirty.add(cursor.y)
                     self.carriage_return()
                     self.linefeed()
                 else:
                     # Without wrapping, all further characters are drawn in the last column.
                     cursor.x, data = self.columns - 1, data[-1:]
             piece, data = data[: self.columns - cursor.x], data[self.columns - cursor.x :]
-            self.buffer[cursor.y].update(zip(range(cursor.x, cursor.x + len(piece)), map(cell, piece), strict=True))
+            row = self.buffer[cursor.y]
+            row.goes_on = False
+            row.update(zip(range(cursor.x, cursor.x + len(piece)), map(cell, piece), strict=True))
             self.dirty.add(cursor.y)
             cursor.x += len(piece)
 
@@ -348,7 +363,23 @@ def _render(row: dict[int, Char]) -> Line:
         # Characters that join into one (flags, families) were written into a cell each, and stay apart.
         apart = not text.isascii() and cell_len(text) != len(characters)
         line += [Segment(character, look) for character in characters if character] if apart else [Segment(text, look)]
-    return line
+    return _GoesOn(line) if getattr(row, "goes_on", False) else line
+
+
+def _between_words(lines: list[Line], columns: int, cursor: int) -> Iterator[Line]:
+    """Yield *lines*; where a text goes on in further rows, they are broken between words, if they stay as many.
+
+    The rows around number *cursor* are left as they are: the program may still write them.
+    """
+    begin = 0
+    for at, line in enumerate(lines, 1):
+        if at < len(lines) and isinstance(line, _GoesOn) and width_of(line) == columns:
+            continue
+        rows = lines[begin:at]
+        joined = [segment for row in rows for segment in row]
+        edges = word_edges(joined, columns) if 1 < len(rows) <= _LONGEST and not begin <= cursor < at else []
+        yield from map(list, Segment.divide(joined, edges)) if len(edges) == len(rows) else rows
+        begin = at
 
 
 def _repaired(cells: list[Char]) -> list[Char]:
