@@ -38,8 +38,8 @@ export interface Course {
 }
 
 /**
- * The runs of all sessions, to be laid over each other: what is in use, or all that is used. Those of *chosen* are drawn
- * on *place*, those of another session, as of another rank of a job, where its fullest pool is.
+ * The runs of all sessions, to be laid over each other: what is in use, or all that is used. Those of *chosen* are
+ * drawn on *place*, those of another session, as of another rank of a job, where its fullest pool is.
  */
 export function courses(page: Page, chosen: Session, place: Place, all: boolean): Course[] {
     return page.sessions.flatMap((session) => {

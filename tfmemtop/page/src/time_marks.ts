@@ -1,147 +1,151 @@
 /** What is drawn over memory over time: phases, starts of runs, limits, the card's total, failures and the moment. */
 import type uPlot from "uplot";
 import { colour } from "./colours";
-import type { Place, Session } from "./data";
+import type { Phase, Place, Session } from "./data";
 import { bytes } from "./elements";
 import { endOf } from "./moment";
 
-const STRIP = 18; // CSS pixels that a strip of names takes
+const STRIP = 18; // pixels that a strip of names at the top takes
 
-/** How many CSS pixels at the top are for the names of runs and phases. */
-export function headRoom(session: Session): number {
-    return STRIP * (Number(session.runs.length > 1) + Number(session.runs.some((run) => run.phases.length)));
+/** How many pixels at the top are for the names of runs and phases. */
+export function headRoom({ runs }: Session): number {
+    return STRIP * (Number(runs.length > 1) + Number(runs.some((run) => run.phases.length)));
 }
 
 /** Draw the marks of *session* and *card* over the layers; *at* is the chosen moment, in run *chosen*. */
 export function drawMarks(u: uPlot, session: Session, card: Place, at: number, chosen: number): void {
-    const { ctx, bbox } = u;
+    const pen = new Pen(u);
     const { runs, ended } = session;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    if (card.total !== null) level(u, card.total, 0, ended, "quiet", [2, 3], `${card.name} has ${bytes(card.total)}`);
-    for (const limit of card.limits) {
-        const index = runs.findIndex((run) => run.number === limit.run);
-        if (index >= 0)
-            level(
-                u,
-                limit.bytes,
-                runs[index].began,
-                endOf(session, index),
-                "limit",
-                [7, 4],
-                `limit ${bytes(limit.bytes)}`,
-            );
-    }
-    const several = runs.length > 1;
-    if (several) {
-        runs.forEach((run, index) => {
-            band(
-                u,
-                0,
-                run.began,
-                endOf(session, index),
-                `run ${run.number}: ${run.settings || run.title}`,
-                index === chosen,
-            );
-            upright(u, run.began, "quiet", "", []);
-        });
-    }
-    runs.forEach((run, number) => {
-        const phases = [...run.phases].sort((one, other) => one.began - other.began);
+    if (card.total !== null) pen.level(card.total, [0, ended], "quiet", `${card.name} has ${bytes(card.total)}`);
+    runs.forEach((run, index) => {
+        const end = endOf(session, index);
+        const limit = card.limits.find((each) => each.run === run.number)?.bytes;
+        if (limit !== undefined) pen.level(limit, [run.began, end], "limit", `limit ${bytes(limit)}`);
         const devices = run.pools.filter((pool) => pool.place === card.key).map((pool) => pool.device);
-        phases.forEach(({ label, began, ended: until, peaks }, index) => {
-            const peak = Math.max(...devices.map((device) => peaks[device] ?? 0));
-            const name = peak > 0 ? `${label}, peak ${bytes(peak)}` : "";
-            band(u, Number(several), began, until ?? endOf(session, number), label, index % 2 === 0, name);
+        run.phases.forEach((phase, place) => {
+            pen.band(
+                Number(runs.length > 1),
+                [phase.began, phase.ended ?? end],
+                names(phase, devices),
+                place % 2 === 0,
+            );
         });
-        for (const failure of run.failures) upright(u, failure, "fatal", "✖ out of memory", [], headRoom(session) + 20);
+        if (runs.length > 1) {
+            pen.band(0, [run.began, end], [`run ${run.number}: ${run.settings || run.title}`], index === chosen);
+            pen.upright(run.began, "quiet");
+        }
+        for (const failure of run.failures) pen.upright(failure, "fatal", "✖ out of memory", headRoom(session) + 38);
     });
-    drawMoment(u, at);
-    ctx.restore();
+    pen.upright(at, "text");
+    pen.end();
 }
 
 export function drawMoment(u: uPlot, at: number): void {
-    upright(u, at, "text", "", [3, 3]);
+    const pen = new Pen(u);
+    pen.upright(at, "text");
+    pen.end();
 }
 
-/** A vertical line with a name at its right, or at its left where the right has no room. */
-function upright(u: uPlot, at: number, key: string, name: string, dash: number[], below = 0): void {
-    const { ctx, bbox } = u;
-    const x = Math.round(u.valToPos(at, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) return;
-    stroke(u, key, dash, x, bbox.top, x, bbox.top + bbox.height);
-    const width = ctx.measureText(name).width + 6 * devicePixelRatio;
-    ctx.textAlign = x + width > bbox.left + bbox.width ? "right" : "left";
-    const aside = (ctx.textAlign === "left" ? 5 : -5) * devicePixelRatio;
-    write(u, name, key, x + aside, bbox.top + (below + STRIP) * devicePixelRatio);
+/** The names of a phase, the longest first: with its peak on *devices*, and without it. */
+function names({ label, peaks }: Phase, devices: string[]): string[] {
+    const peak = Math.max(0, ...devices.map((device) => peaks[device] ?? 0));
+    return peak ? [`${label}, peak ${bytes(peak)}`, label] : [label];
 }
 
-/** A horizontal line from *from* to *to* seconds, with a name at its left: a limit's below it, the card's above it. */
-function level(u: uPlot, size: number, from: number, to: number, key: string, dash: number[], name: string): void {
-    const { ctx, bbox } = u;
-    const y = Math.round(u.valToPos(size, "y", true));
-    if (y < bbox.top || y > bbox.top + bbox.height) return;
-    const left = Math.max(bbox.left, u.valToPos(from, "x", true));
-    const right = Math.min(bbox.left + bbox.width, u.valToPos(to, "x", true));
-    if (right <= left) return;
-    stroke(u, key, dash, left, y, right, y);
-    ctx.textAlign = "left";
-    const y0 = y + (key === "limit" ? 14 : -5) * devicePixelRatio;
-    if (ctx.measureText(name).width < right - left) write(u, name, key, left + 4 * devicePixelRatio, y0);
-}
+type Span = [from: number, to: number];
 
-/** A band in the strip *strip* at the top, with its name, or with a *longer* one where that has room. */
-function band(u: uPlot, strip: number, began: number, ended: number, name: string, strong: boolean, longer = ""): void {
-    const { ctx, bbox } = u;
-    const height = STRIP * devicePixelRatio;
-    const top = bbox.top + strip * height;
-    const left = Math.max(bbox.left, u.valToPos(began, "x", true));
-    const right = Math.min(bbox.left + bbox.width, u.valToPos(ended, "x", true));
-    if (right < left) return;
-    ctx.globalAlpha = strong ? 0.28 : 0.12;
-    ctx.fillStyle = colour("quiet");
-    ctx.fillRect(left, top, Math.max(devicePixelRatio, right - left - devicePixelRatio), height - devicePixelRatio);
-    ctx.globalAlpha = 1;
-    ctx.textAlign = "left";
-    const room = right - left - 8 * devicePixelRatio;
-    const text =
-        longer && room > 80 * devicePixelRatio && ctx.measureText(longer).width < room
-            ? longer
-            : fitting(ctx, name, room);
-    if (text) write(u, text, "text", left + 4 * devicePixelRatio, top + 0.74 * height, false);
-}
+const DASHES: Record<string, number[]> = { text: [3, 3], quiet: [2, 3], limit: [7, 4], fatal: [] };
 
-/** Return *text*, shortened to *room* pixels; empty where three letters have no room. */
-export function fitting(ctx: CanvasRenderingContext2D, text: string, room: number): string {
-    if (room < 12 * devicePixelRatio) return "";
-    if (ctx.measureText(text).width <= room) return text;
-    let length = Math.floor((text.length * room) / ctx.measureText(text).width);
-    while (length > 2 && ctx.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
-    return length > 2 ? `${text.slice(0, length)}…` : "";
-}
+/** Draws in the plot: in pixels of the page from its upper left corner, in seconds and in bytes. */
+class Pen {
+    private readonly ctx: CanvasRenderingContext2D;
+    private readonly width: number;
+    private readonly height: number;
 
-function stroke(u: uPlot, key: string, dash: number[], ...[x0, y0, x1, y1]: number[]): void {
-    const { ctx } = u;
-    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
-    ctx.lineWidth = (key === "text" || key === "limit" ? 1.5 : 1) * devicePixelRatio;
-    ctx.strokeStyle = colour(key);
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.lineTo(x1, y1);
-    ctx.stroke();
-    ctx.setLineDash([]);
-}
+    constructor(private readonly u: uPlot) {
+        const { ctx, bbox } = u;
+        this.ctx = ctx;
+        [this.width, this.height] = [bbox.width / devicePixelRatio, bbox.height / devicePixelRatio];
+        ctx.save();
+        ctx.translate(bbox.left, bbox.top);
+        ctx.scale(devicePixelRatio, devicePixelRatio);
+        ctx.beginPath();
+        ctx.rect(0, 0, this.width, this.height);
+        ctx.clip();
+        ctx.font = "12px system-ui, sans-serif";
+        ctx.textAlign = "left";
+        ctx.textBaseline = "alphabetic";
+    }
 
-/** Write *text*; its ground is drawn around the letters, so that it is read upon any layer. */
-function write(u: uPlot, text: string, key: string, x: number, y: number, outlined = true): void {
-    const { ctx } = u;
-    ctx.lineJoin = "round";
-    ctx.lineWidth = 3.5 * devicePixelRatio;
-    ctx.strokeStyle = colour("ground");
-    if (outlined) ctx.strokeText(text, x, y);
-    ctx.fillStyle = colour(key);
-    ctx.fillText(text, x, y);
+    end(): void {
+        this.ctx.restore();
+    }
+
+    /** A vertical line with a name at its right, or at its left where the right has no room. */
+    upright(at: number, key: string, name = "", y = 0): void {
+        const x = this.u.valToPos(at, "x");
+        if (x < 0 || x > this.width) return;
+        this.stroke(key, [x, 0], [x, this.height]);
+        const room = this.ctx.measureText(name).width + 5;
+        this.write(name, key, x + room > this.width ? x - room : x + 5, y);
+    }
+
+    /** A horizontal line with a name at its left: a limit's below it, the card's above it. */
+    level(size: number, span: Span, key: string, name: string): void {
+        const y = this.u.valToPos(size, "y");
+        const [left, right] = this.sides(span);
+        if (y < 0 || y > this.height || right <= left) return;
+        this.stroke(key, [left, y], [right, y]);
+        if (this.ctx.measureText(name).width < right - left)
+            this.write(name, key, left + 4, y + (key === "limit" ? 14 : -5));
+    }
+
+    /** A band in strip *strip* at the top, with the first of *names* that has room, or with a shortened one. */
+    band(strip: number, span: Span, names: string[], strong: boolean): void {
+        const { ctx } = this;
+        const [left, right] = this.sides(span);
+        if (right < left) return;
+        ctx.globalAlpha = strong ? 0.28 : 0.12;
+        ctx.fillStyle = colour("quiet");
+        ctx.fillRect(left, strip * STRIP, Math.max(1, right - left - 1), STRIP - 1);
+        ctx.globalAlpha = 1;
+        const room = right - left - 8;
+        if (room < 12) return;
+        const name = names.find((each) => ctx.measureText(each).width <= room) ?? this.shortened(names.at(-1)!, room);
+        this.write(name, "text", left + 4, (strip + 0.74) * STRIP, false);
+    }
+
+    private sides([from, to]: Span): [left: number, right: number] {
+        return [Math.max(0, this.u.valToPos(from, "x")), Math.min(this.width, this.u.valToPos(to, "x"))];
+    }
+
+    /** *text* in *room* pixels; empty where three letters have no room. */
+    private shortened(text: string, room: number): string {
+        let length = text.length;
+        while (length > 2 && this.ctx.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
+        return length > 2 ? `${text.slice(0, length)}…` : "";
+    }
+
+    private stroke(key: string, from: [number, number], to: [number, number]): void {
+        const { ctx } = this;
+        ctx.setLineDash(DASHES[key]);
+        ctx.lineWidth = 1.5;
+        ctx.strokeStyle = colour(key);
+        ctx.beginPath();
+        ctx.moveTo(...from);
+        ctx.lineTo(...to);
+        ctx.stroke();
+    }
+
+    /** Write *text*; its ground is drawn around the letters, so that it is read upon any layer. */
+    private write(text: string, key: string, x: number, y: number, outlined = true): void {
+        const { ctx } = this;
+        ctx.setLineDash([]);
+        ctx.lineJoin = "round";
+        ctx.lineWidth = 3.5;
+        ctx.strokeStyle = colour("ground");
+        if (outlined) ctx.strokeText(text, x, y);
+        ctx.fillStyle = colour(key);
+        ctx.fillText(text, x, y);
+    }
 }
