@@ -33,7 +33,7 @@ async def test_growth_limit_and_allocator_are_set_for_jax_by_the_same_keys() -> 
     async with app(ON_JAX).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         assert "next: growth on" in await press(pilot, "G")
-        assert "JAX: passed on as a share of the whole GPU" in await press(pilot, "L")
+        assert "JAX: passed on as a share of the smallest GPU that the run sees" in await press(pilot, "L")
         assert "limit 35.0 GiB" in await press(pilot, "ctrl+u", *"25%", "enter")
         assert "bfc" in await press(pilot, "A")
         await press(pilot, "R", "r")

@@ -6,15 +6,13 @@ from typing import NamedTuple
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.frameworks import FrameworkName, UsedFramework
-from tfmemtop.state.lookup import allocators_on
+from tfmemtop.state.lookup import allocators_on, of_run
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, State
 
 
-def hooked_with_frameworks(state: State) -> list[tuple[int, Hooked]]:
-    """Return number and record of the newest run's processes."""
-    run = state.run.run if state.run else None
-    return [(pid, one.hooked) for pid, one in state.processes.items() if one.hooked and one.seen.run == run]
+def _hooked(state: State) -> list[Hooked]:
+    return [process.hooked for pid, process in state.processes.items() if process.hooked and of_run(state, pid)]
 
 
 @once_per_revision
@@ -24,7 +22,7 @@ def used_frameworks(state: State) -> tuple[UsedFramework, ...]:
     On a machine without a GPU, return those that it has imported.
     """
     used: set[UsedFramework] = set()
-    for _, hooked in hooked_with_frameworks(state):
+    for hooked in _hooked(state):
         names = {reading.framework for reading in hooked.frameworks.values()}
         used |= {one for one in hooked.hello.frameworks if one.name in names or not state.devices}
     return tuple(sorted(used, key=lambda one: (one.name.value, one.version)))
@@ -34,9 +32,11 @@ def without_tensorflow(state: State) -> tuple[UsedFramework, ...]:
     """Return the same, but nothing if a process of the newest run uses TensorFlow: a GPU by it, where there is one.
 
     That TensorFlow is imported means little: Keras does so on JAX and PyTorch too, to set the seed of random numbers.
+    Without a GPU, a process that goes on may still use it.
     """
-    for _, one in hooked_with_frameworks(state):
-        if any(map(is_gpu, (*one.effective, *one.allocators))) or (one.initialised and not state.devices):
+    for one in _hooked(state):
+        on_cpu = one.initialised or (one.hello.tensorflow_path and not one.ended)
+        if any(map(is_gpu, (*one.effective, *one.allocators))) or (on_cpu and not state.devices):
             return ()
     return used_frameworks(state)
 

@@ -67,7 +67,7 @@ def limit_dialog(
 def _as_shares(upcoming: NextRun, state: State) -> list[str]:
     """Return how other frameworks than TensorFlow get the limit: JAX and PyTorch as a share of the smallest GPU."""
     names = [one.name.title for one in upcoming.settings.frameworks if "limit" in one.takes and state.devices]
-    return [f"{' and '.join(names)}: passed on as a share of the whole GPU"] if names else []
+    return [f"{' and '.join(names)}: passed on as a share of the smallest GPU that the run sees"] if names else []
 
 
 def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
