@@ -335,7 +335,9 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     of = f"up to {largest.elements:,} elements" if largest else "elements"
     what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
     if kind == _INTERLEAVE:
-        what = f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(each)} each"
+        what = (
+            f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(size // count)} each"
+        )
     return Cause(
         Key.DATASET_BUFFER,
         f"{what}: ~{_sized(size, scene)}.",

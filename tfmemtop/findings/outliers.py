@@ -163,7 +163,7 @@ def dense_gradient(request: Request) -> Cause | None:
     size = a.asked or 4 * prod(shape)
     return Cause(
         Key.DENSE_GRADIENT,
-        f"The gradient of {quoted(tables[0][0])} is made dense, as large as the table: {request.who} asked for "
+        f"The gradient of {quoted(tables[0][0])} is dense, as large as the table: {request.who} asked for "
         f"{tensor_text(list(shape), None)}, {format_bytes(size)}.",
         tables[0][0],
         size,
@@ -184,7 +184,7 @@ def broadcast(request: Request) -> Cause | None:
     made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"It broadcasts its operands{made}: no tensor of the script's is larger than {format_bytes(largest)}.",
+        f"{request.who} broadcasts its operands{made}; no tensor before was larger than {format_bytes(largest)}.",
         bytes=a.asked,
         remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
         code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
