@@ -61,7 +61,7 @@ export class Flame {
         const addNarrow = () => {
             if (left - begin >= LEAST && narrow.length) {
                 const rest = element("div", "cell rest", left - begin > 70 ? `${narrow.length} more` : "");
-                cells.push(placed(rest, begin, depth, left - begin, narrow[0].kind));
+                cells.push(this.placed(rest, begin, depth, left - begin, narrow[0].kind));
             }
             narrow = [];
         };
@@ -94,14 +94,15 @@ export class Flame {
         const tell = () => (this.readout.textContent = made.ariaLabel);
         made.addEventListener("pointerenter", tell);
         made.addEventListener("focus", tell);
-        return placed(made, left, path.length - 1, width, kind);
+        return this.placed(made, left, path.length - 1, width, kind);
     }
-}
 
-function placed(cell: HTMLElement, left: number, depth: number, width: number, kind: string): HTMLElement {
-    Object.assign(cell.style, { left: `${left}px`, top: `${depth * ROW}px`, width: `${width - 1}px` });
-    if (width < 20) cell.style.padding = "0";
-    if (kind) cell.style.background = variable(kind);
-    cell.className += ` ${kind}`; // its text is black or white
-    return cell;
+    private placed(cell: HTMLElement, left: number, depth: number, width: number, kind: string): HTMLElement {
+        const share = (pixels: number) => `${(100 * pixels) / this.width}%`; // paper has another width
+        Object.assign(cell.style, { left: share(left), top: `${depth * ROW}px`, width: `calc(${share(width)} - 1px)` });
+        if (width < 20) cell.style.padding = "0";
+        if (kind) cell.style.background = variable(kind);
+        cell.className += ` ${kind}`; // its text is black or white
+        return cell;
+    }
 }
