@@ -77,7 +77,7 @@ class _Card(_Course):
 
     def __init__(self, columns: int) -> None:
         super().__init__(columns)
-        self._rest = self._others = 0
+        self._rest = self._others = self._context = 0
         self._known = False
         self._held: dict[tuple[int, str], int] = {}  # by each pool, as last read
         self._again: set[tuple[int, str]] = set()  # the pools that were read since the driver was
@@ -92,6 +92,8 @@ class _Card(_Course):
         self._known = total is not None and (total > 0 or not pools)
         self._rest = max(0, (total or 0) - pools)
         self._others = max(0, (reading.used or 0) - max(total or 0, pools))
+        index = device.info.index
+        self._context = sum(context_size(one, index)[0] for one in living_hooked(state) if index in one.contexts)
         self._held, self._again, self._read_at = held, set(), state.now
         self.add(state.now, self._sample(state, device, 0))
 
@@ -109,16 +111,15 @@ class _Card(_Course):
         self.add(state.now, self._sample(state, device, spike))
 
     def _sample(self, state: State, device: DeviceState, spike: int) -> _Sample:
-        pools, index = card_pools(state, device), device.info.index
+        pools = card_pools(state, device)
         in_use, pool = pool_use(pools.shown)
         in_use += spike
-        context = sum(context_size(one, index)[0] for one in living_hooked(state) if index in one.contexts)
         frameworks = (pools.others.get(name, 0) for name in FrameworkName)
         ends = list(accumulate(frameworks, initial=max(in_use, pool or 0)))
         card = device.info.total if device.info.total is not None else ends[-1] + self._rest + self._others
         rest = min(self._rest, max(0, card - ends[-1]))
         others = min(self._others, max(0, card - ends[-1] - rest))
-        ends = [in_use, *ends, ends[-1] + min(context, rest), ends[-1] + rest, ends[-1] + rest + others]
+        ends = [in_use, *ends, ends[-1] + min(self._context, rest), ends[-1] + rest, ends[-1] + rest + others]
         unknown = frozenset({"cached"}) if pool is None else frozenset[str]()
         return _Sample(tuple(ends), unknown if self._known else unknown | _OF_THE_DRIVER)
 
