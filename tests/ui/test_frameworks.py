@@ -86,7 +86,7 @@ async def test_on_the_cpu_there_is_nothing_to_set_for_them() -> None:
     async with app(alone).run_test(size=(160, 48)) as pilot:
         shown = await drawn(pilot)
         assert "Memory limit of the next run" not in await press(pilot, "L")
-        assert notified(shown) == "On the CPU, there is no pool of JAX."
+        assert notified(shown) == "No GPU is known here, so there is nothing to set for JAX."
 
 
 async def test_the_details_name_the_framework_its_version_and_its_settings() -> None:

@@ -14,7 +14,6 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
-from tfmemtop.findings.frameworks import TENSORFLOW, takers
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
@@ -172,12 +171,14 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
 
 def _of_other_frameworks(state: State) -> str:
     """Return what each framework other than TensorFlow had at most in use on a GPU; empty if there is none."""
-    peaks: dict[str, int] = {}
-    for taker in [taker for those in takers(state).values() for taker in those if taker.title != TENSORFLOW]:
-        reading = taker.reading
-        peak = (reading.peak or reading.in_use or 0) if reading else 0
-        peaks[taker.title] = max(peak, peaks.get(taker.title, 0))
-    return ", ".join(f"{title} had at most {format_bytes(peak)} in use" for title, peak in peaks.items())
+    readings = [one for _, hooked in hooked_of_run(state) for one in hooked.frameworks.values()]
+    largest = {one.framework.title: one for one in sorted(readings, key=lambda one: one.peak or one.pool or 0)}
+    return ", ".join(
+        f"{title} held {format_bytes(one.pool)} when it was last read"
+        if one.peak is None
+        else f"{title} had at most {format_bytes(one.peak)} in use"
+        for title, one in sorted(largest.items())
+    )
 
 
 def peaks_of_processes(state: State) -> list[int]:

@@ -33,7 +33,7 @@ def not_for(frameworks: Sequence[UsedFramework], setting: str, *, has_gpus: bool
     """Return why the next run cannot have a *setting*, one of those above; its *frameworks* are not TensorFlow."""
     names = " and ".join(framework.name.title for framework in frameworks)
     if not has_gpus:
-        return f"On the CPU, there is no pool of {names}."
+        return f"No GPU is known here, so there is nothing to set for {names}."
     torch = next((framework for framework in frameworks if framework.name is FrameworkName.PYTORCH), None)
     if torch and setting == GROWTH:
         return "Not for PyTorch: its pool always grows."
