@@ -1,16 +1,19 @@
 /** Memory over time: the layers of a GPU or of the CPU's pool, or the runs laid over each other. */
 import uPlot from "uplot";
 import { onTheme, variable } from "./colours";
-import type { Page } from "./data";
+import type { Page, Place, Session } from "./data";
 import { button, bytes, clock, element, refill, select, share } from "./elements";
 import { onKeys } from "./keys";
 import { lastUpTo, runAt, type Moment } from "./moment";
-import { chart, reveal, showAll, showRuns, zoom } from "./time_chart";
+import { chart, reveal, showAll, showRuns, zoom, type Chart } from "./time_chart";
 import { courses, figuresAt, stacked, sum, type Course } from "./time_data";
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
 const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
 const VIEWS = ["layers", "runs over each other: in use", "runs over each other: used in all"];
+
+/** What is drawn in a chart: the layers or the runs. */
+type Drawn = Pick<Chart, "lines" | "data" | "headRoom" | "reach" | "draw">;
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     let view = 0;
@@ -41,48 +44,47 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         const { session, place: card } = moment;
         graph?.destroy();
         graph = undefined;
+        area.replaceChildren();
         const height = innerWidth < 600 ? 260 : 380;
         area.style.minHeight = `${height}px`;
-        const hooks = {
-            onHover: (at: number | null) => {
-                hovered = at === null ? null : at + offset();
-                tell();
-            },
-            onClick: (at: number) => {
-                hovered = null; // a finger that has touched stays, as it were
-                moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at });
-            },
-        };
         lines = card && view ? courses(page, session, card, view === 2) : [];
-        if (!card?.times.length) {
-            area.replaceChildren(element("p", "note", "Memory was not read in this session."));
-        } else if (view) {
-            graph = chart(area, {
-                lines: lines.map((_line, number) => ({ key: RUNS[number % RUNS.length], filled: false })),
-                data: uPlot.join(lines.map(({ times, bytes }) => [times, bytes])),
-                headRoom: 0,
-                reach: [],
-                logarithmic,
-                height,
-                draw: (u) => drawMoment(u, moment.choice.at - offset()),
-                ...hooks,
-            });
-        } else {
-            graph = chart(area, {
-                lines: card.layers.map(({ key }) => ({ key, filled: true })),
-                data: stacked(card, session.ended),
-                headRoom: headRoom(session),
-                reach: [...card.limits.map((limit) => limit.bytes), ...(card.total === null ? [] : [card.total])],
-                logarithmic,
-                height,
-                draw: (u) => drawMarks(u, session, card, moment.choice.at, moment.choice.run),
-                ...hooks,
-            });
-        }
+        const drawn = !card?.times.length ? undefined : view ? runs() : layers(session, card);
+        if (drawn) graph = chart(area, { ...drawn, logarithmic, height, onHover, onClick });
+        else area.append(element("p", "note", "Memory was not read in this session."));
         if (graph && range) graph.setScale("x", { min: range.min!, max: range.max! });
         else if (graph && !view) showRuns(graph, session);
         steer();
         tell();
+    }
+
+    function layers(session: Session, card: Place): Drawn {
+        return {
+            lines: card.layers.map(({ key }) => ({ key, filled: true })),
+            data: stacked(card, session.ended),
+            headRoom: headRoom(session),
+            reach: [...card.limits.map((limit) => limit.bytes), card.total ?? 0],
+            draw: (u) => drawMarks(u, session, card, moment.choice.at, moment.choice.run),
+        };
+    }
+
+    function runs(): Drawn {
+        return {
+            lines: lines.map((_line, number) => ({ key: RUNS[number % RUNS.length], filled: false })),
+            data: uPlot.join(lines.map(({ times, bytes }) => [times, bytes])),
+            headRoom: 0,
+            reach: [],
+            draw: (u) => drawMoment(u, moment.choice.at - offset()),
+        };
+    }
+
+    function onHover(at: number | null): void {
+        hovered = at === null ? null : at + offset();
+        tell();
+    }
+
+    function onClick(at: number): void {
+        hovered = null; // a finger that has touched stays, as it were
+        moment.choose({ at: view ? Math.min(at + offset(), moment.end) : at });
     }
 
     function steer(): void {
