@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sparing
 from tests.hooked import PYTHON, Event, Monitor, both, outcome, run, start
 from tests.stand_ins import FIGURES, USED, UUID, write_stand_ins
 
@@ -50,6 +51,13 @@ def test_pytorch_alone_is_read_from_its_initialisation_on(monitor: Monitor, scri
     """No import follows, and until then the script has a single thread."""
     process = start(monitor, script("import torch\ntorch.cuda.use()\n" + WAITING), PYTHONPATH=stand_ins)
     assert monitor.wait_for(lambda event: event["type"] == "framework")["framework"] == "pytorch"
+    assert outcome(process, "\n").code == 0
+
+
+def test_jax_alone_is_read_from_its_first_compilation_on(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    source = "import jax\nimport colorsys\njax._src.xla_bridge.use()\nimport wave\n" + WAITING
+    process = start(monitor, script(source), PYTHONPATH=stand_ins)
+    assert monitor.wait_for(lambda event: event["type"] == "framework")["framework"] == "jax"
     assert outcome(process, "\n").code == 0
 
 
@@ -116,3 +124,30 @@ def test_the_real_one_is_neither_initialised_nor_changed(monitor: Monitor, scrip
     assert bare == hooked and bare.code == 0
     assert process.pid in {event["pid"] for event in monitor.of("hook")}
     assert not monitor.of("framework") and not monitor.of("hook_error")
+
+
+BEFORE_TENSORFLOW = """
+import torch, threading, colorsys
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+import wave
+import tensorflow as tf
+kept = tf.zeros([1 << 20])
+import sys; sys.stdin.readline()
+"""
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_that_is_imported_later_is_read_as_ever(
+    monitor: Monitor, script: Script, stand_ins: str, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    spared = sparing.variables("")
+    spared["PYTHONPATH"] = f"{stand_ins}:{spared['PYTHONPATH']}"
+    process = start(monitor, script(BEFORE_TENSORFLOW), TFMEMTOP_DATA=str(data), **spared)
+    reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 << 20)
+    assert reading["pool"] >= reading["in_use"]
+    monitor.say(process.pid, {"do": "maps", "wanted": [[None, None, 0.1]]})
+    monitor.wait_for(lambda event: event["type"] == "chunks")
+    assert outcome(process, "\n").code == 0
+    assert monitor.of("hook")[-1]["tensorflow"] and not monitor.of("hook_error")

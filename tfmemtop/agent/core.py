@@ -10,7 +10,7 @@ from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
 from .framework_reader import Reader
-from .frameworks import READERS, has_threads
+from .frameworks import READERS
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches
@@ -109,7 +109,7 @@ class Agent:
             _own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
         self._inherited = self._sessions or self._eager() or self._parts.frameworks.initialised
-        self.import_watch.at_each = self._sample_with_threads if self._parts.frameworks.any_found else None
+        self.import_watch.at_each = self._sample_frameworks if self._parts.frameworks.any_found else None
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""
@@ -120,35 +120,33 @@ class Agent:
         self._context = context
         self.messenger.found(TensorFlow.of(context))
         guarded = self.messenger.guarded
-        self._read_interval()
+        self._read_environment()
         holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
         settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, variable("TFMEMTOP_SETTINGS") or "{}")
         self._patches.settings = settings or self._patches.settings
         if guarded("xla", _own_folder, self.messenger.pid) is False:
             self.messenger.send("xla_cluster", name="", module=-1, missing="scripts_flags")
-        self._folder = variable("TFMEMTOP_DATA")
-        self._in_place = variable("TFMEMTOP_NO_PROBE") is None
         self._parts.windows.may_write(self._folder, holders_interval)
 
     def _arrival_of(self, reader: Reader) -> "Callable[[ModuleType], None]":
         def arrived(module: "ModuleType") -> None:
-            self._read_interval()
+            self._read_environment()
             self._parts.frameworks.found(reader, module, lambda: self.messenger.guarded("watch", self._sample))
-            self.import_watch.at_each = self._sample_with_threads
+            self.import_watch.at_each = self._sample_frameworks
 
         return arrived
 
-    def _sample_with_threads(self) -> None:
-        """Start to read the frameworks' devices, as soon as the script has threads of its own.
-
-        A thread of the agent's before these would make Python warn of a fork.
-        """
-        if has_threads():
+    def _sample_frameworks(self) -> None:
+        """Start to read the frameworks' devices, as soon as one of them may be read."""
+        if self._parts.frameworks.begin():
             self.import_watch.at_each = None
             self._sample()
 
-    def _read_interval(self) -> None:
+    def _read_environment(self) -> None:
+        """Read what the sampler is made with."""
         self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
+        self._folder = variable("TFMEMTOP_DATA")
+        self._in_place = variable("TFMEMTOP_NO_PROBE") is None
 
     def _number(self, name: str, otherwise: float) -> float:
         number: Optional[float] = self.messenger.guarded(f"environment:{name}", float, variable(name) or otherwise)

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from .framework_reader import FrameworkReading, Reader, initialised_gpus
+from .framework_reader import FrameworkReading, Reader, has_threads, initialised_gpus
 
 FIGURES = {
     "in_use": "used_bytes",
@@ -31,5 +31,6 @@ CUPY = Reader(
     module="cupy.cuda",
     variables=("CUPY_GPU_MEMORY_LIMIT",),
     initialised=lambda _: bool(initialised_gpus()),
+    begins=has_threads,
     read=_read,
 )

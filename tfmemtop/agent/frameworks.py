@@ -1,6 +1,5 @@
 """Reads the frameworks that the script has imported, in the sampler's thread, and sends what they hold."""
 
-import os
 import sys
 from time import monotonic, thread_time
 from typing import Any, Callable, Optional
@@ -46,6 +45,11 @@ class Frameworks:
         """Whether the script has imported one."""
         return bool(self._found)
 
+    def begin(self) -> bool:
+        """Return whether one may be read from now on."""
+        modules = [(reader, sys.modules.get(reader.module)) for reader in list(self._found.values())]
+        return any(module is not None and reader.begins(module) for reader, module in modules)
+
     def read(self, interval: float) -> None:
         """Read those that are due, at most every *interval* seconds."""
         for reader in list(self._found.values()):
@@ -72,11 +76,6 @@ class Frameworks:
             fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", settings=settings)
             self._messenger.offer("framework", uuid=self._uuids[ordinal], **fields)
         self._due[reader.framework] = monotonic() + max(interval, (thread_time() - began) / _SHARE)
-
-
-def has_threads() -> bool:
-    """Return whether this process has more than one thread: then a fork is no other with one more."""
-    return os.stat("/proc/self/task").st_nlink - 2 > 1
 
 
 def _version(reader: Reader) -> str:

@@ -13,6 +13,10 @@ FIGURES = {
 """The places of the figures in ``torch.cuda.memory_stats_as_nested_dict()``."""
 
 
+def _initialised(cuda: Any) -> bool:
+    return bool(cuda.is_initialized())
+
+
 def _read(cuda: Any) -> "list[FrameworkReading]":
     found = []
     for ordinal in range(cuda.device_count()):
@@ -41,7 +45,8 @@ PYTORCH = Reader(
     title="PyTorch",
     module="torch.cuda",
     variables=("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
-    initialised=lambda cuda: bool(cuda.is_initialized()),
+    initialised=_initialised,
+    begins=_initialised,
     read=_read,
     watch=_watch,
 )

@@ -5,7 +5,7 @@ Only the script can add a statistics adaptor, and only a pool has a size. Withou
 
 from typing import Any
 
-from .framework_reader import FrameworkReading, Reader, initialised_gpus
+from .framework_reader import FrameworkReading, Reader, has_threads, initialised_gpus
 
 FIGURES = {
     "in_use": "current_bytes",
@@ -42,5 +42,6 @@ RMM = Reader(
     module="rmm.mr",
     variables=(),
     initialised=lambda _: bool(initialised_gpus()),
+    begins=has_threads,
     read=_read,
 )
