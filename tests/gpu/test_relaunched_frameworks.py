@@ -18,7 +18,7 @@ from tfmemtop.frameworks import FrameworkName
 pytestmark = pytest.mark.gpu
 
 TRAINING = """
-import sys, time
+import os, time
 import keras, numpy as np
 model = keras.Sequential([keras.layers.Dense(256, activation="relu"), keras.layers.Dense(1)])
 model.compile("adam", "mse")
@@ -32,7 +32,7 @@ for epoch in range(600):
         else:
             import torch
             told = torch.cuda.get_per_process_memory_fraction(0) * torch.cuda.get_device_properties(0).total_memory
-        print(f"limit={int(told)}.", flush=True)
+        print(f"limit={int(told)} of {os.getpid()}.", flush=True)
     time.sleep(0.05)
 """
 
@@ -46,7 +46,9 @@ def test_a_training_is_relaunched_with_a_quarter_of_the_card(backend: str, start
     (home / "train.py").write_text(TRAINING)
     command = ("--record", "run.jsonl", "--", sys.executable, "train.py")
     child = start(*command, size=(160, 48), KERAS_BACKEND=backend)
-    child.expect(r"limit=(\d+)\.")
+    child.expect(r"limit=\d+ of (\d+)\.")
+    assert isinstance(child.match, re.Match)
+    before = child.match[1]
     child.send("L")
     child.expect("Memory limit of the next run")
     child.send("\x1525%\r")
@@ -54,7 +56,7 @@ def test_a_training_is_relaunched_with_a_quarter_of_the_card(backend: str, start
     child.send("R")
     child.expect("is still running")
     child.send("r")
-    child.expect(r"limit=(\d+)\.")
+    child.expect(rf"limit=(\d+) of (?!{before}\.)\d+\.")  # not the first run's line, drawn anew
     assert isinstance(child.match, re.Match)
     limit = int(child.match[1])
     child.send("q")
