@@ -32,7 +32,7 @@ def _read(mr: Any) -> "list[FrameworkReading]":
 
 
 def _count(counts: Any, name: str) -> int:
-    """Return one of the *counts*: releases before 24.06 have them in a dictionary."""
+    """Return one of the *counts*: older releases have them in a dictionary."""
     return int(counts[name] if isinstance(counts, dict) else getattr(counts, name))
 
 
