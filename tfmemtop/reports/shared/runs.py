@@ -35,6 +35,7 @@ from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
 from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.frameworks import used_frameworks
 from tfmemtop.state.holder_choice import Chosen, chosen, higher_peak, recorded
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.map_faces import Faces
@@ -48,8 +49,9 @@ from tfmemtop.units import counted, format_bytes
 _SEVERITIES = {Severity.ERROR: "fatal", Severity.WARNING: "warning", Severity.INFO: "info"}
 
 ROOM, LEAST_ROOM, FEW = 30_000, 6_000, 3_000
-"""The most buffers of a page, of which those of the window of the highest peak leave at least so many for others; and
-those of a run that is not the last."""
+"""The most buffers of the last run, the least that other windows have beside that of its highest peak, and the most of
+an earlier run.
+"""
 
 
 def page_run(seen: RunReview) -> PageRun | None:
@@ -109,6 +111,7 @@ def _facts(state: State, run: RunState, hooked: dict[int, Hooked]) -> Iterator[t
         if tensorflow:
             yield "TensorFlow", tensorflow
         yield "Python", python
+    yield from ((one.name.title, one.version or "of unknown version") for one in used_frameworks(state))
     if session := state.session:
         yield "machine", f"{session.host}, {counted(session.cores, 'core')}, {format_bytes(session.host_memory)}"
         yield "recorded by", f"tfmemtop {session.version}"
