@@ -31,17 +31,9 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 
 
 @pytest.fixture
-def chromium(browsers: Start) -> Iterator[Tab]:
-    """A new tab of Chromium, without a network."""
+def tab(browsers: Start) -> Iterator[Tab]:
+    """A new tab of Chromium."""
     with browsers("chrome").tab() as tab:
-        tab.do("offline")
-        yield tab
-
-
-@pytest.fixture(params=["chrome", "firefox"])
-def tab(browsers: Start, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """A new tab of each browser."""
-    with browsers(request.param).tab() as tab:
         yield tab
 
 

@@ -61,15 +61,15 @@ def test_a_moment_chosen_over_time_is_chosen_everywhere(tab: Tab, page: Make) ->
     assert text(tab, "#map .about").endswith("no allocations were recorded at the chosen moment.")
 
 
-def test_a_row_that_is_chosen_is_shown_in_the_other_views(chromium: Tab, page: Make) -> None:
-    opened(chromium, page(*LEAK))
-    before = picture(chromium, "lifetimes"), picture(chromium, "map")
-    chromium.ask(
+def test_a_row_that_is_chosen_is_shown_in_the_other_views(tab: Tab, page: Make) -> None:
+    opened(tab, page(*LEAK))
+    before = picture(tab, "lifetimes"), picture(tab, "map")
+    tab.ask(
         "[...document.querySelectorAll('#holders tbody button')].find((each) => each.textContent === 'weight').click()"
     )
-    after = picture(chromium, "lifetimes"), picture(chromium, "map")
+    after = picture(tab, "lifetimes"), picture(tab, "map")
     assert before[0] != after[0] and before[1] != after[1]
-    assert chromium.ask("document.querySelectorAll('#holders tbody [aria-pressed=true]').length") == 1
+    assert tab.ask("document.querySelectorAll('#holders tbody [aria-pressed=true]').length") == 1
 
 
 def test_keys(tab: Tab, page: Make) -> None:
@@ -114,31 +114,29 @@ def test_zoom_by_wheel_and_drag(tab: Tab, page: Make) -> None:
     until(lambda: picture(tab, "time") != whole)
 
 
-def test_another_run(chromium: Tab, page: Make) -> None:
-    opened(chromium, page(*RUNS))
-    verdict = text(chromium, "#verdict .verdict")
-    assert "run 5" in text(chromium, "#time .legend h3")
-    chromium.ask(
+def test_another_run(tab: Tab, page: Make) -> None:
+    opened(tab, page(*RUNS))
+    verdict = text(tab, "#verdict .verdict")
+    assert "run 5" in text(tab, "#time .legend h3")
+    tab.ask(
         """(() => {
             const select = document.querySelector(".bar select");
             select.selectedIndex = 0;
             select.dispatchEvent(new Event("change"));
         })()"""
     )
-    assert text(chromium, "#verdict .verdict") != verdict
-    assert "run 1" in text(chromium, "#time .legend h3")
+    assert text(tab, "#verdict .verdict") != verdict
+    assert "run 1" in text(tab, "#time .legend h3")
 
 
-def test_rows_are_sorted_and_filtered_and_still_add_up(chromium: Tab, page: Make) -> None:
-    opened(chromium, page(*RESNET))
-    chromium.do("click", "#holders .filter")
-    chromium.do("type", "gradients")
-    kinds = chromium.ask("[...document.querySelectorAll('#holders tbody tr')].map((row) => row.cells[1].textContent)")
+def test_rows_are_sorted_and_filtered_and_still_add_up(tab: Tab, page: Make) -> None:
+    opened(tab, page(*RESNET))
+    tab.do("click", "#holders .filter")
+    tab.do("type", "gradients")
+    kinds = tab.ask("[...document.querySelectorAll('#holders tbody tr')].map((row) => row.cells[1].textContent)")
     assert kinds and all("gradients" in kind for kind in kinds)
-    sizes = chromium.ask(
-        "[...document.querySelectorAll('#holders [data-bytes]')].map((each) => Number(each.dataset.bytes))"
-    )
+    sizes = tab.ask("[...document.querySelectorAll('#holders [data-bytes]')].map((each) => Number(each.dataset.bytes))")
     assert sum(sizes[:-1]) == sizes[-1]
     names = "[...document.querySelectorAll('#holders tbody tr')].map((row) => row.cells[0].textContent)"
-    chromium.ask("document.querySelector('#holders th button').click()")
-    assert chromium.ask(names) == sorted(chromium.ask(names))
+    tab.ask("document.querySelector('#holders th button').click()")
+    assert tab.ask(names) == sorted(tab.ask(names))

@@ -48,45 +48,45 @@ def by_name(rows: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int]
 
 
 @pytest.mark.parametrize("name", ["h100-resnet.jsonl", "windows/leak.jsonl"])
-def test_who_holds_the_peak(chromium: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(chromium, page(name))
+def test_who_holds_the_peak(tab: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tab, page(name))
     for by in ("layer", "op", "kind", "shape", "line"):
-        chromium.ask(f"({CLICK})('holders', '{'operation' if by == 'op' else by}')")
-        shown = chromium.ask(TABLE)
+        tab.ask(f"({CLICK})('holders', '{'operation' if by == 'op' else by}')")
+        shown = tab.ask(TABLE)
         right = told(capsys, "holders", str(RECORDINGS / name), "--by", by)
         assert by_name(shown["rows"]) == by_name(right["rows"])
         assert shown["foot"]["in use"] == right["peak"]
         assert shown["foot"].get("unknown", 0) == right["unknown"]
 
 
-def test_who_holds_it_at_another_moment(chromium: Tab, page: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(chromium, page("h100-resnet.jsonl"))
-    chromium.ask("document.querySelector('.lifetimes').focus()")
+def test_who_holds_it_at_another_moment(tab: Tab, page: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tab, page("h100-resnet.jsonl"))
+    tab.ask("document.querySelector('.lifetimes').focus()")
     for _ in range(10):
-        chromium.do("press", "PageDown")
-    command = chromium.ask("document.querySelector('#holders .now').title")
+        tab.do("press", "PageDown")
+    command = tab.ask("document.querySelector('#holders .now').title")
     at = command.split("--at ")[1]
     right = told(capsys, "holders", str(RECORDINGS / "h100-resnet.jsonl"), "--at", at)
-    shown = chromium.ask(TABLE)
+    shown = tab.ask(TABLE)
     assert by_name(shown["rows"]) == by_name(right["rows"]) and shown["foot"]["in use"] == right["in_use"] < 6189253888
 
 
 @pytest.mark.parametrize("name", ["cpu-oom.jsonl", "windows/leak.jsonl", "h200-runs.jsonl", "h100-transformer.jsonl"])
-def test_the_verdict(chromium: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(chromium, page(name))
+def test_the_verdict(tab: Tab, page: Make, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tab, page(name))
     right = told(capsys, "why", str(RECORDINGS / name))
-    verdict = chromium.ask("document.querySelector('#verdict .verdict').lastChild.textContent")
+    verdict = tab.ask("document.querySelector('#verdict .verdict').lastChild.textContent")
     assert right["verdict"]["text"].startswith(verdict)
-    remedies = chromium.ask("[...document.querySelectorAll('.remedies li')].map((each) => each.textContent)")
+    remedies = tab.ask("[...document.querySelectorAll('.remedies li')].map((each) => each.textContent)")
     assert "; ".join(remedies) == (right["verdict"]["remedy"] or "")
-    said = chromium.ask("document.querySelector('#account').innerText")
+    said = tab.ask("document.querySelector('#account').innerText")
     assert all(finding["text"] in said for finding in right["findings"])
 
 
-def test_the_parts_of_an_account_add_up(chromium: Tab, page: Make) -> None:
+def test_the_parts_of_an_account_add_up(tab: Tab, page: Make) -> None:
     for name in ("h100-resnet.jsonl", "h200-two-cards.jsonl", "cpu-demo.jsonl"):
-        opened(chromium, page(name))
-        accounts = chromium.ask(
+        opened(tab, page(name))
+        accounts = tab.ask(
             """[...document.querySelectorAll("#account .account")].map((each) => {
                 const sizes = [...each.querySelectorAll("[data-bytes]")].map((cell) => Number(cell.dataset.bytes));
                 return [sizes.pop(), sizes];

@@ -36,33 +36,31 @@ FAINT = """(() => {
 
 
 @pytest.mark.parametrize("names", [RESNET, LEAK, RUNS, RANKS, ("h200-two-cards.jsonl",)])
-def test_no_page_is_wider_than_the_window(chromium: Tab, page: Make, names: tuple[str, ...]) -> None:
-    opened(chromium, page(*names), 390)
+def test_no_page_is_wider_than_the_window(tab: Tab, page: Make, names: tuple[str, ...]) -> None:
+    opened(tab, page(*names), 390)
     for width in (390, 768, 1600):
-        chromium.do("resize", width, 800)
-        assert chromium.ask("document.documentElement.scrollWidth") <= width
+        tab.do("resize", width, 800)
+        assert tab.ask("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out(chromium: Tab, page: Make, scheme: str) -> None:
-    chromium.do("media", "screen", scheme)
+def test_texts_stand_out(tab: Tab, page: Make, scheme: str) -> None:
+    tab.do("media", "screen", scheme)
     for names in (RESNET, LEAK):
-        opened(chromium, page(*names))
-        assert chromium.ask(FAINT) == []
-    ground = chromium.ask("getComputedStyle(document.body).backgroundColor")
-    chromium.ask("document.querySelector('.bar button').click()")
-    assert chromium.ask("getComputedStyle(document.body).backgroundColor") != ground
-    assert chromium.ask(FAINT) == []
+        opened(tab, page(*names))
+        assert tab.ask(FAINT) == []
+    ground = tab.ask("getComputedStyle(document.body).backgroundColor")
+    tab.ask("document.querySelector('.bar button').click()")
+    assert tab.ask("getComputedStyle(document.body).backgroundColor") != ground
+    assert tab.ask(FAINT) == []
 
 
-def test_on_paper(chromium: Tab, page: Make, tmp_path: Path) -> None:
-    chromium.do("media", "screen", "dark")
-    opened(chromium, page(*LEAK))
-    chromium.do("pdf", str(tmp_path / "page.pdf"))
+def test_on_paper(tab: Tab, page: Make, tmp_path: Path) -> None:
+    tab.do("media", "screen", "dark")
+    opened(tab, page(*LEAK))
+    tab.do("pdf", str(tmp_path / "page.pdf"))
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
-    chromium.do("media", "print", "dark")
-    assert chromium.ask("getComputedStyle(document.body).backgroundColor") in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
-    assert chromium.ask(
-        "[...document.querySelectorAll('.bar, #time .controls')].every((each) => !each.checkVisibility())"
-    )
-    assert chromium.ask(FAINT) == []
+    tab.do("media", "print", "dark")
+    assert tab.ask("getComputedStyle(document.body).backgroundColor") in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
+    assert tab.ask("[...document.querySelectorAll('.bar, #time .controls')].every((each) => !each.checkVisibility())")
+    assert tab.ask(FAINT) == []

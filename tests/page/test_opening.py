@@ -12,7 +12,7 @@ import pytest
 from tests import streams as s
 from tests.page import hostile
 from tests.page.browsers import Tab
-from tests.page.conftest import Make, Start
+from tests.page.conftest import Make
 from tests.page.files import RECORDINGS
 from tfmemtop.cli.main import main
 
@@ -48,6 +48,7 @@ def alone(tab: Tab, page: Path | str) -> bool:
 
 def test_every_view_is_drawn(tab: Tab, page: Make) -> None:
     file = page(*RESNET)
+    tab.do("offline")
     opened(tab, file)
     sections = tab.ask("[...document.querySelectorAll('section')].map((each) => [each.id, each.innerText.length])")
     assert [name for name, _ in sections] == ["verdict", "time", "holders", "lifetimes", "map", "account"]
@@ -58,20 +59,20 @@ def test_every_view_is_drawn(tab: Tab, page: Make) -> None:
     assert alone(tab, file)
 
 
-def test_the_ranks_of_a_job_are_beside_each_other(chromium: Tab, page: Make) -> None:
+def test_the_ranks_of_a_job_are_beside_each_other(tab: Tab, page: Make) -> None:
     file = page(*RANKS)
-    opened(chromium, file)
-    text = chromium.ask("document.querySelector('#comparison').innerText")
+    opened(tab, file)
+    text = tab.ask("document.querySelector('#comparison').innerText")
     assert "2 ranks" in text and "rank 0" in text and "rank 1" in text
-    assert alone(chromium, file)
+    assert alone(tab, file)
 
 
-def test_recordings_with_little_in_them(chromium: Tab, page: Make) -> None:
+def test_recordings_with_little_in_them(tab: Tab, page: Make) -> None:
     for name in ("cpu-plain.jsonl", "windows/no-events.jsonl", "seeds/growth-no-device.jsonl"):
         file = page(name)
-        opened(chromium, file)
-        assert "No window of allocations was recorded" in chromium.ask("document.querySelector('#holders').innerText")
-    assert chromium.errors == []
+        opened(tab, file)
+        assert "No window of allocations was recorded" in tab.ask("document.querySelector('#holders').innerText")
+    assert tab.errors == []
 
 
 @contextmanager
@@ -115,9 +116,9 @@ def test_by_its_own_policy_everything_works_from_a_server(tab: Tab, page: Make) 
     assert asked == ["/page.html"]
 
 
-def test_its_own_policy_forbids_all_that_it_does_not_need(chromium: Tab, page: Make) -> None:
-    opened(chromium, page(*LEAK))
-    refused = chromium.ask(
+def test_its_own_policy_forbids_all_that_it_does_not_need(tab: Tab, page: Make) -> None:
+    opened(tab, page(*LEAK))
+    refused = tab.ask(
         """(async () => {
             const refused = [];
             addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
@@ -134,34 +135,36 @@ def test_its_own_policy_forbids_all_that_it_does_not_need(chromium: Tab, page: M
     assert {"connect-src", "img-src", "script-src-attr", "script-src-elem"} <= set(refused[0])
 
 
-@pytest.fixture(params=["windows/leak.jsonl", "h200-two-cards.jsonl"])
-def attacking(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The page of a recording whose names and texts try to break out of it."""
-    recording = s.written(tmp_path / f"{hostile.FILE}.jsonl", hostile.stream(RECORDINGS / request.param))
-    file = tmp_path / "page.html"
+def attack(folder: Path, name: str) -> Path:
+    """Return the page of a recording whose names and texts try to break out of it."""
+    recording = s.written(folder / f"{hostile.FILE}.jsonl", hostile.stream(RECORDINGS / name))
+    file = folder / "page.html"
     assert main(["report", str(recording), "-o", str(file)]) == 0
     return file
 
 
-def test_a_recordings_texts_are_texts(browsers: Start, attacking: Path) -> None:
-    for name in ("chrome", "firefox"):
-        with browsers(name).tab() as tab:
-            opened(tab, attacking, 390)
-            tab.ask("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-            tab.ask("document.querySelectorAll('.flame .cell, #holders tbody button').forEach((each) => each.focus())")
-            for key in ("ArrowLeft", "e", "p", "l", "?"):
-                tab.do("press", key)
-            assert tab.ask("document.body.textContent.includes('</script><script>attacked=1')")
-            assert tab.ask("document.title").startswith(hostile.FILE[:20])
-            assert tab.ask("window.attacked ?? null") is None
-            assert tab.ask("document.querySelectorAll('img, [onerror], [onload], main script').length") == 0
-            assert alone(tab, attacking)
-            wide, visible = tab.ask("[document.documentElement.scrollWidth, innerWidth]")
-            assert wide <= visible
+@pytest.fixture(params=["windows/leak.jsonl", "h200-two-cards.jsonl"])
+def attacking(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return attack(tmp_path, request.param)
 
 
-def test_attacks_are_texts_in_its_plain_part_too(browsers: Start, attacking: Path) -> None:
-    with served(attacking.parent, "script-src 'none'") as (address, asked), browsers("chrome").tab() as tab:
+def test_a_recordings_texts_are_texts(tab: Tab, attacking: Path) -> None:
+    opened(tab, attacking, 390)
+    tab.ask("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    tab.ask("document.querySelectorAll('.flame .cell, #holders tbody button').forEach((each) => each.focus())")
+    for key in ("ArrowLeft", "e", "p", "l", "?"):
+        tab.do("press", key)
+    assert tab.ask("document.body.textContent.includes('</script><script>attacked=1')")
+    assert tab.ask("document.title").startswith(hostile.FILE[:20])
+    assert tab.ask("window.attacked ?? null") is None
+    assert tab.ask("document.querySelectorAll('img, [onerror], [onload], main script').length") == 0
+    assert alone(tab, attacking)
+    wide, visible = tab.ask("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= visible
+
+
+def test_attacks_are_texts_in_its_plain_part_too(tab: Tab, attacking: Path) -> None:
+    with served(attacking.parent, "script-src 'none'") as (address, asked):
         tab.open(f"{address}/page.html")
         assert tab.ask("document.body.textContent.includes('</script><script>attacked=1')")
         assert tab.ask("document.querySelectorAll('img, [onerror], [onload]').length") == 0
