@@ -200,6 +200,14 @@ def test_rows_that_a_program_has_placed_are_not_broken_anew() -> None:
     assert shown(screen)[:2] == ["failed to al", "locate"]
 
 
+def test_a_note_overwrites_nothing() -> None:
+    screen = TerminalScreen(40, 4)
+    for cut in ("one", "two\r", "three\r\n"):
+        screen.feed(cut)
+        screen.note("left out")
+    assert shown(screen, 50, 6) == ["one", "left out", "two", "left out", "three", "left out"]
+
+
 def test_a_narrower_screen_cuts_its_lines() -> None:
     screen = after("0123456789\r\nabc", 12, 4)
     screen.resize(4, 5)

@@ -134,7 +134,8 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         """Write *text*, dim, after what was written so far. It marks where output was lost."""
         self._parser = _Parser(self)
         if self._main is None:  # the alternate screen is a picture
-            self._parser.feed("\r\n" * bool(self.cursor.x) + f"\x1b[0;90m{text}\x1b[0m\r\n")
+            begun = self.cursor.x or self._rendered()[self.cursor.y]  # the program's text may be cut behind its CR
+            self._parser.feed("\r\n" * bool(begun) + f"\x1b[0;90m{text}\x1b[0m\r\n")
 
     # What is shown.
 
