@@ -1,4 +1,4 @@
-"""Stand-ins for JAX, PyTorch, CuPy, RMM and CUDA's driver: they answer with figures that were recorded on an H100.
+"""Stand-ins for JAX, PyTorch, CuPy, RMM and CUDA's driver: they answer as their documentation and source say.
 
 They are for a machine without a GPU. Each has the functions and the data that the reader uses, under the real names. A
 function that initialises a device ends the script, and so does a figure that is read before that.
