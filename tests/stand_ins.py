@@ -70,6 +70,11 @@ def memory_stats_as_nested_dict(device):
     return {{"num_ooms": 0, "allocated_bytes": stat(512 * mib, 513 * mib), "reserved_bytes": stat(514 * mib, 514 * mib),
             "segment": stat(2, 2)}}
 
+def plug():
+    global memory_stats_as_nested_dict
+    def memory_stats_as_nested_dict(device):
+        raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats. If you need it, ...")
+
 def use():
     global _initialized
     _initialized = True
@@ -86,18 +91,21 @@ current = threading.local()
 class Device:
     def __init__(self, device):
         self.id = device
-    def __enter__(self):
-        if not cuda_driver.active():
+    def use(self):
+        if not cuda_driver.active(self.id):
             raise SystemExit("CuPy initialised")
         current.device = self.id
+    def __enter__(self):
+        self.previous = getattr(current, "device", 0)
+        self.use()
     def __exit__(self, *_):
-        del current.device
+        Device(self.previous).use()
 
 class MemoryPool:
     def used_bytes(self):
-        return 255 * {MIB} * (current.device == 0)
+        return 255 * {MIB} * cuda_driver.active(current.device)
     def total_bytes(self):
-        return 256 * {MIB} * (current.device == 0)
+        return 256 * {MIB} * cuda_driver.active(current.device)
     def get_limit(self):
         return 0
 """
@@ -120,28 +128,34 @@ class StatisticsResourceAdaptor:
     def get_upstream(self):
         return PoolMemoryResource()
 
+def get_log_filenames():
+    return {{0: None}}
+
 def get_per_device_resource(device):
-    assert device == 0
+    if device:
+        raise SystemExit("RMM has a resource more")
     return StatisticsResourceAdaptor()
 """
 
 _DRIVER = """
 int active = 0;
-int cuDeviceGetCount(int* count) { *count = 1; return 0; }
-int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal; }
+int cuDeviceGetCount(int* count) { *count = 2; return 0; }
+int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal > 1; }
 int cuDeviceGetUuid(char* uuid, int device) { for (int i = 0; i < 16; i++) uuid[i] = i; return 0; }
 int cuDeviceGetUuid_v2(char* uuid, int device) { return cuDeviceGetUuid(uuid, device); }
-int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* is) { *flags = 0; *is = active; return 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* is) {
+    *flags = 0; *is = active >> device & 1; return 0;
+}
 """
 
 _MODULES = {
     "cuda_driver": """
 import ctypes, pathlib
 _library = ctypes.CDLL(str(pathlib.Path(__file__).with_name("libcuda.so.1")))
-def active():
-    return ctypes.c_int.in_dll(_library, "active").value
-def initialise():
-    ctypes.c_int.in_dll(_library, "active").value = 1
+def active(gpu):
+    return ctypes.c_int.in_dll(_library, "active").value >> gpu & 1
+def initialise(gpu=0):
+    ctypes.c_int.in_dll(_library, "active").value |= 1 << gpu
 """,
     "jax/__init__": "__version__ = '0.7.0'\nfrom jax._src import xla_bridge\nimport jax.numpy\n",
     "jax/numpy": "",

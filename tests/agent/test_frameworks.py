@@ -70,6 +70,33 @@ def test_an_allocator_without_figures_is_told(monitor: Monitor, script: Script, 
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
 
+ELSEWHERE = """
+import threading
+import cuda_driver, cupy, rmm
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+import colorsys
+cuda_driver.initialise(1)
+"""
+
+
+def test_only_the_gpus_that_the_script_uses_are_touched(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    process = start(monitor, script(ELSEWHERE + WAITING), PYTHONPATH=stand_ins)
+    assert reading_of(monitor, "CuPy:1")["ordinal"] == 1
+    before = len(monitor.of("framework"))
+    monitor.wait_for(lambda _: len(monitor.of("framework")) > before)
+    assert outcome(process, "\n") == (0, "", "") and not monitor.of("hook_error")
+    assert {event["device"] for event in monitor.of("framework")} == {"CuPy:1"}
+
+
+def test_pytorch_without_figures_is_no_failure(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    source = USED.replace("torch.cuda.use()", "torch.cuda.plug()\ntorch.cuda.use()") + WAITING
+    process = start(monitor, script(source), PYTHONPATH=stand_ins)
+    reading_of(monitor, "RMM:0")
+    reading_of(monitor, "CuPy:0")
+    assert outcome(process, "\n") == (0, "", "") and not monitor.of("hook_error")
+    assert "PyTorch:0" not in {event["device"] for event in monitor.of("framework")}
+
+
 FORKING = """
 import os, warnings
 warnings.simplefilter("error")

@@ -17,8 +17,9 @@ def _read(cuda: Any) -> "list[FrameworkReading]":
     pool = sys.modules["cupy"].get_default_memory_pool()
     found = []
     for ordinal in initialised_gpus():
-        with cuda.Device(ordinal):  # of this thread only
-            figures = {figure: getattr(pool, method)() for figure, method in FIGURES.items()}
+        # Of this thread only. To go back to GPU 0, which the script may not use, would make a context on it.
+        cuda.Device(ordinal).use()
+        figures = {figure: getattr(pool, method)() for figure, method in FIGURES.items()}
         if figures["held"]:
             figures["limit"] = figures["limit"] or None
             found.append(FrameworkReading(ordinal, **figures))

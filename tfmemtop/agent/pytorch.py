@@ -12,6 +12,8 @@ FIGURES = {
 }
 """The places of the figures in ``torch.cuda.memory_stats_as_nested_dict()``."""
 
+_WITHOUT_FIGURES = "does not yet support getDeviceStats"  # an allocator of the script's, such as RMM's
+
 
 def _initialised(cuda: Any) -> bool:
     return bool(cuda.is_initialized())
@@ -20,7 +22,12 @@ def _initialised(cuda: Any) -> bool:
 def _read(cuda: Any) -> "list[FrameworkReading]":
     found = []
     for ordinal in range(cuda.device_count()):
-        told = cuda.memory_stats_as_nested_dict(ordinal)
+        try:
+            told = cuda.memory_stats_as_nested_dict(ordinal)
+        except RuntimeError as error:
+            if _WITHOUT_FIGURES not in str(error):
+                raise
+            return []
         figures = {figure: told[of][pool][kind] for figure, (of, pool, kind) in FIGURES.items()}
         if figures["peak"]:
             found.append(FrameworkReading(ordinal, **figures, limit=_limit(cuda, ordinal)))

@@ -16,7 +16,8 @@ FIGURES = {
 
 def _read(mr: Any) -> "list[FrameworkReading]":
     found = []
-    for ordinal in initialised_gpus():
+    known = mr.get_log_filenames()  # for each GPU that has a resource; to ask for that of another would make one
+    for ordinal in filter(known.__contains__, initialised_gpus()):
         figures: dict[str, int] = {}
         layer = mr.get_per_device_resource(ordinal)
         while layer is not None:
