@@ -1,5 +1,6 @@
 """Recording without a screen, as the command line does it, in a process of its own."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,9 +12,12 @@ import psutil
 import pytest
 
 from tests.patience import PATIENCE_S, until
-from tfmemtop.engine.sources.processes import descendants
-from tfmemtop.events import HookEnd, Process, Run, RunEnd
+from tfmemtop.engine.sources.processes import descendants, read_command
+from tfmemtop.engine.stream.folders import sessions
+from tfmemtop.engine.stream.server import connect
+from tfmemtop.events import Command, HookEnd, Process, Relaunch, Run, RunEnd, Signal, Stop
 from tfmemtop.events.recording import read
+from tfmemtop.settings import Settings
 
 pytestmark = pytest.mark.programs
 
@@ -124,6 +128,32 @@ def test_an_interrupt_for_us_alone_reaches_the_script(tmp_path: Path) -> None:
         os.kill(recorder.pid, signal.SIGINT)
         assert recorder.stdout.read() == b"caught\n"
         assert recorder.wait(PATIENCE_S) == 0
+
+
+def test_what_a_screen_asks_for_neither_ends_nor_changes_the_recorded_run(tmp_path: Path) -> None:
+    """Also where the screen is of a release that does not know that the session is recorded."""
+    program = "import sys\nprint('up', flush=True)\nsys.exit(len(sys.stdin.readline()))"
+
+    async def ask(address: str, *commands: Command) -> None:
+        screen = await connect(address)
+        for command in commands:
+            await screen.send(command)
+        async for _ in screen.events():
+            pass  # until it is disconnected
+        await screen.close()
+
+    with subprocess.Popen(
+        recording(tmp_path / "r", sys.executable, "-c", program), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as recorder:
+        assert recorder.stdin and recorder.stdout and recorder.stdout.readline() == b"up\n"
+        (session,) = [each for each in sessions() if each.pid == recorder.pid]
+        (script,) = [each for each in descendants(recorder.pid) if "readline" in read_command(each)[2]]
+        kill = Signal(pids=[script], signal=signal.SIGKILL)
+        again = Relaunch(argv=[sys.executable, "-c", "print('again')"], settings=Settings())
+        asyncio.run(ask(session.socket, kill, again, Stop(quit=True)))
+        assert recorder.communicate(b"four\n", timeout=PATIENCE_S) == (b"", None)
+    (end,) = [event for event in read(tmp_path / "r").events() if isinstance(event, RunEnd)]
+    assert (end.exit_code, end.signal) == (5, None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGRTMIN])

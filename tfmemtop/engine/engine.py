@@ -245,6 +245,7 @@ class Engine:
         self._launch = launch
         self._folder = folder
         self._terminal = terminal
+        self._recorded = helper != 0
         self._loop = asyncio.get_running_loop()
         self.watch = Watch(launch, folder, output_path=output_path, terminal=terminal, keeper=keeper, helper=helper)
         self.stream = self.watch.stream
@@ -324,9 +325,9 @@ class Engine:
     def _heed(self, reader: Reader, command: Command) -> None:
         if isinstance(command, MapWanted):
             self.watch.maps.want(reader, command)
-        elif isinstance(command, Stop) and self._terminal is None and self._server.readers > 1:
-            self._server.dismiss(reader)  # there is no run to stop: only this screen is disconnected
-        else:
+        elif isinstance(command, Stop) and self._terminal is None and (self._recorded or self._server.readers > 1):
+            self._server.dismiss(reader)  # there is no run that it may stop: only this screen is disconnected
+        elif not (self._recorded and isinstance(command, Relaunch | Signal)):
             self._obey(command)
 
     def _obey(self, command: Command) -> None:
