@@ -74,4 +74,4 @@ def described(workload: Workload) -> Iterator[tuple[str, str]]:
 
 def not_readable(files: Sequence[str]) -> str:
     """Return why names may be missing: this user may not read *files*."""
-    return f"{', '.join(files)}; names of its container, pod, job or notebook may be missing. Root may read it."
+    return f"{', '.join(files)}; names of its container, pod, job or notebook may be missing. Root can read them."

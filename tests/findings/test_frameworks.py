@@ -54,7 +54,7 @@ def test_pytorch_is_out_of_memory_on_a_full_card_at_a_line() -> None:
     one = failed(torch_says())
     assert one.whole_cause.key is Key.LIMIT_TOO_SMALL
     assert one.said.headline == (
-        "Out of memory: PyTorch at train.py:12 asked for 4.0 GiB. The card is full: of 80.0 GiB, PyTorch had 76.0 GiB "
+        "Out of memory: PyTorch at train.py:12 asked for 4.0 GiB. The card is full: PyTorch had 76.0 GiB of 80.0 GiB "
         "allocated."
     )
     assert actions(one) == [Action.REDUCE_BATCH]

@@ -114,7 +114,7 @@ class RunArguments(BaseArguments):
     )
     gpus: tuple[int, ...] | FreeGpus | None = option(
         FOR_RUN,
-        "the GPUs that the program sees, such as 0,2; free:2: the two with the most free memory; none hides all GPUs",
+        "the GPUs that the program sees, such as 0,2; free:2 means the two with the most free memory, none hides all",
         metavar="LIST",
         type=gpu_list,
     )

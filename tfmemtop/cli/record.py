@@ -52,7 +52,7 @@ class RecordArguments(WatchedRunArguments):
     )
     report: Path | None = option(
         FOR_RECORDING,
-        "at the end, write a page to share to FILE, see tfmemtop report",
+        "at the end, write an HTML page of the run to FILE, see tfmemtop report",
         metavar="FILE",
         type=file_of_a_rank,
     )

@@ -44,7 +44,9 @@ _RENDERERS = (["rsvg-convert"], ["cairosvg", "-", "-o", "-"])
 class PageArguments(BaseArguments):
     """``files`` are recordings, as ``FILE`` or ``FILE:N``."""
 
-    files: Sequence[str] = argument("FILE", "a recording or a session; FILE:2 means its run 2", nargs="*", default=())
+    files: Sequence[str] = argument(
+        "FILE", "a recording or a session; FILE:2 means its runs up to run 2", nargs="*", default=()
+    )
     output: Path | None = option(
         FOR_OUTPUT, "the page, or a picture (.svg, .png), to write", "-o", "--output", metavar="OUT", type=file_name
     )

@@ -102,7 +102,7 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
             remedies=(*more, _SMALLER),
             evidence=(f"The card has {format_bytes(whole)}.",),
         )
-    return Cause(Key.UNKNOWN, "Its message does not tell why there was no room.", remedies=(_SMALLER,))
+    return Cause(Key.UNKNOWN, "Its message does not say why there was no room.", remedies=(_SMALLER,))
 
 
 def _by_own_figures(found: FrameworkExhausted) -> Cause:
@@ -114,8 +114,8 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             f"{format_bytes(cached)} were free in its pool, but not in one piece.",
             bytes=cached,
             remedies=(Remedy(Action.EXPAND_SEGMENTS), _SMALLER),
-            explanation="PyTorch cuts the segments that it takes from CUDA in pieces, and never joins those of two "
-            "segments. Segments that can grow are few, so their free pieces are large.",
+            explanation="PyTorch takes segments from CUDA and cuts them into pieces. Free pieces of two segments are "
+            "never joined. If segments can grow, PyTorch needs fewer, so their free pieces are larger.",
         )
     if found.allowed is not None and allocated + cached + requested > found.allowed:
         return Cause(
@@ -136,9 +136,9 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Remedy(Action.SHOW_PROCESS),))
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"The card is full: of {format_bytes(found.card)}, PyTorch had {format_bytes(allocated)} allocated.",
+        f"The card is full: PyTorch had {format_bytes(allocated)} of {format_bytes(found.card)} allocated.",
         bytes=allocated + requested,
         remedies=(_SMALLER,),
-        explanation="Weights, gradients, the optimizer's copies and the activations of a step share the pool. "
+        explanation="Weights, gradients, the optimizer's variables and the activations of a step share the pool. "
         "Activations grow with the batch.",
     )

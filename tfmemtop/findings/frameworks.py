@@ -127,8 +127,8 @@ class CardShared(DeviceFinding, frozen=True):
             f"{place_name(self.place)}: {first.title}{where} took {format_bytes(first.held)} of the card's "
             f"{format_bytes(self.whole)}{at} {then}{share}.",
             "TensorFlow without growth takes nearly all that is free on a card when it makes its devices, and JAX 75 % "
-            "of the whole card, whatever they need. Neither gives memory back. If TensorFlow only prepares data, such "
-            "as with tf.data, it needs no GPU.",
+            "of the whole card, even if they need less. Neither gives memory back. If TensorFlow only prepares data, "
+            "such as with tf.data, it needs no GPU.",
             tuple(line for title in self._reserving for line in CODE[title]),
             f"{other.title} holds {format_bytes(other.held)}." if other.held else "",
         )
@@ -197,9 +197,9 @@ class JaxPreallocated(DeviceFinding, frozen=True):
         return Said(
             f"{place_name(self.place)}: JAX preallocated {format_bytes(self.held)} of the card's "
             f"{format_bytes(self.whole)}.",
-            "JAX takes 75 % of the whole card, or the share that XLA_PYTHON_CLIENT_MEM_FRACTION says, when it begins, "
-            "whatever the script needs. nvidia-smi then shows a full card, which says nothing about how full the pool "
-            "is. Without preallocation the pool grows; it gives nothing back before the process ends.",
+            "When JAX begins, it takes 75 % of the whole card, or the share that XLA_PYTHON_CLIENT_MEM_FRACTION says, "
+            "even if the script needs less. nvidia-smi counts all of it as used, however much of it is in use. Without "
+            "preallocation the pool starts small and grows; it gives nothing back before the process ends.",
             CODE[JAX],
             f"At most {format_bytes(self.peak)} were in use.",
         )

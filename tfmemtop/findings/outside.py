@@ -41,7 +41,7 @@ class OutsidePool(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        who = "It is of none that tells what it holds: JAX, PyTorch, CuPy and RMM are read, and counted apart"
+        who = "JAX, PyTorch, CuPy and RMM are counted apart where they are read. This may be another library"
         who += ", or NCCL's buffers" if self.between_gpus else ""
         who += ", or kernels, all of which CUDA_MODULE_LOADING=EAGER loads at once" if self.eager else ""
         buffers = f", NCCL's buffers between GPUs up to {format_bytes(USUAL_BETWEEN)}" if self.between_gpus else ""
@@ -119,9 +119,9 @@ class HeldBeside(DeviceFinding, frozen=True):
         )
         return Said(
             f"{place_name(self.place)}: process {self.pid}{script} holds {format_bytes(self.used)} outside TensorFlow.",
-            "Another library uses CUDA in this process of the run (JAX, PyTorch, CuPy, RAPIDS). A CUDA context alone "
-            f"takes {format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it holds. "
-            "TensorFlow in other processes gets what it leaves.",
+            "Another library uses CUDA in this process of the run, such as JAX, PyTorch, CuPy or RAPIDS. A CUDA "
+            f"context alone takes {format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it "
+            "holds. TensorFlow in other processes gets what it leaves.",
             figures=why,
         )
 

@@ -199,15 +199,19 @@ _SAID = {
     Action.FIX_ARGUMENTS: SaidRemedy("pass tensors instead of Python values, or fix the input_signature"),
     Action.COMPILE_ONCE: SaidRemedy("make and compile a model once, and give it batches of one shape"),
     Action.JAX_GROWTH_ON: SaidRemedy(
-        "let JAX take memory when it needs it, by XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)
+        "let JAX take memory only when it needs it, with XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)
     ),
-    Action.JAX_AGAIN: SaidRemedy("run it again: growth reaches JAX once a run has shown that it uses JAX", ("R",)),
+    Action.JAX_AGAIN: SaidRemedy(
+        "run it again: tfmemtop now knows that it uses JAX, and turns growth on there too", ("R",)
+    ),
     Action.MORE_FOR_JAX: SaidRemedy(
-        "give JAX a larger share of the card, by XLA_PYTHON_CLIENT_MEM_FRACTION, which is 0.75 if it is not set", ("L",)
+        "give JAX a larger share of the card, with XLA_PYTHON_CLIENT_MEM_FRACTION (0.75 if it is not set)", ("L",)
     ),
-    Action.MORE_FOR_TORCH: SaidRemedy("set a higher limit for PyTorch, in the script or by its environment", ("L",)),
+    Action.MORE_FOR_TORCH: SaidRemedy(
+        "set a higher limit for PyTorch, in the script or, from PyTorch 2.10 on, in PYTORCH_CUDA_ALLOC_CONF", ("L",)
+    ),
     Action.EXPAND_SEGMENTS: SaidRemedy(
-        "let PyTorch's segments grow, by PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("E",)
+        "let PyTorch's segments grow, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("E",)
     ),
     Action.HIDE_FROM_TENSORFLOW: SaidRemedy("hide the GPU from TensorFlow, if it only prepares data"),
 }

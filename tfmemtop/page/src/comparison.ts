@@ -30,6 +30,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
 function differences({ differences: all }: Comparison, names: string[]): HTMLElement {
     const rows = all.slice(0, MOST).map(({ name, values }) => [name, ...values.map(bytes)]);
     const found = table(["allocations", ...names], rows, names.map((_, which) => which + 1));
-    if (all.length > MOST) found.append(element("p", "quiet", `${all.length - MOST} more differ by less.`));
+    if (all.length > MOST) found.append(element("p", "quiet", `${all.length - MOST} more rows differ, each by less.`));
     return found;
 }

@@ -31,7 +31,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const groupings = GROUPINGS.map((by) => {
         return button(by === "op" ? "operation" : by, `Rows by ${by}`, () => moment.choose({ grouping: by }));
     });
-    const stacks = button("by call stack", "Cells are calls in place of layers and operations", () => {
+    const stacks = button("by call stack", "Show calls instead of layers and operations", () => {
         byStack = !byStack;
         draw(false);
     });

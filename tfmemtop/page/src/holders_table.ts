@@ -76,7 +76,7 @@ export class HoldersTable {
                   this.all = true;
                   this.draw();
               })
-            : `${label} without this text`;
+            : `${label} without the text of the filter`;
         const left = (of: (row: Row) => number) => sum(standing.rows.map(of)) - sum(shown.map(of));
         return line(name, "", left((row) => row.bytes), standing.total, left((row) => row.count));
     }

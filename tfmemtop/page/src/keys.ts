@@ -20,9 +20,9 @@ export function listen(moment: Moment, sections: { id: string; title: string }[]
     };
     const event = (by: number) => go(moment.window && stepped(moment.window, moment.choice.at, by));
     onKeys({
-        ArrowLeft: ["The reading before", () => column(-1)],
+        ArrowLeft: ["The previous reading", () => column(-1)],
         ArrowRight: ["The next reading", () => column(1)],
-        "Shift+ArrowLeft": ["The allocation or release before", () => event(-1)],
+        "Shift+ArrowLeft": ["The previous allocation or release", () => event(-1)],
         "Shift+ArrowRight": ["The next allocation or release", () => event(1)],
         p: ["The highest peak", () => moment.choose({ at: moment.peakAt, window: moment.pool?.shown ?? 0 })],
         e: ["The end of the run", () => go(moment.end)],
@@ -54,7 +54,7 @@ const NAMES: Record<string, string> = {
     "Shift+ArrowRight": "Shift →",
 };
 
-const ABOUT = "The moment chosen in one view is chosen in all. In memory over time, the wheel and a drag zoom.";
+const ABOUT = "The moment chosen in one view is chosen in all. In memory over time, drag or turn the wheel to zoom.";
 
 export function showHelp(): void {
     const rows = Object.entries(keys).map(([key, [meaning]]) =>

@@ -54,8 +54,8 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         canvas.style.height = `${tops[rows.length - 1] + tall}px`; // if that is another height, the canvas is drawn again
         const { regions, inUse, elsewhere, free, largestFree } = shown;
         const figures = elsewhere
-            ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie where the pool's regions were not recorded: ` +
-              "what looks free there may belong to no region."
+            ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie outside the regions that were recorded. ` +
+              "What looks free there may not belong to the pool."
             : `${bytes(inUse)} in use in ${regions.length} ${regions.length === 1 ? "region" : "regions"}, ` +
               `${bytes(free)} free, largest free ${bytes(largestFree)}, ` +
               `fragmentation ${Math.round(100 * fragmentation(shown))} %.`;
@@ -74,7 +74,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         list.hidden = !gaps.length;
         list.replaceChildren(
             element("summary", "", `The largest ${Math.min(LISTED, gaps.length)} of ${gaps.length} gaps as a table`),
-            table(["gap", "of what is free", "where"], cells, [0, 1]),
+            table(["gap", "share of free", "where"], cells, [0, 1]),
         );
         draw();
     }

@@ -10,7 +10,7 @@ import { courses, figuresAt, stacked, sum, type Course } from "./time_data";
 import { drawMarks, drawMoment, headRoom } from "./time_marks";
 
 const RUNS = ["variables", "loss", "workspace", "gradients", "activations", "xla", "optimizer", "tensors"];
-const VIEWS = ["layers", "runs over each other: in use", "runs over each other: used in all"];
+const VIEWS = ["layers", "runs over each other: in use", "runs over each other: total used"];
 
 /** What is drawn in a chart: the layers or the runs. */
 type Drawn = Pick<Chart, "lines" | "data" | "headRoom" | "reach" | "draw">;
@@ -134,7 +134,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             ...card.layers
                 .map(({ key, name }, index) => row(key, name, sizes[index], part(sizes[index], used)))
                 .reverse(),
-            row(null, card.total === null ? "pool" : "used in all", used),
+            row(null, card.total === null ? "pool" : "total used", used),
             ...(limit ? [row(null, "limit of the pool", limit.bytes)] : []),
             ...(card.total === null ? [] : [row(null, `${card.name} has`, card.total)]),
         ];
@@ -170,7 +170,7 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     onKeys({
         "+": ["Zoom in on the moment", () => closer(0.5)],
         "-": ["Zoom out", () => closer(2)],
-        "0": ["Show all of the time", all],
+        "0": ["Show the whole time", all],
         l: ["A logarithmic axis", changeAxis],
     });
     new ResizeObserver(() => graph?.setSize({ width: area.clientWidth, height: graph.height })).observe(area);
