@@ -1,17 +1,14 @@
 """``tfmemtop --once``: prints readings of the GPUs, their processes and TensorFlow's pools.
 
-It needs no terminal. Pools are read from outside, where the rights allow. What JAX, PyTorch, CuPy and RMM hold is known
-of processes that run under tfmemtop: their sessions have it.
+It needs no terminal. Pools are read from outside, where the rights allow.
 """
 
-import asyncio
 import os
 import shlex
 import shutil
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -25,15 +22,11 @@ from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host, describe_sessio
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
 from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
-from tfmemtop.engine.stream.folders import sessions
-from tfmemtop.engine.stream.server import connect
 from tfmemtop.events import (
     Allocator,
-    CaughtUp,
     Device,
     DeviceReading,
     Event,
-    Framework,
     Outside,
     Process,
     ProcessReadings,
@@ -114,38 +107,6 @@ def _told(look: Look, t: float) -> list[Event]:
     return [outside_event(look.pid, about, t), *readings]
 
 
-_ASKED_S = 1.0
-"""The longest time for the answers of all sessions."""
-
-
-def of_sessions() -> list[Framework]:
-    """Return the newest readings of other frameworks in the processes of this user's sessions on this machine."""
-    sockets = [info.socket for info in sessions()]
-    return asyncio.run(_ask(sockets)) if sockets else []
-
-
-async def _ask(sockets: Sequence[str]) -> list[Framework]:
-    answers = [asyncio.create_task(_newest(socket)) for socket in sockets]
-    done, late = await asyncio.wait(answers, timeout=_ASKED_S)
-    for answer in late:
-        answer.cancel()
-    return [reading for answer in answers if answer in done for reading in answer.result()]
-
-
-async def _newest(socket: str) -> list[Framework]:
-    newest: dict[tuple[int, str], Framework] = {}
-    with suppress(OSError):  # the session has just ended
-        client = await connect(socket)
-        async for batch in client.events():
-            for event in batch:
-                if isinstance(event, Framework):
-                    newest[event.pid, event.device] = msgspec.structs.replace(event, t=0.0)
-            if any(isinstance(event, CaughtUp) for event in batch):
-                await client.close()
-                break
-    return [reading for reading in newest.values() if find(reading.pid) is not None]
-
-
 def run(as_json: bool = False, every_s: float | None = None) -> int:
     """Print a reading on stdout, or one *every_s* seconds, and on stderr what could not be read.
 
@@ -192,8 +153,7 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: PoolSweep | None =
     readings = [foreign.translate(one) for one in reading.readings]
     on_gpus = {process.pid for device in readings for process in device.processes}
     pools = outside.read(on_gpus) if outside is not None else []
-    pools += of_sessions() if outside is not None else []
-    wanted = on_gpus | {event.pid for event in pools if isinstance(event, (Outside, Framework))}
+    wanted = on_gpus | {event.pid for event in pools if isinstance(event, Outside)}
     host = Host(os.getpid(), INJECT)
     sweep = host.sweep(wanted, 0, frozenset())
     processes = sweep.processes
@@ -222,7 +182,7 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     """Yield a line for each GPU, then one for each process on a GPU, and one for each pool."""
     found = list(events)
     readings = _of(DeviceReading, found)
-    pools: list[Allocator | Framework] = [*_of(Allocator, found), *_of(Framework, found)]
+    pools = _of(Allocator, found)
     yield from aligned([_GPU_HEADINGS, *_gpus(found, readings)], left={1})
     yield ""
     workloads = any(process.workload for process in _of(Process, found))
@@ -291,10 +251,9 @@ def _processes(events: Sequence[Event], readings: Iterable[DeviceReading], workl
 _POOL_HEADINGS = ["PID", "POOL OF", "IN USE", "PEAK", "POOL", "LIMIT", "ALLOCS", "READ"]
 
 
-def _pool(reading: Allocator | Framework) -> list[str]:
+def _pool(reading: Allocator) -> list[str]:
     sizes = [format_short(size) for size in (reading.in_use, reading.peak, reading.pool, reading.limit)]
-    count, how = (reading.allocations, FROM_OUTSIDE) if isinstance(reading, Allocator) else (None, "in its session")
-    return [str(reading.pid), safe(reading.device), *sizes, _figure(count), how]
+    return [str(reading.pid), safe(reading.device), *sizes, _figure(reading.allocations), FROM_OUTSIDE]
 
 
 def _figure(value: float | None, unit: str = "") -> str:
