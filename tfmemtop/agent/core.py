@@ -108,8 +108,9 @@ class Agent:
         if self._context is not None:
             _own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
-        self._inherited = self._sessions or self._eager() or self._parts.frameworks.initialised
-        self.import_watch.at_each = self._sample_frameworks if self._parts.frameworks.any_found else None
+        others = self._parts.frameworks
+        self._inherited = self._sessions or self._eager() or others.initialised or others.begin()
+        self.import_watch.at_each = self._sample_frameworks if others.any_found else None
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""
