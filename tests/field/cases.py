@@ -239,7 +239,7 @@ CASES = (
     Case("replay_memory_bounded", "MEMORY=500 replay_memory.py", "--cpu-pool 300M", "none", fails=False),
     Case(
         "decode_cache", "decode_cache.py 100000", "--cpu-pool 120M", "grown_by_copying", "decode_cache.py 256",
-        remedy="concat|window", in_ci=True,
+        remedy="concat|window",
     ),
     Case(
         "stacked_at_the_end", "stacked_at_the_end.py device", "--cpu-pool 500M", "grown_by_copying|tensors_kept",

@@ -53,11 +53,16 @@ def failed(message: str, kind: str = "OutOfMemoryError") -> FrameworkFailed:
 def test_pytorch_is_out_of_memory_on_a_full_card_at_a_line() -> None:
     one = failed(torch_says())
     assert one.whole_cause.key is Key.LIMIT_TOO_SMALL
-    assert one.said.headline == (
-        "Out of memory: PyTorch at train.py:12 asked for 4.0 GiB. The card is full: PyTorch had 76.0 GiB of 80.0 GiB "
-        "allocated."
+    assert one.said.headline.startswith(
+        "Out of memory: PyTorch at train.py:12 asked for 4.0 GiB. Of the card's 80.0 GiB"
     )
+    assert "PyTorch had 76.0 GiB allocated" in one.said.headline
     assert actions(one) == [Action.REDUCE_BATCH]
+
+
+def test_pytorch_failed_though_there_was_room() -> None:
+    one = failed(torch_says(free="6.00 GiB"))
+    assert one.whole_cause.key is Key.UNKNOWN and "full" not in one.said.headline
 
 
 def test_pytorch_had_enough_but_in_pieces() -> None:

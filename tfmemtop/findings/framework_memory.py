@@ -27,6 +27,7 @@ _MOST = 0.9
 """Share of a card, above which a larger limit for JAX helps little: CUDA and libraries need some memory."""
 
 _SMALLER = Remedy(Action.REDUCE_BATCH)
+_UNTOLD = "Its message does not say why there was no room."
 
 
 class FrameworkFailed(Finding, frozen=True):
@@ -102,7 +103,7 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
             remedies=(*more, _SMALLER),
             evidence=(f"The card has {format_bytes(whole)}.",),
         )
-    return Cause(Key.UNKNOWN, "Its message does not say why there was no room.", remedies=(_SMALLER,))
+    return Cause(Key.UNKNOWN, _UNTOLD, remedies=(_SMALLER,))
 
 
 def _by_own_figures(found: FrameworkExhausted) -> Cause:
@@ -134,9 +135,12 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
         if 0 < lacking <= beside and beside >= _MUCH:
             text = f"The process holds {format_bytes(beside)} of the card outside PyTorch."
             return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Remedy(Action.SHOW_PROCESS),))
+    if found.card is None or found.free is None or found.free >= requested:
+        return Cause(Key.UNKNOWN, _UNTOLD, remedies=(_SMALLER,))
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"The card is full: PyTorch had {format_bytes(allocated)} of {format_bytes(found.card)} allocated.",
+        f"Of the card's {format_bytes(found.card)}, {format_bytes(found.free)} were free, and PyTorch had "
+        f"{format_bytes(allocated)} allocated.",
         bytes=allocated + requested,
         remedies=(_SMALLER,),
         explanation="Weights, gradients, the optimizer's variables and the activations of a step share the pool. "

@@ -43,6 +43,8 @@ _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
 _LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{64})\.log")
 
+_LONGEST = 1 << 22  # characters of a file; of a longer one nothing is decoded
+
 T = TypeVar("T")
 
 
@@ -201,7 +203,8 @@ def _decoded(path: Path, kind: type[T], unread: list[str]) -> T | None:
 def _text(path: Path, unread: list[str]) -> str:
     """Return the content of *path*, empty where there is none. A file that may not be read is noted in *unread*."""
     try:
-        return path.read_text(errors="replace")
+        with path.open(errors="replace") as file:
+            return file.read(_LONGEST)
     except PermissionError:
         unread.append(str(path))
     except OSError:
