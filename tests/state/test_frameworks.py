@@ -67,7 +67,7 @@ def test_the_parts_add_up_in_the_text() -> None:
     assert "JAX" in text and "1.0 GiB in use" in text
     shares = {line.split()[0]: line.split()[1] for line in lines if line.startswith("  ")}
     assert (shares["PyTorch"], shares["CuPy"], shares["RMM"]) == ("514.0", "256.0", "60.0")
-    assert "514.0 MiB PyTorch's" in text
+    assert "PyTorch holds 514.0 MiB" in text
 
 
 def test_readings_that_do_not_fit_into_the_total_are_of_another_moment() -> None:

@@ -101,7 +101,7 @@ def why_they_differ(account: Account) -> str:
     if account.outside is None:
         return f"{more}. The difference is what is cached, CUDA's context and libraries."
     beside = (account.context or 0) + account.outside
-    others = "".join(f"{format_bytes(size)} {name.title}'s, " for name, size in account.by_framework.items())
+    others = "".join(f"{name.title} holds {format_bytes(size)}, " for name, size in account.by_framework.items())
     return (
         f"{more}: {format_bytes(account.cached)} are cached in the pool, {others}and {format_bytes(beside)} are CUDA's "
         "context and memory outside the pool."
