@@ -97,6 +97,30 @@ def test_pytorch_without_figures_is_no_failure(monitor: Monitor, script: Script,
     assert "PyTorch:0" not in {event["device"] for event in monitor.of("framework")}
 
 
+IMPORTING = """
+import builtins, sys, threading
+import cuda_driver, rmm
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+cuda_driver.initialise()
+builtins.pause = lambda: (print("within", flush=True), sys.stdin.readline())
+import cupy
+"""
+
+
+def test_a_framework_is_read_once_its_import_has_ended(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    package = Path(stand_ins, "cupy", "__init__.py")
+    package.write_text(package.read_text().replace("_pool =", "pause()\n_pool ="))
+    process = start(monitor, script(IMPORTING + WAITING), PYTHONPATH=stand_ins)
+    assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "within\n"
+    before = len(monitor.of("framework"))
+    monitor.wait_for(lambda _: len(monitor.of("framework")) > before + 3)  # RMM is read meanwhile
+    assert {event["framework"] for event in monitor.of("framework")} == {"rmm"} and not monitor.of("hook_error")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    reading_of(monitor, "CuPy:0")
+    assert outcome(process, "\n").code == 0
+
+
 FORKING = """
 import os, warnings
 warnings.simplefilter("error")

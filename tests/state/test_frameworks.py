@@ -52,6 +52,14 @@ def sizes(panel: DevicePanel) -> dict[str, int]:
     return {layer.name: layer.size for layer in panel.layers if layer.name not in ("free", "others")}
 
 
+def test_the_import_of_another_framework_loses_nothing_of_tensorflow() -> None:
+    growth = events.PoolGrowth(t=2.15, pid=PID, device="GPU:0", at=2.1, before=0, after=1026 * MIB)
+    before, after = seen(TENSORFLOW, [growth]), seen(TENSORFLOW, [growth, s.hook(2.2, PID)])
+    assert the_account(after) == the_account(before) and allocators(after) == allocators(before)
+    hooked = after.processes[PID].hooked
+    assert hooked is not None and hooked.effective and list(hooked.pools["GPU:0"].growths) == [growth]
+
+
 def test_outside_is_only_what_has_no_name() -> None:
     account = the_account(seen(TENSORFLOW, OTHERS))
     assert account.by_framework == HELD

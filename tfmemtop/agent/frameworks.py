@@ -2,6 +2,7 @@
 
 import sys
 from time import monotonic, thread_time
+from types import ModuleType
 from typing import Any, Callable, Optional
 
 from .collector import MUCH, Collector
@@ -60,7 +61,7 @@ class Frameworks:
         began = thread_time()
         self._due[reader.framework] = monotonic() + interval  # in case the reading fails
         module = sys.modules.get(reader.module)
-        if module is None or not reader.initialised(module):
+        if module is None or _is_importing(reader) or not reader.initialised(module):
             return
         self.initialised = True
         settings = self._settings.get(reader.framework)
@@ -79,5 +80,13 @@ class Frameworks:
 
 
 def _version(reader: Reader) -> str:
-    package = sys.modules.get(reader.module.partition(".")[0])
-    return str(getattr(package, "__version__", ""))[:_VERSION]
+    return str(getattr(_package(reader), "__version__", ""))[:_VERSION]
+
+
+def _is_importing(reader: Reader) -> bool:
+    """Return whether the import of the framework's package goes on: it then lacks some of its functions."""
+    return bool(getattr(getattr(_package(reader), "__spec__", None), "_initializing", False))
+
+
+def _package(reader: Reader) -> "Optional[ModuleType]":
+    return sys.modules.get(reader.module.partition(".")[0])

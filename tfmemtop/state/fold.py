@@ -205,8 +205,8 @@ def _hook(state: State, event: events.Hook) -> None:
     if not room_for(state, event.pid):
         return
     process = _process_of(state, event, state.run.run if state.run and state.run.going else None)
-    if process.hooked and process.hooked.hello.tensorflow is None and not process.hooked.ended:
-        process.hooked.hello = event  # the hook's second message, with TensorFlow's version
+    if process.hooked and not (process.hooked.ended or (process.hooked.outside and process.hooked.hello.tensorflow)):
+        process.hooked.hello = event  # the hook's next message, with the version of TensorFlow or another framework
     else:
         process.hooked = Hooked(event)
 
