@@ -109,7 +109,7 @@ class Agent:
             _own_folder(self.messenger.pid)
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
         others = self._parts.frameworks
-        self._inherited = self._sessions or self._eager() or others.initialised or others.begin()
+        self._inherited = self._sessions or self._eager() or others.any_read or others.begin()
         self.import_watch.at_each = self._sample_frameworks if others.any_found else None
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:

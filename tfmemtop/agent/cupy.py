@@ -31,7 +31,6 @@ CUPY = Reader(
     title="CuPy",
     module="cupy.cuda",
     variables=("CUPY_GPU_MEMORY_LIMIT",),
-    initialised=lambda _: bool(initialised_gpus()),
     begins=has_threads,
     read=_read,
 )

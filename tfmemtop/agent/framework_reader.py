@@ -29,17 +29,16 @@ class Reader(NamedTuple):
     """How one framework is read.
 
     ``framework`` is its name in events, and ``title`` the one in the names of its devices. ``module`` is the module
-    with its functions. The other functions take that module. ``initialised`` returns whether it has initialised GPUs,
-    ``begins``, at each import, whether the thread that reads it may be started. A thread of the agent's before those of
-    the script or its libraries would make Python warn of a fork. ``watch`` has a function called once the framework
-    initialises GPUs; it is ``None`` where the framework offers nothing for that.
+    with its functions. The other functions take that module. ``begins`` returns, at each import, whether the thread
+    that reads it may be started. A thread of the agent's before those of the script or its libraries would make Python
+    warn of a fork. ``read`` returns nothing before the framework has initialised GPUs. ``watch`` has a function called
+    once it does; it is ``None`` where the framework offers nothing for that.
     """
 
     framework: str
     title: str
     module: str
     variables: "tuple[str, ...]"  # of the environment, that steer its GPU memory
-    initialised: Callable[[Any], bool]
     begins: Callable[[Any], bool]
     read: "Callable[[Any], list[FrameworkReading]]"
     watch: Optional[Callable[[Any, Callable[[], object]], None]] = None

@@ -22,16 +22,15 @@ _SHARE = 0.002  # of a core, for each framework
 
 
 class Frameworks:
-    """The frameworks of this process. ``initialised`` is whether one of them had initialised GPUs at a reading."""
+    """The frameworks of this process."""
 
     def __init__(self, messenger: Messenger, collector: Collector) -> None:
         self._messenger = messenger
         self._collector = collector
         self._found: dict[str, Reader] = {}
         self._due: dict[str, float] = {}
-        self._settings: dict[str, dict[str, str]] = {}
+        self._settings: dict[str, dict[str, str]] = {}  # of those that have been read
         self._uuids: dict[int, Optional[str]] = {}
-        self.initialised = False
 
     def found(self, reader: Reader, module: Any, begin: "Callable[[], object]") -> None:
         """Read a framework from now on, which the script has imported; have *begin* called as it initialises GPUs."""
@@ -45,6 +44,11 @@ class Frameworks:
     def any_found(self) -> bool:
         """Whether the script has imported one."""
         return bool(self._found)
+
+    @property
+    def any_read(self) -> bool:
+        """Whether one of them had initialised GPUs at a reading."""
+        return bool(self._settings)
 
     def begin(self) -> bool:
         """Return whether one may be read from now on."""
@@ -61,21 +65,17 @@ class Frameworks:
         began = thread_time()
         self._due[reader.framework] = monotonic() + interval  # in case the reading fails
         module = sys.modules.get(reader.module)
-        if module is None or _is_importing(reader) or not reader.initialised(module):
-            return
-        self.initialised = True
-        settings = self._settings.get(reader.framework)
-        if settings is None:
+        readings = [] if module is None or _is_importing(reader) else reader.read(module)
+        if readings and reader.framework not in self._settings:
             told = {name: variable(name) for name in reader.variables}
-            settings = {name: value for name, value in told.items() if value is not None}
-            self._settings[reader.framework] = settings
-        for reading in reader.read(module):
+            self._settings[reader.framework] = {name: value for name, value in told.items() if value is not None}
+        for reading in readings:
             ordinal = reading.ordinal
             if self._uuids.get(ordinal) is None:
                 self._uuids[ordinal] = gpu_uuid(ordinal)
             fields = reading._asdict()
-            fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", settings=settings)
-            self._messenger.offer("framework", uuid=self._uuids[ordinal], **fields)
+            fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", uuid=self._uuids[ordinal])
+            self._messenger.offer("framework", settings=self._settings[reader.framework], **fields)
         self._due[reader.framework] = monotonic() + max(interval, (thread_time() - began) / _SHARE)
 
 

@@ -48,7 +48,6 @@ JAX = Reader(
         *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"),
         *("XLA_PYTHON_CLIENT_ALLOCATOR", "TF_FORCE_UNIFIED_MEMORY"),
     ),
-    initialised=_initialised,
     begins=_initialised,  # it imports more when it compiles
     read=_read,
 )

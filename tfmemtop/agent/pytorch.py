@@ -21,7 +21,7 @@ def _initialised(cuda: Any) -> bool:
 
 def _read(cuda: Any) -> "list[FrameworkReading]":
     found = []
-    for ordinal in range(cuda.device_count()):
+    for ordinal in range(cuda.device_count() if _initialised(cuda) else 0):
         try:
             told = cuda.memory_stats_as_nested_dict(ordinal)
         except RuntimeError as error:
@@ -52,7 +52,6 @@ PYTORCH = Reader(
     title="PyTorch",
     module="torch.cuda",
     variables=("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
-    initialised=_initialised,
     begins=_initialised,
     read=_read,
     watch=_watch,

@@ -42,7 +42,6 @@ RMM = Reader(
     title="RMM",
     module="rmm.mr",
     variables=(),
-    initialised=lambda _: bool(initialised_gpus()),
     begins=has_threads,
     read=_read,
 )
