@@ -4,10 +4,11 @@ from collections import Counter, deque
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 
 from tests.metrics.scraping import RECORDINGS, events_until, get, parsed, scrape, served, value, watched
-from tests.streams import GIB, MIB, allocator, device, effective, fold, hook, process, run, session
+from tests.streams import GIB, MIB, allocator, device, device_reading, effective, fold, hook, process, run, session
 from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.engine.metrics.families import HELP, PREFIX, families, key_of, snake
@@ -16,6 +17,7 @@ from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
+from tfmemtop.workload import Workload
 
 NAMES = sorted(path.name for path in RECORDINGS.glob("*.jsonl"))
 
@@ -127,6 +129,18 @@ def test_processes_on_one_gpu_are_added_up_while_they_are_there() -> None:
     found = named(families(two_processes(19.0)))
     assert by(found["in_use_bytes"], "uuid", "device", "run") == {("GPU-0", "GPU:0", "1"): 2 * GIB}
     assert by(found["peak_bytes"], "uuid") == {("GPU-0",): GIB}
+
+
+def test_what_is_held_on_a_gpu_is_told_by_container_and_job() -> None:
+    of_pod, of_job = Workload(pod="train-0"), Workload(job="812")
+    begun = [
+        *(replace(process(0.3, pid), workload=of_pod) for pid in (100, 101)),
+        replace(process(0.3, 102), workload=of_job),
+        process(0.3, 103),
+    ]
+    held = device_reading(1.0, {100: GIB, 101: 2 * GIB, 102: None, 103: MIB})
+    found = named(families(fold([session(), device(), run(), *begun, held])))
+    assert by(found["device_workload_bytes"], "uuid", "workload") == {("GPU-0", "train-0"): 3 * GIB, ("GPU-0", ""): MIB}
 
 
 def test_the_findings_are_those_of_the_rules() -> None:

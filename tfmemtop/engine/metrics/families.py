@@ -40,6 +40,7 @@ HELP = {
     "device_memory_reserved_bytes": "Memory of the GPU that the driver keeps for itself.",
     "device_memory_used_bytes": "Memory of the GPU that all processes use, without what the driver keeps for itself.",
     "device_memory_free_bytes": "Free memory of the GPU.",
+    "device_workload_bytes": "Memory of the GPU that the processes of a container, pod, job, notebook or unit hold.",
     "device_utilization_ratio": "Share of the time in which a kernel ran on the GPU.",
     "device_memory_bandwidth_ratio": "Share of the time in which the GPU's memory was read or written.",
     "device_power_watts": "Power that the GPU draws.",
@@ -68,6 +69,7 @@ def families(state: State) -> list[Metric]:
     made = _Families(common)
     for device in state.devices.values():
         _card(made, device)
+        _workloads(made, state, device)
     if run := state.run:
         made.common = common | {"run": str(run.run)}
         _pools(made, state)
@@ -194,6 +196,17 @@ def _card(made: _Families, device: DeviceState) -> None:
     made.add("device_memory_reserved_bytes", info.reserved, uuid=info.uuid)
     for name, value in _read(reading) if reading else ():
         made.add(name, value, uuid=info.uuid)
+
+
+def _workloads(made: _Families, state: State, device: DeviceState) -> None:
+    """Add what is held on a GPU by each container, job and so on, and, without a name, by processes of none."""
+    sizes: dict[str, list[int | None]] = {}
+    for pid, share in device.by_pid.items():
+        process = state.processes.get(pid)
+        workload = process.seen.workload if process else None
+        sizes.setdefault(workload.short if workload else "", []).append(share.used)
+    for name, of_name in sizes.items():
+        made.add("device_workload_bytes", _all(of_name), uuid=device.info.uuid, workload=name)
 
 
 def _read(reading: DeviceReading) -> Iterator[tuple[str, float | None]]:
