@@ -249,6 +249,9 @@ def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> 
         "coredns",
     )
     assert (numbers, unread) == ((7,), ())
+    (root / log).rename(root / log.replace("coredns-74ff55c5b-mw5nv", "coredns-74ff55c5b-x9z2k"))
+    found = read_workload(os.getpid(), 1, ["python"], root).workload
+    assert found is not None and found.pod == "coredns-74ff55c5b-x9z2k"
 
 
 @pytest.mark.parametrize(

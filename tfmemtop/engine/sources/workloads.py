@@ -7,6 +7,7 @@ and from files of the engines, which often only root, or the user of the process
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -157,17 +158,31 @@ def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path
 
 def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
     """Return *found* with the names that Kubernetes or the engine keep in files."""
-    # Kubernetes makes a link for the log of each container: POD_NAMESPACE_CONTAINER-ID.log.
     logs = root / "var/log/containers"
     try:
-        for link in logs.iterdir():
-            if (names := _LINK.fullmatch(link.name)) and names[4] == found.container:
-                return replace(found, pod=names[1], namespace=names[2], name=names[3])
+        named = _kubernetes_names(logs, logs.stat().st_mtime_ns).get(str(found.container))
+        if named is not None:
+            pod, namespace, name = named
+            return replace(found, pod=pod, namespace=namespace, name=name)
     except PermissionError:
         unread.append(str(logs))
     except OSError:
         pass  # this machine is no node of Kubernetes
     return replace(found, name=next(_engine_names(found, root, unread), None))
+
+
+@lru_cache(maxsize=1)
+def _kubernetes_names(logs: Path, changed_ns: int) -> dict[str, tuple[str, str, str]]:
+    """Return the pod, namespace and name of each container, by its id.
+
+    Kubernetes makes a link for the log of each container, POD_NAMESPACE_CONTAINER-ID.log. The folder *logs* is listed
+    again once it has changed, at *changed_ns*.
+
+    Raises:
+        OSError: the folder is not there, or may not be read.
+    """
+    links = filter(None, (_LINK.fullmatch(link.name) for link in logs.iterdir()))
+    return {link[4]: (link[1], link[2], link[3]) for link in links}
 
 
 class _OfDocker(msgspec.Struct, rename="pascal"):
