@@ -215,6 +215,12 @@ def test_jax_alone_preallocates_what_it_does_not_use() -> None:
     assert JaxPreallocated not in found(begin(), small)
 
 
+@pytest.mark.parametrize("share", ["inf", "nan", "most"])
+def test_a_share_that_is_no_share_is_not_told(share: str) -> None:
+    after = jax(5.0, 2 * MIB, 0, settings={"XLA_PYTHON_CLIENT_MEM_FRACTION": share})
+    assert found(TENSORFLOW_TOOK_ALL, after)[CardShared].said.headline.endswith("before JAX began.")
+
+
 NO_ROOM = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
 
 

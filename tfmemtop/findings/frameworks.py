@@ -1,5 +1,6 @@
 """The rules for a card that TensorFlow or JAX reserves: beside another framework, and by JAX alone."""
 
+import math
 from collections.abc import Iterator
 
 import msgspec
@@ -89,9 +90,10 @@ def _preallocated(reading: events.Framework) -> float | None:
     if reading.framework is not FrameworkName.JAX or grows:
         return None
     try:
-        return float(given.get(NEW_JAX_FRACTION) or given.get(JAX_FRACTION) or _USUAL_SHARE)
+        share = float(given.get(NEW_JAX_FRACTION) or given.get(JAX_FRACTION) or _USUAL_SHARE)
     except ValueError:
         return None  # then JAX has no GPU
+    return share if math.isfinite(share) else None
 
 
 class CardShared(DeviceFinding, frozen=True):
