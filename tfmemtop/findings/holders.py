@@ -59,7 +59,7 @@ UNKNOWN_TIME = "a moment"
 TITLE = "Who holds the memory"
 LIFETIMES = "Buffers, from allocation to release"
 SUM = "sum"
-NO_NAME = "no name"
+UNKNOWN = "unknown"
 NO_SHAPE = "no shape known"
 
 WHAT_THIS_IS = (
@@ -71,8 +71,8 @@ _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
 """The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _NAMELESS = {
-    Kind.BEFORE: NO_NAME,
-    Kind.UNKNOWN: "unknown",
+    Kind.BEFORE: UNKNOWN,
+    Kind.UNKNOWN: UNKNOWN,
     Kind.XLA: "XLA's buffers",
     Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.TENSORS: "tensors that Python holds",

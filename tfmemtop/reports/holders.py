@@ -30,7 +30,7 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     when = "at the peak" if at is None else f"at {_seconds(one, found):.3f} s"
     rows.append((f"in use {when}", "", *_size(found.total, found.total), ""))
     head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
-    told = [higher(one), not_known(found, one), before(found), rounding(found)]
+    told = [higher(one), not_known(found, one), rounding(found)]
     notes = [line for text in told if text for line in wrap(text)]
     return [
         *wrap(about(one, others, found, when)),
@@ -146,25 +146,18 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
 
 
 def not_known(found: Standing, one: Chosen) -> str:
-    """Return why the unknown bytes are unknown; empty if there are none."""
-    if not found.unknown:
-        return ""
+    """Return why what is unknown is unknown; empty if nothing is."""
     nameless = sum(part.bytes for part in found.nameless)
     reasons = []
+    if found.before:
+        reasons.append(f"{format_bytes(found.before)} were allocated before the window, and are no known variables")
     if nameless:
         which = counted(sum(part.count for part in found.nameless), "allocation")
         reasons.append(f"TensorFlow gave no name for {which} of {format_bytes(nameless)}")
     if rest := found.unknown - nameless:
         lost = f", {counted(one.window.lost, 'event')} of which are lost" if one.window.lost else ""
         reasons.append(f"{format_bytes(rest)} belong to no allocation that was recorded{lost}")
-    return f"Unknown: {'; '.join(reasons)}."
-
-
-def before(found: Standing) -> str:
-    """Return the explanation of the row without a name; empty if there is no such row."""
-    if not found.before:
-        return ""
-    return f"No name: {format_bytes(found.before)} were allocated before the window, and are no known variables."
+    return f"Unknown: {'; '.join(reasons)}." if reasons else ""
 
 
 def rounding(found: Standing) -> str:

@@ -28,7 +28,7 @@ export function legend(keys: string[]): HTMLElement[] {
     return keys.map((key) => {
         const mark = element("i", "swatch");
         mark.style.background = variable(key);
-        return element("span", "", mark, key === "unknown" ? "in use, owner not known" : key);
+        return element("span", "", mark, key);
     });
 }
 

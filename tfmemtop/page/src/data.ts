@@ -185,7 +185,7 @@ export interface Region {
     inUse: number;
     // The cells, from the lowest address on.
     shares: number[]; // how much of it is in use, 0 to 255
-    kinds: string[]; // that of most of it; empty if nothing is in use, "unknown" if the owner is not known
+    kinds: string[]; // that of most of it; empty if nothing is in use, or "unknown"
     names: string[]; // of its largest owner, as in the table by layer
 }
 

@@ -10,7 +10,7 @@ export const KINDS = [
 ];
 
 const OF_KINDS: Record<string, string> = {
-    before: "no name",
+    before: "unknown",
     tensors: "tensors that Python holds",
     xla: "XLA's buffers",
     rounding: "rounding of XLA's buffers",

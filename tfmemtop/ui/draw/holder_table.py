@@ -161,7 +161,7 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
     used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
     room = max(4, width - used)
-    name = part.python_name or words.operation(part.operation) or words.NO_NAME
+    name = part.python_name or words.operation(part.operation) or words.UNKNOWN
     line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
     line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
     return Segment.adjust_line_length(line, width)
@@ -304,7 +304,7 @@ def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Lin
     code = ""
     if part.line:
         code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
-    name = part.operation or part.python_name or words.NO_NAME
+    name = part.operation or part.python_name or words.UNKNOWN
     room = max(16, width - 1 - min(len(code), width // 2))
     name = end_of(name, room, glyphs.ellipsis)
     return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]

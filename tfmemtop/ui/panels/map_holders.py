@@ -90,7 +90,7 @@ def lies_line(lies: Lies, since: str, width: int, glyphs: Glyphs) -> Line:
     head: Line = [Segment(f" {LETTER[owner.kind.value]} ", look + BOLD), Segment(f"{words.kind(owner.kind)}  ", look)]
     tail = f"  {format_short(lies.size)}  {shape}{since}"
     room = max(_NAME_LEAST, width - width_of(head) - len(tail))
-    name = owner.python_name or words.operation(owner.operation) or owner.layer or words.NO_NAME
+    name = owner.python_name or words.operation(owner.operation) or owner.layer or words.UNKNOWN
     return cut([*head, Segment(end_of(name, room, glyphs.ellipsis), BOLD), Segment(tail, DIM)], width, glyphs)
 
 
