@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.events import Key
 from textual.pilot import Pilot
 
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
@@ -123,6 +124,15 @@ async def test_what_is_typed_replaces_the_value_or_is_added_to_it(replaces: bool
         answers = await opened(pilot, InputDialog("Limit", read=str, value="600M", replaces=replaces))
         await pilot.press(*"30M", "enter")
         assert answers == [result]
+
+
+async def test_keys_that_arrive_at_once_are_taken_in_their_order() -> None:
+    async with Host().run_test(size=(80, 24)) as pilot:
+        answers = await opened(pilot, InputDialog("Limit", read=str, value="600M"))
+        for key, character in [("ctrl+u", "\x15"), ("2", "2"), ("5", "5"), ("enter", "\r")]:
+            pilot.app.post_message(Key(key, character))
+        await pilot.pause()
+        assert answers == ["25"]
 
 
 async def test_suggestions_fill_the_field() -> None:

@@ -136,6 +136,19 @@ class OptionsDialog(Dialog[T]):
             self.dismiss(self.options[self.content.at].value)
 
 
+class _Field(Input):
+    """Takes all keys in the order of typing. Textual's own takes those with a binding later than letters.
+
+    Over a slow connection several keys arrive at once: Ctrl-U, 25%, Enter.
+    """
+
+    async def on_key(self, event: events.Key) -> None:
+        bound = self._bindings.key_to_bindings.get(event.key)
+        if bound and not event.is_printable and await self.app.run_action(bound[0].action, self):
+            event.stop()
+            event.prevent_default()
+
+
 Suggestion = tuple[str, str]
 """A value for the field and what it means: ``("4G", "half of the card")``."""
 
@@ -195,7 +208,7 @@ class InputDialog(Dialog[T]):
         self._takes = takes
         self._suggestions = suggestions
         self._error = Static(id="error", markup=False)
-        self._field = Input(value, compact=True, select_on_focus=False)
+        self._field = _Field(value, compact=True, select_on_focus=False)
         self._field.cursor_blink = False
         content = _Options(text, ([(word, BOLD), (meaning, PLAIN)] for word, meaning in suggestions))
         content.at = None
