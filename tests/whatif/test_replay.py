@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.whatif.traced import Measured
-from tfmemtop.events import Replayed, Trace, recording
+from tfmemtop.events import Replayed, SettingReplayed, Trace, recording
 from tfmemtop.events.damage import Damaged
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
-from tfmemtop.experiments.whatif.settings import Present, at_least
+from tfmemtop.experiments.whatif.replayer import Ends, Follows, NotReplayed, Question, Runs, run
+from tfmemtop.experiments.whatif.settings import at_least
 from tfmemtop.experiments.whatif.worker import replayed
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Ends, Follows, NotReplayed, Question, ReplayAnswer, Runs, run
 from tfmemtop.units import MIB
 
 pytestmark = pytest.mark.tensorflow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 LIMIT = 4096 * MIB
-PRESENT = Present(growth=True, limit=LIMIT, collects=False)
+PRESENT = Question(growth=True, collects=False, limit=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def test_the_smallest_limits_are_where_the_replay_begins_to_pass(told: Replayed,
     limits = [least.at_least - MIB, *range(least.at_least, least.surely + MIB, MIB)]
     asked = [Question(True, False, limit) for limit in limits]
     answers = run(program, course.events, course.steps, asked, runs=runs_of(course))
-    below, *others = (answer for answer in answers if isinstance(answer, ReplayAnswer))
-    lowest = next(answer for answer in others if answer.waiting.fits)
+    below, *others = (answer for answer in answers if isinstance(answer, SettingReplayed))
+    lowest = next(answer for answer in others if answer.fits is not False)
     between, surely = others[-2:]
     assert 3 <= others.index(lowest) <= 8, "real runs pass a little below it"
     # What does not fit in the recorded order passes where requests wait, or where threads take turns otherwise.
-    assert not below.waiting.fits and lowest.waiting.fits and not lowest.in_order.fits
+    assert below.fits is False and lowest.fits is None
     assert not between.in_order.fits and surely.in_order.fits
 
 
@@ -64,17 +64,17 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     brief = [event for number in range(2, 30) for event in ((0, 256), (1, number))]
     events = [kept, large, *brief, (1, 1), larger]
     ends, row = run(program, events, [], [Question(False, True, smallest=True), Question(False, True, 20 * MIB)])
-    assert isinstance(ends, Ends) and isinstance(row, ReplayAnswer)
+    assert isinstance(ends, Ends) and isinstance(row, SettingReplayed)
     assert ends.at_least == 17 * MIB and ends.surely > 20 * MIB
-    assert not row.in_order.fits and row.waiting.fits
+    assert row.fits is None
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
 
 
 def fits(program: Path, events: list[tuple[int, int]], limit: int, runs: Runs) -> bool:
     """Return whether *events* fit into *limit* MiB where allocations may wait."""
     (answer,) = run(program, events, [], [Question(False, False, limit * MIB)], runs=runs)
-    assert isinstance(answer, ReplayAnswer)
-    return answer.waiting.fits
+    assert isinstance(answer, SettingReplayed)
+    return answer.fits is not False
 
 
 def test_a_thread_that_has_called_a_function_frees_its_input_only_after_the_run(program: Path) -> None:
@@ -122,7 +122,7 @@ def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None
     strict, _ = run(program, events, [], [smallest, row])
     ends, fits = run(program, events, [], [smallest, row], scratch=[1])
     assert strict == Ends(24 * MIB, 24 * MIB) and ends == Ends(24 * MIB, 16 * MIB)
-    assert isinstance(fits, ReplayAnswer) and fits.waiting.fits
+    assert isinstance(fits, SettingReplayed) and fits.fits is None and fits.waiting is not None
     assert (fits.in_order.failed, fits.in_order.asked, fits.waiting.waits) == (1, 16 * MIB, 0)
 
 
@@ -144,10 +144,10 @@ def test_with_growth_off_the_pool_is_the_limit_however_large_it_is(
     course: Course, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The bookkeeping for the largest pool would take 4 GiB.
-    monkeypatch.setattr("tfmemtop.probe.replaying._memory", lambda: 512 * MIB)
+    monkeypatch.setattr("tfmemtop.experiments.whatif.replayer._memory", lambda: 512 * MIB)
     sizes = (400 * MIB, 4096 * MIB, 140_829 * MIB)
     answers = run(program, course.events, course.steps, [Question(False, True, size) for size in sizes])
-    pools = [answer.in_order for answer in answers if isinstance(answer, ReplayAnswer)]
+    pools = [answer.in_order for answer in answers if isinstance(answer, SettingReplayed)]
     assert [pool.pool for pool in pools] == list(sizes) and all(pool.growths == 1 for pool in pools)
     # The largest pool is not laid out completely. Its bytes in use are the same as in the others, and its free memory
     # differs only by the size of the pool.

@@ -3,7 +3,7 @@
 from tests.whatif.traced import parts
 from tfmemtop.events.allocations import Call
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
-from tfmemtop.probe.replaying import Follows, Runs
+from tfmemtop.experiments.whatif.replayer import Follows, Runs
 
 PYTHON, POOL = 0, 1  # threads
 

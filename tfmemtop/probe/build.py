@@ -70,17 +70,17 @@ class Product(NamedTuple):
     sources: tuple[str, ...]
     flags: tuple[str, ...]
     mode: int
-    trial: str  # the module that loads it once
+    trial: str  # the module that tries it once
 
 
 _PROBES = (
     *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
     *("pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
-PROBE = Product("probe", "so", _PROBES, _FLAGS, 0o600, "trial")
-ADDRESSES = Product("addresses", "so", ("addresses.cc", "looking.h"), _FLAGS, 0o600, "trial")
+PROBE = Product("probe", "so", _PROBES, _FLAGS, 0o600, "tfmemtop.probe.trial")
+ADDRESSES = Product("addresses", "so", ("addresses.cc", "looking.h"), _FLAGS, 0o600, PROBE.trial)
 _REPLAYS = "replay.cc", "replay_pool.h", "replay_trace.h"
-REPLAY = Product("replay", "bin", _REPLAYS, _PROGRAM_FLAGS, 0o700, "replay_trial")
+REPLAY = Product("replay", "bin", _REPLAYS, _PROGRAM_FLAGS, 0o700, "tfmemtop.experiments.whatif.trial")
 _PRODUCTS = {product.name: product for product in (PROBE, ADDRESSES, REPLAY)}
 
 _MISSING = ("no_framework", "no_headers", "no_compiler")
@@ -267,7 +267,7 @@ def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | No
     arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
-            boot.command(f"tfmemtop.probe.{product.trial}", *map(str, arguments)),
+            boot.command(product.trial, *map(str, arguments)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

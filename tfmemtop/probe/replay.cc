@@ -1,7 +1,7 @@
 // Replays the allocations of a training in TensorFlow's own BFC allocator, over memory that is not there.
 //
 // This program is built on demand as the probe is, against the same TensorFlow, and run as a process of its own. It
-// reads from stdin what `replaying.py` writes, the trace and then questions, and writes the answer to each question as
+// reads from stdin what `experiments/whatif/replayer.py` writes, the trace and then questions, and writes the answer to each question as
 // soon as it has it. No byte of the memory that is allocated is ever touched. The program itself needs memory for the
 // allocator's book-keeping, 1/32 of each pool.
 //

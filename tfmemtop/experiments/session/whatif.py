@@ -12,7 +12,8 @@ from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.experiments.whatif.course import is_complete
-from tfmemtop.experiments.whatif.settings import Asked, Present, present
+from tfmemtop.experiments.whatif.replayer import Question
+from tfmemtop.experiments.whatif.settings import Asked, present
 from tfmemtop.findings.missing import only_asked
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
@@ -114,7 +115,7 @@ def _beside_us(wanted: str) -> str | None:
         return None  # the installed package has another name, such as tensorflow-cpu
 
 
-def _present(hooked: Hooked, device: str) -> Present:
+def _present(hooked: Hooked, device: str) -> Question:
     reading, initialised = hooked.allocators.get(device), hooked.initialised
     limit = reading.limit if reading else None
     return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})

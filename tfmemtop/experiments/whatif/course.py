@@ -9,7 +9,7 @@ import msgspec
 from tfmemtop.events import Trace
 from tfmemtop.events.allocations import Call, TraceAllocations, unpack
 from tfmemtop.events.damage import Damage, Damaged
-from tfmemtop.probe.replaying import Follows, Runs
+from tfmemtop.experiments.whatif.replayer import Follows, Runs
 
 
 class Course(msgspec.Struct, frozen=True):

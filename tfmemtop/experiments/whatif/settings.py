@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from tfmemtop.events import Effective, Trace, encode
 from tfmemtop.events.device_names import is_gpu
-from tfmemtop.probe.replaying import Ends, Question
+from tfmemtop.experiments.whatif.replayer import Ends, Question
 from tfmemtop.units import MIB
 
 _COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
@@ -24,28 +23,12 @@ When a thread waits, other threads do its further work. So real runs have passed
 """
 
 
-class Present(NamedTuple):
-    """The setting that a process has. ``limit`` is in bytes, ``None`` if it is not known.
-
-    ``collects`` is BFC's garbage collection. It is on for GPUs, unless TF_ENABLE_GPU_GARBAGE_COLLECTION turns it off.
-    """
-
-    growth: bool
-    limit: int | None
-    collects: bool
-
-    @property
-    def question(self) -> Question:
-        """The question what happens under this setting."""
-        return Question(self.growth, self.collects, self.limit)
-
-
 class Asked(msgspec.Struct, frozen=True):
     """The question: the TensorFlow to replay with, by its folder and version, and the setting that the process has."""
 
     tensorflow: str
     version: str
-    present: Present
+    present: Question
     t: float = 0.0
 
     def request(self, parts: Iterable[Trace]) -> bytes:
@@ -53,17 +36,18 @@ class Asked(msgspec.Struct, frozen=True):
         return b"\n".join([msgspec.json.encode(self), *map(encode, parts)])
 
 
-def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Present:
-    """Return the setting of *device*.
+def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Question:
+    """Return the question what happens under the setting that *device* has. The limit is ``None`` if it is not known.
 
-    *effective* is what TensorFlow reports, *limit* is the limit of the device's allocator if that was read, and
-    *variables* is the environment of the process.
+    Garbage collection is on for GPUs, unless TF_ENABLE_GPU_GARBAGE_COLLECTION turns it off. *effective* is what
+    TensorFlow reports, *limit* is the limit of the device's allocator if that was read, and *variables* is the
+    environment of the process.
     """
     limit = limit or (effective.limit if effective else None)
     if not is_gpu(device):
-        return Present(growth=True, limit=limit, collects=False)
+        return Question(growth=True, collects=False, limit=limit)
     collects = variables.get(_COLLECTING, "true").lower() not in ("false", "0")
-    return Present(growth=bool(effective and effective.growth), limit=limit, collects=collects)
+    return Question(bool(effective and effective.growth), collects, limit)
 
 
 def growths(device: str) -> list[bool]:
@@ -71,7 +55,7 @@ def growths(device: str) -> list[bool]:
     return [True, False] if is_gpu(device) else [True]  # the CPU's pool always grows
 
 
-def first(device: str, present: Present) -> list[Question]:
+def first(device: str, present: Question) -> list[Question]:
     """Return the first questions: a pool without a limit, and the smallest limits for each value of growth."""
     return [Question(True, present.collects)] + [
         Question(growth, present.collects, smallest=True) for growth in growths(device)
@@ -97,7 +81,7 @@ def at_least(ends: Ends) -> int:
     return max(MIB, ends.at_least - max(_LESS_LEAST, _whole(ends.at_least * _LESS_SHARE)))
 
 
-def further(device: str, present: Present, ends: Sequence[Ends | None], pool: int | None) -> list[Question]:
+def further(device: str, present: Question, ends: Sequence[Ends | None], pool: int | None) -> list[Question]:
     """Return the next questions. *ends* are the smallest limits for each of :func:`growths`.
 
     One question has the other value of garbage collection, to show whether it matters. The CPU's pool never collects.

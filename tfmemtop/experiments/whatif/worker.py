@@ -25,29 +25,27 @@ from tfmemtop.events import (
     encode,
 )
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
-from tfmemtop.experiments.whatif.settings import Asked, Present, at_least, first, further, growths
+from tfmemtop.experiments.whatif.replayer import Ends, NotReplayed, Question, Replayer
+from tfmemtop.experiments.whatif.settings import Asked, at_least, first, further, growths
 from tfmemtop.probe.build import REPLAY, build
-from tfmemtop.probe.replaying import Ends, NotReplayed, Question, ReplayAnswer, Replayer, ReplayOutcome
 
 
-def replayed(course: Course, program: Path, present: Present, t: float = 0.0) -> Replayed:
+def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -> Replayed:
     """Replay *course* with *program*. Return the result as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
         with Replayer(program, course.events, course.steps, course.scratch, runs_of(course)) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
-            pool = free.in_order.peak_pool if isinstance(free, ReplayAnswer) else None
-            more = [present.question, *further(course.device, present, ends, pool)]
-            answers = [*replayer.ask(more), free]
-            rows = _rows(course, [*more, Question(True, present.collects)], answers)
+            pool = free.in_order.peak_pool if isinstance(free, SettingReplayed) else None
+            mine, *others = replayer.ask([present, *further(course.device, present, ends, pool)])
     except NotReplayed as error:
         unreplayed = Unreplayed(error.why)
         return replace(_unanswered(course, t), unreplayed=unreplayed, detail=error.detail, count=error.count)
     return replace(
         _unanswered(course, t),
-        present=rows[0] if answers[0] is not None else None,
-        rows=rows[answers[0] is not None :],
+        present=_named(course, mine) if isinstance(mine, SettingReplayed) else None,
+        rows=[_named(course, row) for row in (*others, free) if isinstance(row, SettingReplayed)],
         smallest=[
             SmallestLimits(growth, present.collects, found.surely, at_least(found))
             for growth, found in zip(growths(course.device), ends, strict=True)
@@ -75,39 +73,14 @@ def _unanswered(course: Course, t: float) -> Replayed:
     )
 
 
-def _rows(
-    course: Course, questions: Sequence[Question], answers: Sequence[ReplayAnswer | Ends | None]
-) -> list[SettingReplayed]:
-    """Return a row for each answer. There is no answer for a pool whose data in BFC would take too much memory."""
-    return [
-        SettingReplayed(
-            growth=question.growth,
-            collects=question.collects,
-            limit=question.limit,
-            in_order=_outcome(course, answer.in_order),
-            waiting=None if answer.in_order.fits else _outcome(course, answer.waiting),
-        )
-        for question, answer in zip(questions, answers, strict=True)
-        if isinstance(answer, ReplayAnswer)
-    ]
+def _named(course: Course, row: SettingReplayed) -> SettingReplayed:
+    """Return *row* with the names of the operations whose allocations failed."""
 
+    def named(outcome: Outcome) -> Outcome:
+        failed = outcome.failed
+        return outcome if failed is None else replace(outcome, operation=course.operation_of(failed))
 
-def _outcome(course: Course, found: ReplayOutcome) -> Outcome:
-    return Outcome(
-        fits=found.fits,
-        in_use=found.in_use,
-        peak=found.peak,
-        pool=found.pool,
-        peak_pool=found.peak_pool,
-        growths=found.growths,
-        largest_free=found.largest_free,
-        allocations=found.allocations,
-        waits=found.waits,
-        failed=None if found.fits else found.failed,
-        operation="" if found.fits else course.operation_of(found.failed),
-        asked=found.asked,
-        lacking=found.lacking,
-    )
+    return replace(row, in_order=named(row.in_order), waiting=row.waiting and named(row.waiting))
 
 
 def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:

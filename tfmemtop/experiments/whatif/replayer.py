@@ -1,6 +1,6 @@
 """Runs the program that replays allocations, sends it a trace and questions, and parses its answers.
 
-The program runs TensorFlow's own BFC allocator over memory that is not there, see ``replay.cc``.
+The program runs TensorFlow's own BFC allocator over memory that is not there, see ``probe/replay.cc``.
 """
 
 import os
@@ -9,8 +9,9 @@ import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from tfmemtop.events import Outcome, SettingReplayed
 from tfmemtop.exit_codes import SIGNALLED
 
 _HEAD = struct.Struct("=8s7q")
@@ -55,42 +56,6 @@ class Question(NamedTuple):
     smallest: bool = False
 
 
-class ReplayOutcome(NamedTuple):
-    """The outcome of a replay, in bytes. The figures are those at its end, which is where it failed if it did not fit.
-
-    ``failed`` is the number of the event, an allocation of ``asked`` bytes, for which ``lacking`` bytes were missing.
-    ``growths`` counts how often the pool took memory, ``waits`` how many allocations had to wait.
-    """
-
-    fits: bool
-    in_use: int
-    peak: int
-    pool: int
-    peak_pool: int
-    growths: int
-    largest_free: int
-    allocations: int
-    failed: int
-    asked: int
-    lacking: int
-    waits: int
-
-
-class ReplayAnswer(NamedTuple):
-    """The outcomes of two replays.
-
-    In ``in_order``, one event comes after the other, as recorded. In ``waiting``, an allocation that finds no room
-    waits, and its thread with it.
-
-    Threads take turns in another order in each run. So the events are also replayed, with waiting, in some orders near
-    the recorded one. If all fits in the recorded order, but not in one of the others, ``in_order`` is the outcome of
-    that other order.
-    """
-
-    in_order: ReplayOutcome
-    waiting: ReplayOutcome
-
-
 class Ends(NamedTuple):
     """The smallest limits in bytes, whole MiB.
 
@@ -101,6 +66,9 @@ class Ends(NamedTuple):
 
     surely: int
     at_least: int
+
+
+Answer: TypeAlias = SettingReplayed | Ends | None
 
 
 class NotReplayed(Exception):
@@ -164,7 +132,7 @@ class Replayer:
         self._process.kill()
         self._process.communicate()
 
-    def ask(self, questions: Sequence[Question]) -> list[ReplayAnswer | Ends | None]:
+    def ask(self, questions: Sequence[Question]) -> list[Answer]:
         """Return the answers; ``None`` where the book-keeping of a pool would take more memory than is allowed.
 
         Raises:
@@ -176,7 +144,7 @@ class Replayer:
                 for question in questions
             )
         )
-        answers = [*parse(self._lines(len(questions)))]
+        answers = [*parse(questions, self._lines(len(questions)))]
         if len(answers) != len(questions):
             raise self._why(len(answers))
         return answers
@@ -216,7 +184,7 @@ def run(
     questions: Sequence[Question],
     scratch: Sequence[int] = (),
     runs: Runs = _NO_RUNS,
-) -> list[ReplayAnswer | Ends | None]:
+) -> list[Answer]:
     """Ask all *questions* at once, and return the answers, see :class:`Replayer`.
 
     Raises:
@@ -241,32 +209,34 @@ def encode(
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 
-def parse(lines: Iterable[str]) -> Iterator[ReplayAnswer | Ends | None]:
-    """Yield the answers in the *lines* of the program's output.
+def parse(questions: Iterable[Question], lines: Iterable[str]) -> Iterator[Answer]:
+    """Yield the answers to *questions* in the *lines* of the program's output.
+
+    Threads take turns in another order in each run. So the program also replays the events, with waiting, in some
+    orders near the recorded one. If all fits in the recorded order, but not in one of the others, it gives the outcome
+    of that other order as the one in order.
 
     Raises:
         NotReplayed: the lines are not such output.
     """
-    in_order: ReplayOutcome | None = None
+    words = map(str.split, lines)
     try:
-        for line in lines:
-            kind, *figures = line.split()
-            if kind == "memory":
-                yield None
-            elif kind == "smallest":
-                yield Ends(*map(int, figures))
-            elif kind == "order":
-                in_order = _outcome(figures)
-            elif in_order is not None:
-                yield ReplayAnswer(in_order, _outcome(figures))
-                in_order = None
+        for question, (kind, *figures) in zip(questions, words, strict=False):
+            if kind != "order":
+                yield Ends(*map(int, figures)) if kind == "smallest" else None
+            elif (second := next(words, None)) is not None:
+                in_order, waiting = _outcome(figures), _outcome(second[1:])
+                asked = question.growth, question.collects, question.limit
+                yield SettingReplayed(*asked, in_order, None if in_order.fits else waiting)
     except (TypeError, ValueError) as error:
         raise NotReplayed("not_understood", str(error)) from error
 
 
-def _outcome(figures: list[str]) -> ReplayOutcome:
-    fits, *rest = map(int, figures)
-    return ReplayOutcome(bool(fits), *rest)
+def _outcome(figures: list[str]) -> Outcome:
+    """Return the outcome in a line's *figures*. What failed has no operation yet."""
+    fits, in_use, peak, pool, peak_pool, growths, free, made, failed, asked, lacking, waits = map(int, figures)
+    at = None if fits else failed
+    return Outcome(bool(fits), in_use, peak, pool, peak_pool, growths, free, made, waits, at, "", asked, lacking)
 
 
 def _flat(rows: Iterable[tuple[int, ...]]) -> Iterator[int]:
