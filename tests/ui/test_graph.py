@@ -23,9 +23,16 @@ def panel(
     history: History, capacity: int | None = 16 * GIB, limit: int | None = None, ran_out: tuple[float, ...] = ()
 ) -> DevicePanel:
     return DevicePanel(
-        "gpu0", None, None, None, capacity, None, (), limit, None, history, GPU_LAYERS,
-        limits=(RunLimit(0.0, limit),), ran_out=ran_out,
-    )  # fmt: skip
+        key="gpu0",
+        capacity=capacity,
+        used=None,
+        layers=(),
+        limit=limit,
+        history=history,
+        kinds=GPU_LAYERS,
+        limits=(RunLimit(0.0, limit),),
+        ran_out=ran_out,
+    )
 
 
 def draw(

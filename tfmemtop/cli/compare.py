@@ -39,7 +39,10 @@ from tfmemtop.state.ranks import Rank, of_one_job, ranked
 
 Holders = tuple[Listed, Listed]
 _SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")
-_COMPARED = ("span_s", "peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
+_COMPARED = {"span_s": "duration_s"} | {
+    key: key for key in ("peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
+}
+"""The figures of the compared parts: what they are called in the JSON, and in :class:`RunFigures`."""
 
 
 def table(first: RunFigures, second: RunFigures, holders: Holders | None = None) -> list[str]:
@@ -68,9 +71,9 @@ def to_json(first: RunFigures, second: RunFigures, holders: Holders | None = Non
         "compared": {
             "basis": both.basis.name.lower(),
             "steps": both.steps,
-            "parts": [{key: getattr(part, key) for key in _COMPARED} for part in parts],
+            "parts": [{key: getattr(part, name) for key, name in _COMPARED.items()} for part in parts],
         },
-        "differences": {key: _difference(*(getattr(part, key) for part in parts)) for key in _COMPARED},
+        "differences": {key: _difference(*(getattr(part, name) for part in parts)) for key, name in _COMPARED.items()},
         "sentences": [*sentences(first, second), *(changed(*holders) if holders else ())],
         "holders": [_in_use(one) for one in differences(*holders)] if holders else None,
     }

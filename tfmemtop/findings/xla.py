@@ -1,6 +1,7 @@
 """The rules for memory of XLA that has no name, and for XLA reports that were requested and are missing."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tfmemtop.events import Holders, XlaMissing
 from tfmemtop.events.device_names import DeviceKind
@@ -11,7 +12,7 @@ from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.state.step_course import once_per_window, unpacked
+from tfmemtop.state.step_course import REMEMBERED, unpacked
 from tfmemtop.units import format_bytes
 
 _SHARE = 0.5  # of the peak, above which a buffer is reported
@@ -80,7 +81,7 @@ def _largest_nameless(window: Holders, hooked: Hooked) -> int:
     return max((size for size in _nameless_sizes(window) if size not in reported), default=0)
 
 
-@once_per_window
+@lru_cache(REMEMBERED)
 def _nameless_sizes(window: Holders) -> list[int]:
     """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
     course = unpacked(window)

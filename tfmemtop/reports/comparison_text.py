@@ -10,7 +10,7 @@ from tfmemtop.findings.names import tensor_text
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.comparable import Basis, Common, ComparedPart, common
+from tfmemtop.state.comparable import Basis, Common, common
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.holder_views import Listed
 from tfmemtop.state.operation_names import named
@@ -76,7 +76,7 @@ def _rows_in_common(both: Common) -> list[ComparisonRow]:
     a, b = both.first, both.second
     found = [ComparisonRow(f"in the {_how_much(both)}{_since(both)}", "", "", "")]
     if both.basis is Basis.STEPS:
-        found.append(_row("  time for them", a.span_s, b.span_s, format_duration, _seconds))
+        found.append(_row("  time for them", a.duration_s, b.duration_s, format_duration, _seconds))
     found += [row._replace(label=f"  {row.label}") for row in _peaks(a, b, _bytes)]
     if both.basis is Basis.STEPS:
         found.append(_row(f"  {both.unit} per second", a.steps_per_s, b.steps_per_s, format_rate, _pace))
@@ -87,16 +87,14 @@ def _how_much(both: Common) -> str:
     """Return the part that both runs have done: ``first 2,400 steps``, ``first 27 s``."""
     if both.basis is Basis.STEPS:
         return f"first {counted(both.steps or 0, both.unit.rstrip('s'))}"
-    return f"first {spoken(min(both.first.span_s, both.second.span_s))}"
+    return f"first {spoken(min(both.first.duration_s, both.second.duration_s))}"
 
 
 def _since(both: Common) -> str:
     return " after memory was first held" if both.basis is Basis.SECONDS else ""
 
 
-def _peaks(
-    a: RunFigures | ComparedPart, b: RunFigures | ComparedPart, difference: Callable[[int, int], str]
-) -> list[ComparisonRow]:
+def _peaks(a: RunFigures, b: RunFigures, difference: Callable[[int, int], str]) -> list[ComparisonRow]:
     return [
         _row("peak in use", a.peak_in_use, b.peak_in_use, format_bytes, difference),
         _row("peak pool", a.peak_pool, b.peak_pool, format_bytes, difference),

@@ -17,7 +17,7 @@ import msgspec
 from tfmemtop.events import Allocator, Framework
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state.frameworks import frameworks_of
-from tfmemtop.state.lookup import allocators_of, cached_of, device_of
+from tfmemtop.state.lookup import allocators_of, cached_of, device_of, limit_of, sum_known
 from tfmemtop.state.model import DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
 
@@ -90,8 +90,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def cached(self) -> int | None:
-        sizes = [pool.cached for pool in self.pools]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return sum_known(pool.cached for pool in self.pools) if self.pools else 0
 
 
 def accounts(state: State, pid: int) -> Iterator[Account]:
@@ -137,7 +136,7 @@ def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[st
             continue
         effective = hooked.effective.get(name)
         cached = cached_of(reading.pool, reading.in_use)
-        limit = reading.limit if reading.limit is not None else effective.limit if effective else None
+        limit = limit_of(hooked, name)
         yield PoolPart(name, reading.in_use, cached, reading.peak, limit, effective.allocator if effective else None)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.holdings import Holdings, holdings
-from tfmemtop.state.lookup import cached_of
+from tfmemtop.state.lookup import cached_of, sum_known
 from tfmemtop.state.model import State
 
 
@@ -74,9 +74,9 @@ def breakdown_of(state: State, account: Account) -> Breakdown:
     """Return *account* of a process as a breakdown."""
     found = {held.device: held for held in holdings(state, account.pid)}
     held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
-    peaks = [pool.peak for pool in account.pools or account.frameworks]
-    limits = [pool.limit for pool in account.pools or account.frameworks]
-    return Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, _sum(peaks), _sum(limits))
+    pools = account.pools or account.frameworks
+    peak, limit = sum_known(pool.peak for pool in pools), sum_known(pool.limit for pool in pools)
+    return Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, peak, limit)
 
 
 def _slices(account: Account, held: Sequence[Holdings]) -> Iterator[MemorySlice]:
@@ -115,8 +115,3 @@ def _cpu_pools(state: State, pid: int, found: dict[str, Holdings]) -> Iterator[B
         if (cached := cached_of(reading.pool, reading.in_use)) is not None:
             slices.append(MemorySlice(MemoryPart.CACHED, cached))
         yield Breakdown(None, reading.t, tuple(slices), None, held, reading.peak, reading.limit)
-
-
-def _sum(figures: Sequence[int | None]) -> int | None:
-    known = [figure for figure in figures if figure is not None]
-    return sum(known) if len(known) == len(figures) and known else None

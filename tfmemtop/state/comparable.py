@@ -27,26 +27,16 @@ class Basis(Enum):
     NOTHING = auto()  # no part: one of the runs never held memory, as far as is known
 
 
-class ComparedPart(msgspec.Struct, frozen=True):
-    """The part of one run that is compared. Sizes are bytes, ``None`` where not known.
+class Common(msgspec.Struct, frozen=True):
+    """The compared parts of both runs. If they are compared by steps, ``steps`` is their number, in ``unit``.
 
-    ``span_s`` is the length in seconds: for a part in steps since the first step, for one in seconds since memory was
-    first held, else of the whole run.
+    ``first`` and ``second`` have the peaks and the speed of the part. Their ``duration_s`` is its length: since the
+    first step for a part in steps, since memory was first held for one in seconds.
     """
 
-    span_s: float
-    peak_in_use: int | None
-    peak_pool: int | None
-    peak_process_total: int | None
-    steps_per_s: float | None
-
-
-class Common(msgspec.Struct, frozen=True):
-    """The compared parts of both runs. If they are compared by steps, ``steps`` is their number, in ``unit``."""
-
     basis: Basis
-    first: ComparedPart
-    second: ComparedPart
+    first: RunFigures
+    second: RunFigures
     steps: int | None = None
     unit: str = "steps"
 
@@ -54,7 +44,7 @@ class Common(msgspec.Struct, frozen=True):
 def common(first: RunFigures, second: RunFigures) -> Common:
     """Return the parts of the two runs that can be compared."""
     if first.whole and second.whole and not _unequal_steps(first, second):
-        return Common(Basis.WHOLE, _whole(first), _whole(second))
+        return Common(Basis.WHOLE, first, second)
     return _same_steps(first, second) or _same_seconds(first, second)
 
 
@@ -65,14 +55,6 @@ def _unequal_steps(first: RunFigures, second: RunFigures) -> bool:
     """
     a, b = first.steps, second.steps
     return first.argv == second.argv and a is not None and b is not None and abs(a - b) > max(a, b) * _EQUAL
-
-
-def _whole(run: RunFigures) -> ComparedPart:
-    return ComparedPart(run.duration_s, run.peak_in_use, run.peak_pool, run.peak_process_total, run.steps_per_s)
-
-
-def _without_pace(run: RunFigures) -> ComparedPart:
-    return replace(_whole(run), steps_per_s=None)
 
 
 def _same_steps(first: RunFigures, second: RunFigures) -> Common | None:
@@ -89,7 +71,7 @@ def _same_steps(first: RunFigures, second: RunFigures) -> Common | None:
     return Common(Basis.STEPS, parts[0], parts[1], calls * (a.function.steps or 1), first.unit)
 
 
-def _until_calls(run: RunFigures, calls: int) -> ComparedPart | None:
+def _until_calls(run: RunFigures, calls: int) -> RunFigures | None:
     course, started = run.past.course, run.past.started
     if course is None or run.first_step_s is None or calls < course.first.calls:
         return None
@@ -109,7 +91,7 @@ def _same_seconds(first: RunFigures, second: RunFigures) -> Common:
     spans = [run.duration_s - begin for run, begin in zip((first, second), begins, strict=True) if begin is not None]
     span_s = min(spans) if len(spans) == len(begins) else 0.0
     if 0 < span_s < ENOUGH_S:
-        return Common(Basis.TOO_SHORT, _without_pace(first), _without_pace(second))
+        return Common(Basis.TOO_SHORT, replace(first, steps_per_s=None), replace(second, steps_per_s=None))
     basis = Basis.SECONDS if span_s else Basis.NOTHING
     a, b = (
         _part(run, span_s, (begin or 0.0) + span_s, None) for run, begin in zip((first, second), begins, strict=True)
@@ -117,7 +99,7 @@ def _same_seconds(first: RunFigures, second: RunFigures) -> Common:
     return Common(basis, a, b)
 
 
-def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> ComparedPart:
+def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> RunFigures:
     """Return the part of *run* up to *until* seconds after its start.
 
     A figure that is not known of the whole run is not known of the part either.
@@ -126,10 +108,11 @@ def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> C
     def highest(measure: Measure, of_whole: int | None) -> int | None:
         return None if of_whole is None else run.past.curve.highest(measure.value, until)
 
-    return ComparedPart(
-        max(0.0, span_s),
-        highest(Measure.IN_USE, run.peak_in_use),
-        highest(Measure.POOL, run.peak_pool),
-        highest(Measure.PROCESS, run.peak_process_total),
-        pace,
+    return replace(
+        run,
+        duration_s=max(0.0, span_s),
+        peak_in_use=highest(Measure.IN_USE, run.peak_in_use),
+        peak_pool=highest(Measure.POOL, run.peak_pool),
+        peak_process_total=highest(Measure.PROCESS, run.peak_process_total),
+        steps_per_s=pace,
     )

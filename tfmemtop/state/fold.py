@@ -6,13 +6,8 @@ from tfmemtop import events
 from tfmemtop.events import HookTrouble, Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.failure import facts_of
-from tfmemtop.state.fold_memory import HANDLERS, add_notice, folds, forget_process, room_for, with_device
-from tfmemtop.state.lookup import (
-    device_of,
-    hooked_of,
-    of_run,
-    surroundings,
-)
+from tfmemtop.state.fold_memory import HANDLERS, add_notice, folds, room_for, with_device
+from tfmemtop.state.lookup import device_of, hooked_of, of_run, surroundings
 from tfmemtop.state.model import (
     DEVICES_KEPT,
     GONE_KEPT,
@@ -59,7 +54,7 @@ def _caught_up(state: State, event: events.CaughtUp) -> None:
 def _run(state: State, event: events.Run) -> None:
     # The ended processes of the run before are kept only until the next run begins.
     for pid in [pid for pid, process in state.processes.items() if process.gone]:
-        forget_process(state, pid)
+        del state.processes[pid]
     state.environments.clear()
     if before := state.run:
         if before.going:
@@ -160,7 +155,7 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
         if not process.seen.started:
             continue  # so far only its hook has reported it
         if not of_run(state, pid) or not (process.hooked or _alone(state, pid)):
-            forget_process(state, pid)
+            del state.processes[pid]
             continue
         process.gone = True
         if process.hooked:
@@ -173,7 +168,7 @@ def _forget_oldest(state: State) -> None:
     first = state.run.pid if state.run else None
     gone = [pid for pid, process in state.processes.items() if process.gone and pid != first]
     for pid in gone[:-GONE_KEPT]:
-        forget_process(state, pid)
+        del state.processes[pid]
 
 
 def _alone(state: State, pid: int) -> bool:

@@ -92,11 +92,6 @@ def room_for(state: State, pid: int) -> bool:
     return False
 
 
-def forget_process(state: State, pid: int) -> None:
-    """Remove process *pid* from the state."""
-    del state.processes[pid]
-
-
 NOTHING_COMPUTED = 4096
 """Bytes: a peak above this means that an operation has run.
 

@@ -4,6 +4,8 @@ Most of them were allocated between two windows and have no name. They are ident
 that were made within a window and outlived it.
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from tfmemtop.events import Holders, OperationLine
@@ -11,7 +13,7 @@ from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.step_course import once_per_window, unpacked
+from tfmemtop.state.step_course import REMEMBERED, unpacked
 
 _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
 
@@ -86,7 +88,7 @@ def _count(counts: dict[int, tuple[int, int]], requested: int) -> int:
     return counts.get(requested, (0, 0))[0]
 
 
-@once_per_window
+@lru_cache(REMEMBERED)
 def _remaining(window: Holders) -> dict[int, tuple[int, int]]:
     """Return, by requested bytes, how many allocations outlive the window, and their bytes of chunks."""
     course = unpacked(window)

@@ -1,6 +1,7 @@
 """Views of a pool's holders: the windows that there are, their rows with shares, and how two of them differ."""
 
 from collections.abc import Hashable
+from functools import lru_cache
 from itertools import accumulate
 
 import msgspec
@@ -11,9 +12,10 @@ from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import chosen, recorded
 from tfmemtop.state.holders import ORDER, By, Holder, StepSlice, course, slices, standing
+from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
-from tfmemtop.state.step_course import once_per_window, times_us, unpacked
+from tfmemtop.state.step_course import REMEMBERED, times_us, unpacked
 
 
 class HolderRow(Holder, frozen=True, kw_only=True):
@@ -75,8 +77,7 @@ class Happened(msgspec.Struct, frozen=True):
 
 def hooked_at(state: State, key: PoolKey | None) -> Hooked | None:
     """Return the hook's data of the process of the pool *key*; ``None`` if there is none."""
-    process = state.processes.get(key[0]) if key else None
-    return process.hooked if process else None
+    return hooked_of(state, key[0]) if key else None
 
 
 def pools_with_holders(state: State) -> list[PoolKey]:
@@ -118,9 +119,7 @@ def fullest_in(
 
 def since_run_s(state: State, pid: int, t: float) -> float:
     """Convert the session second *t* to seconds since the run of process *pid* began."""
-    process = state.processes.get(pid)
-    number = process.seen.run if process else None
-    return t - next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
+    return t - began(state, pid)
 
 
 def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> float:
@@ -174,11 +173,6 @@ def changes(first: Listed, second: Listed) -> list[Change]:
     return sorted(found, key=lambda row: (-abs(row.change), -row.after, row.name))
 
 
-def change_of(first: Listed, second: Listed) -> int:
-    """Return the bytes that *second* has more than *first* in all."""
-    return second.total - first.total
-
-
 def _all(of: Listed) -> list[HolderRow]:
     return [*of.rows, *([of.unknown] if of.unknown else [])]
 
@@ -196,7 +190,7 @@ def at_us(window: events.Holders, at: int) -> int | None:
     return times[at] if at < len(times) else None
 
 
-@once_per_window
+@lru_cache(REMEMBERED)
 def _events(window: events.Holders) -> dict[int, Happened]:
     found = unpacked(window)
     did: dict[int, Happened] = {}

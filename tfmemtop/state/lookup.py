@@ -1,6 +1,6 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from tfmemtop import events
@@ -27,6 +27,13 @@ def hooked_of(state: State, pid: int) -> Hooked | None:
     """Return the hook's data of process *pid*; ``None`` if there is none."""
     process = state.processes.get(pid)
     return process.hooked if process else None
+
+
+def began(state: State, pid: int) -> float:
+    """Return the session second at which the run of process *pid* began; 0 if it belongs to none."""
+    process = state.processes.get(pid)
+    number = process.seen.run if process else None
+    return next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
 
 
 def device_of(state: State, pid: int, logical: str) -> DeviceState | None:
@@ -118,6 +125,18 @@ def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
 def allocators_of(state: State, pid: int, hooked: Hooked, device: DeviceState) -> list[events.Allocator]:
     """Return the newest readings of process *pid*'s allocators on *device*."""
     return [reading for name, reading in hooked.allocators.items() if device_of(state, pid, name) is device]
+
+
+def sum_known(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of *sizes*; ``None`` if one of them is not known, or there are none."""
+    known = list(sizes)
+    return sum(size for size in known if size is not None) if known and None not in known else None
+
+
+def limit_of(hooked: Hooked, device: str) -> int | None:
+    """Return the limit of a pool in bytes, by its allocator or else by TensorFlow's options; ``None`` if not known."""
+    reading, effective = hooked.allocators.get(device), hooked.effective.get(device)
+    return reading.limit if reading and reading.limit is not None else effective.limit if effective else None
 
 
 def pool_use(readings: Sequence[events.Allocator | events.Framework]) -> tuple[int, int | None]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, kind_of
+from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Pool, State
 
 PoolKey = tuple[int, str]
@@ -117,8 +118,8 @@ def choose(state: State, pid: int | None = None) -> PoolKey | None:
 
 def can_be_read(state: State, key: PoolKey) -> bool:
     """Return whether the pool can still be read."""
-    process = state.processes.get(key[0])
-    return process is not None and process.hooked is not None and not process.hooked.ended
+    hooked = hooked_of(state, key[0])
+    return hooked is not None and not hooked.ended
 
 
 def exhausted(state: State, key: PoolKey) -> events.MemoryMap | None:
@@ -136,7 +137,7 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
     pool = _pool(state, key)
     if pool is None:
         return None
-    began = _began(state, key[0])
+    run_began = began(state, key[0])
     if out_of_memory:
         newest = pool.exhausted
     else:
@@ -147,28 +148,23 @@ def pool_map(state: State, key: PoolKey, *, zoom: int | None = None, out_of_memo
     if newest is None or newest.is_missing:
         return None
     growths = [event for event in pool.growths if event.at <= newest.t + 1.0]
-    regions = _regions(newest, _taken(newest.regions, growths), began)
+    regions = _regions(newest, _taken(newest.regions, growths), run_began)
     if zoom is not None:
         regions = _zoomed(regions, newest, pool.map, zoom)
     return PoolMap(
         read=newest,
-        at_s=newest.t - began,
+        at_s=newest.t - run_began,
         exhausted=out_of_memory,
         regions=tuple(regions),
         sizes=tuple(_sizes(newest)),
         biggest=tuple(_biggest(newest.biggest, regions)),
-        growths=tuple(_growths(growths, regions, began)),
+        growths=tuple(_growths(growths, regions, run_began)),
     )
 
 
 def _pool(state: State, key: PoolKey) -> Pool | None:
-    process = state.processes.get(key[0])
-    return process.hooked.pools.get(key[1]) if process and process.hooked else None
-
-
-def _began(state: State, pid: int) -> float:
-    number = state.processes[pid].seen.run
-    return next((run.started for run in reversed(state.runs) if run.run == number), 0.0)
+    hooked = hooked_of(state, key[0])
+    return hooked.pools.get(key[1]) if hooked else None
 
 
 def _regions(newest: events.MemoryMap, taken: "dict[int, tuple[float, bool]]", began: float) -> list[RegionView]:

@@ -1,35 +1,15 @@
 """The course of a window: the allocations that are in use after each of its events."""
 
-from collections.abc import Callable
+from functools import lru_cache
 from itertools import accumulate
-from typing import TypeVar
 
 from tfmemtop.events import Holders, Holding
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import Damaged
 from tfmemtop.state.operation_names import Phase, named
 
-T = TypeVar("T")
-_REMEMBERED = 8
-"""The number of windows whose results are cached."""
-
-
-def once_per_window(view: Callable[[Holders], T]) -> Callable[[Holders], T]:
-    """Return *view* with a cache of its results for the windows that were used last."""
-    last: list[tuple[Holders, T]] = []
-
-    def remembered(window: Holders) -> T:
-        for place, (known, answer) in enumerate(last):
-            if known is window:
-                last.insert(0, last.pop(place))
-                return answer
-        answer = view(window)
-        last.insert(0, (window, answer))
-        del last[_REMEMBERED:]
-        return answer
-
-    remembered.__doc__ = view.__doc__
-    return remembered
+REMEMBERED = 8
+"""The number of windows whose results are cached: those that were used last."""
 
 
 class WindowCourse:
@@ -109,7 +89,7 @@ class WindowCourse:
         return kept
 
 
-@once_per_window
+@lru_cache(REMEMBERED)
 def unpacked(window: Holders) -> WindowCourse:
     """Return the window's course. It has no spans if the packed fields are damaged."""
     return WindowCourse(window)

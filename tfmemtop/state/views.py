@@ -14,7 +14,7 @@ from tfmemtop.frameworks import FrameworkName
 from tfmemtop.limits import HostOwner
 from tfmemtop.state.frameworks import card_of, card_pools
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.lookup import cached_of, cpu_pool_readings, device_of, pool_use, process_total
+from tfmemtop.state.lookup import cached_of, cpu_pool_readings, device_of, limit_of, pool_use, process_total, sum_known
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.model import CpuPool, DeviceState, State
 
@@ -97,7 +97,7 @@ GPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED, *FRAMEWORK_LAYERS, LayerKind.R
 CPU_LAYERS = (LayerKind.IN_USE, LayerKind.CACHED)
 
 
-class DevicePanel(msgspec.Struct, frozen=True):
+class DevicePanel(msgspec.Struct, frozen=True, kw_only=True):
     """The panel of a GPU, or of TensorFlow's CPU pool.
 
     ``gpu`` and ``reading`` are the driver's data of a GPU; ``host`` is set for the CPU pool. ``capacity`` is the scale
@@ -110,16 +110,16 @@ class DevicePanel(msgspec.Struct, frozen=True):
     """
 
     key: str
-    gpu: events.Device | None
-    reading: events.DeviceReading | None
-    host: HostMemory | None
     capacity: int | None
     used: int | None
     layers: tuple[Layer, ...]
-    limit: int | None
-    peak: int | None
     history: History
-    kinds: tuple[LayerKind, ...]
+    gpu: events.Device | None = None
+    reading: events.DeviceReading | None = None
+    host: HostMemory | None = None
+    limit: int | None = None
+    peak: int | None = None
+    kinds: tuple[LayerKind, ...] = ()
     ended: bool = False
     whole: Whole | None = None
     limits: tuple[RunLimit, ...] = ()
@@ -190,6 +190,7 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
     reading, info = device.reading, device.info
     pools = card_pools(state, device)
     readings = pools.shown
+    shown = {reading.device for reading in readings}
     in_use, pool = pool_use(readings)
     mine = process_total(state, device)
     used = reading.used if reading else None
@@ -220,11 +221,10 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         key=f"gpu{index}",
         gpu=info,
         reading=reading,
-        host=None,
         capacity=info.total,
         used=used,
         layers=tuple(layers),
-        limit=_sum_limits([row for row in rows if not row.ended and row.device in {one.device for one in readings}]),
+        limit=sum_known(row.limit for row in rows if not row.ended and row.device in shown),
         limits=_limits(state, f"GPU {index}"),
         whole=_whole(state, device),
         ran_out=_ran_out(state, index, rows),
@@ -233,11 +233,6 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         history=device.history,
         kinds=GPU_LAYERS,
     )
-
-
-def _sum_limits(rows: list[AllocatorRow]) -> int | None:
-    limits = [row.limit for row in rows]
-    return sum(limit for limit in limits if limit is not None) if limits and None not in limits else None
 
 
 def _limits(state: State, place: str) -> tuple[RunLimit, ...]:
@@ -283,7 +278,7 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
     in_use, pool = pool_use(readings)
     pids = {reading.pid for reading in readings}
     rows = [row for row in all_rows if is_cpu(row.device) and row.pid in pids]
-    limit = _sum_limits(rows)
+    limit = sum_known(row.limit for row in rows)
     host = state.session.host_memory if state.session else None
     # Until a relaunched script has made its devices, its pool is as large as was chosen.
     chosen = state.run.settings.limit(has_gpus=False) if state.run and not rows else None
@@ -295,8 +290,6 @@ def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
         layers.append(Layer(LayerKind.FREE, "free", max(0, capacity - max(in_use, pool or 0))))
     return DevicePanel(
         key="cpu",
-        gpu=None,
-        reading=None,
         host=host_memory(state),
         capacity=capacity,
         used=max(in_use, pool or 0),
@@ -357,19 +350,7 @@ def host_panel(state: State) -> DevicePanel | None:
         Layer(LayerKind.OTHERS, "others", host.used - script),
         Layer(LayerKind.FREE, "free", max(0, host.total - host.used)),
     )
-    return DevicePanel(
-        key="host",
-        gpu=None,
-        reading=None,
-        host=host,
-        capacity=host.total,
-        used=host.used,
-        layers=layers,
-        limit=None,
-        peak=None,
-        history=History(),
-        kinds=(),
-    )
+    return DevicePanel(key="host", host=host, capacity=host.total, used=host.used, layers=layers, history=History())
 
 
 @once_per_revision
@@ -382,8 +363,6 @@ def allocators(state: State) -> list[AllocatorRow]:
         for logical, reading in sorted(process.hooked.allocators.items()):
             effective = process.hooked.effective.get(logical)
             device = device_of(state, pid, logical)
-            limit = reading.limit if reading.limit is not None else effective.limit if effective else None
-            cached = None if reading.pool is None or reading.in_use is None else reading.pool - reading.in_use
             rows.append(
                 AllocatorRow(
                     pid=pid,
@@ -391,10 +370,10 @@ def allocators(state: State) -> list[AllocatorRow]:
                     gpu=device.info.index if device else None,
                     allocator=reading.allocator or (effective.allocator if effective else None),
                     in_use=reading.in_use,
-                    cached=cached,
+                    cached=cached_of(reading.pool, reading.in_use),
                     pool=reading.pool,
                     peak=reading.peak,
-                    limit=limit,
+                    limit=limit_of(process.hooked, logical),
                     growth=effective.growth if effective else None,
                     ended=process.hooked.ended,
                 )

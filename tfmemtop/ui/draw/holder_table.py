@@ -10,7 +10,7 @@ from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed, change_of
+from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed
 from tfmemtop.state.holders import By, Part
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
@@ -233,7 +233,7 @@ def change_sum(first: Listed, second: Listed, by: By, width: int) -> Line:
     name, kind = _change_columns(by, width)
     label = exactly(f"  {words.SUM}", 2 + name + 1 + (kind + 1 if kind else 0))
     figures = f"{format_short(first.total):>11}{format_short(second.total):>11}"
-    return [Segment(label, DIM), Segment(figures, BOLD), Segment(f"{signed(change_of(first, second)):>10}", BOLD)]
+    return [Segment(label, DIM), Segment(figures, BOLD), Segment(f"{signed(second.total - first.total):>10}", BOLD)]
 
 
 # The lines above and below the table.
