@@ -20,10 +20,12 @@ from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
+    TreeRow,
     lay_out,
     process_order,
     row_line,
     sort,
+    tree,
 )
 
 CROWD = processes(crowd())
@@ -51,12 +53,13 @@ def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -
 @given(
     row=st.sampled_from(CROWD),
     width=st.integers(20, 240),
+    branches=st.sampled_from(["", "│  ├─ ", "│  " * 60]),
     cursor=st.sampled_from(Cursor),
     glyphs=st.sampled_from([UNICODE, ASCII]),
 )
-def test_every_line_is_exactly_as_wide_as_the_table(row, width, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
+def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
     layout = lay_out(width)
-    line = row_line(row, layout, glyphs, cursor=cursor, tagged=True)
+    line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True)
     assert width_of(line) == width
     assert width_of(layout.names(process_order())) == width
     assert all(character.isprintable() for character in text(line))
@@ -64,7 +67,7 @@ def test_every_line_is_exactly_as_wide_as_the_table(row, width, cursor, glyphs) 
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
-    unknown = text(row_line(a_row(7), layout, UNICODE, cursor=Cursor.NONE, tagged=False))
+    unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
     nothing = [
         session(),
@@ -75,12 +78,12 @@ def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
         allocator(2.0, 7, 0, 0, None),
     ]
     (zeros,) = processes(fold(nothing))
-    assert text(row_line(zeros, layout, UNICODE, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
+    assert text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
 
 
 @pytest.mark.parametrize("cursor", [Cursor.NONE, Cursor.HERE])
 def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
-    shown = {row.pid: text(row_line(row, lay_out(160), UNICODE, cursor=cursor, tagged=True)) for row in CROWD}
+    shown = {row.pid: text(row_line(TreeRow(row), lay_out(160), UNICODE, cursor=cursor, tagged=True)) for row in CROWD}
     assert shown[100].startswith("+● ")
     assert shown[107].startswith("+■ ") and " ended " in shown[107]
     assert shown[114].startswith("+! ")
@@ -97,6 +100,18 @@ def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) 
     known = [key for key in keys if key is not None]
     assert keys[: len(known)] == known
     assert known == sorted(known, reverse=process_order(name, inverted).falling)
+
+
+def test_the_tree_hangs_children_under_their_parents() -> None:
+    rows = [a_row(1, 0), a_row(5, 1), a_row(9, 5), a_row(6, 1), a_row(6, 1, gpu=2), a_row(3, 77)]
+    placed = [(item.row.pid, item.branches) for item in tree(rows, UNICODE)]
+    assert placed == [(1, ""), (5, "├─ "), (9, "│  └─ "), (6, "└─ "), (6, "   "), (3, "")]
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=30))
+def test_a_tree_shows_every_row_once_even_where_parents_form_a_ring(links: list[tuple[int, int]]) -> None:
+    rows = [a_row(pid, ppid) for pid, ppid in links]
+    assert sorted(item.row.pid for item in tree(rows, UNICODE)) == sorted(pid for pid, _ in links)
 
 
 @given(st.text(), st.integers(1, 40))

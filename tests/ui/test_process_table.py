@@ -49,7 +49,7 @@ class Screen(App[None]):
         return [int(line[3:].split()[1]) for line in self.lines()[2:] if line.strip()]
 
     def chosen(self) -> int:
-        row = self.table.under_cursor
+        row = self.table.selected
         assert row is not None
         return row.pid
 
@@ -106,6 +106,16 @@ async def test_sorting_by_keys(pilot: Pilot[None]) -> None:
     assert app.pids() == [200, 100, 100, 250, 300]
     await pilot.press("comma")
     assert "sort USER ▲" in app.lines()[0]
+
+
+async def test_a_letter_after_o_chooses_the_column_as_in_nvitop(pilot: Pilot[None]) -> None:
+    app = app_of(pilot)
+    await pilot.press("o", "g")
+    assert "sort GPU-MEM ▼" in app.lines()[0]
+    await pilot.press("o", "G")
+    assert "sort GPU-MEM ▲" in app.lines()[0]
+    await pilot.press("o", "escape")
+    assert "sort GPU-MEM ▲" in app.lines()[0]
 
 
 async def test_a_filter_is_typed_kept_and_cleared(pilot: Pilot[None]) -> None:
@@ -168,7 +178,7 @@ async def test_a_process_that_ended_gets_no_signal(pilot: Pilot[None]) -> None:
 async def test_the_mouse_selects_sorts_scrolls_and_opens(pilot: Pilot[None]) -> None:
     app = app_of(pilot)
     await pilot.click(ProcessTable, offset=(30, 4))
-    assert app.chosen() == 100 and app.table.under_cursor is not None and app.table.under_cursor.gpu == 1
+    assert app.chosen() == 100 and app.table.selected is not None and app.table.selected.gpu == 1
     head = app.lines()[1]
     await pilot.click(ProcessTable, offset=(head.index("%CPU"), 1))
     assert "sort %CPU ▼" in app.lines()[0] and app.pids()[0] == 300

@@ -60,6 +60,7 @@ SCREENS = {
     "cpu-ended": Shown("cpu-demo", 108.0),
     "cpu-without-pool": Shown("cpu-plain", 6.0),
     "importing": Shown("h200-settings", 1.0),
+    "sorting": Shown("h200-four-cards", 20.0, ("o",)),
     "out-of-memory": Shown("cpu-oom", 39.0),
     "ascii": Shown("h200-settings", 44.0, options=UiOptions(ascii=True)),
     "no-colour": Shown("h200-settings", 44.0, options=UiOptions(color=False)),

@@ -13,6 +13,23 @@ SEARCHING = (("Enter", "keep; then n next, N before"), ("Esc", "end the search")
 FILTERING = (("Enter", "keep the filter"), ("Esc", "clear it"), ("Ctrl-U", "empty it"))
 """The keys while the user types a filter."""
 
+ORDER_KEYS = {
+    "n": "GPU",
+    "p": "PID",
+    "u": "USER",
+    "g": "GPU-MEM",
+    "s": "%SM",
+    "b": "%GMBW",
+    "c": "%CPU",
+    "m": "HOST-MEM",
+    "f": "TF-USE",
+    "l": "TF-POOL",
+    "k": "PEAK",
+    "t": "TIME",
+}
+"""The keys after ``o``, and the column by which each sorts the processes. Keys that nvitop has too mean the same there.
+"""
+
 
 class Key(msgspec.Struct, frozen=True):
     """A key of the app. ``keys`` are Textual's names for it and its alternatives; the first is shown as ``shown``.
@@ -79,7 +96,7 @@ KEYS: tuple[Key, ...] = (
 WATCHING: tuple[Key, ...] = (
     Key("enter", "Enter", "", "account", rank=1),
     Key("a", "a", "", "attach", rank=2),
-    Key("full_stop", ".", "", "sort", rank=5),
+    Key("o", "o", "", "sort", rank=5),
     Key("k", "k", "", "signal", rank=4, steers=True),
 )
 """Keys of the process table that stand in the last line while tfmemtop only watches, and reads no process."""

@@ -91,6 +91,9 @@ class Glyphs(msgspec.Struct, frozen=True, eq=False):
     dot: str
     up: str
     down: str
+    branch: str
+    last_branch: str
+    trunk: str
     ellipsis: str
     ends: tuple[str, str]
     more: str
@@ -118,6 +121,9 @@ UNICODE = Glyphs(
     dot="·",
     up="▲",
     down="▼",
+    branch="├─ ",
+    last_branch="└─ ",
+    trunk="│  ",
     ellipsis="…",
     ends=("▐", "▌"),
     more="▾",
@@ -144,6 +150,9 @@ ASCII = Glyphs(
     dot="-",
     up="^",
     down="v",
+    branch="|- ",
+    last_branch="`- ",
+    trunk="|  ",
     ellipsis="~",
     ends=("[", "]"),
     more="v",

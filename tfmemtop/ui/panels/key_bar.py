@@ -46,6 +46,6 @@ class KeyBar(Panel):
 
 _NAMES = {
     **{"Esc": "escape", "Enter": "enter", "Space": "space", "Tab": "tab", "Home": "home", "End": "end"},
-    **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1", "/": "slash", ".": "full_stop"},
+    **{"Ctrl-U": "ctrl+u", "Ctrl-]": "ctrl+right_square_bracket", "F1": "f1", "/": "slash"},
 }
 """Textual's names of the keys in hints, by what is shown. Letters and digits have the same name in both."""

@@ -1,8 +1,9 @@
-"""The process table: its columns, and how rows are sorted, filtered and drawn. Pure."""
+"""The process table: its columns, and how rows are sorted, filtered, put into a tree and drawn. Pure."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,6 +15,9 @@ from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import format_duration, format_short
+
+RowKey = tuple[int, int | None]
+"""A row's pid and GPU, by which it is found again in the next frame."""
 
 MARKS = 3
 """Cells before the first column: the tag, the kind of process, a blank."""
@@ -59,6 +63,17 @@ def process_order(column: str = "GPU", inverted: bool = False) -> Order:
     return Order(COLUMNS, column, inverted)
 
 
+class TreeRow(NamedTuple):
+    """A row with the branches before its command in the tree."""
+
+    row: ProcessRow
+    branches: str = ""
+
+    @property
+    def key(self) -> RowKey:
+        return self.row.pid, self.row.gpu
+
+
 def sort(rows: Sequence[ProcessRow], order: Order) -> list[ProcessRow]:
     """Return *rows* in *order*; equal ones go by GPU, then memory."""
     return order.sort(sorted(rows, key=_place))
@@ -80,6 +95,40 @@ def _words(row: ProcessRow) -> str:
     seen = row.process.seen
     inner = " ".join(map(str, seen.inner_pids))
     return f"{row.pid} {inner} {seen.user} {seen.workload.words if seen.workload else ''} {row.command}"
+
+
+def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
+    """Return *rows*, which are sorted, as a tree by parent process. The children of each parent keep their order."""
+    by_pid: dict[int, list[ProcessRow]] = {}
+    for row in rows:
+        by_pid.setdefault(row.pid, []).append(row)
+    children: dict[int, list[int]] = {}
+    roots = []
+    for pid, (row, *_) in by_pid.items():
+        if row.process.seen.ppid in by_pid and row.process.seen.ppid != pid:
+            children.setdefault(row.process.seen.ppid, []).append(pid)
+        else:
+            roots.append(pid)
+    placed: list[TreeRow] = []
+    seen: set[int] = set()
+    # Processes whose parents form a ring (a pid was reused) are under no root. So each of them is tried as a start too.
+    for start in (*roots, *by_pid):
+        waiting = [(start, "", "")]  # pid, branches before its own rows, before its children's
+        while waiting:
+            pid, own, below = waiting.pop()
+            if pid in seen:
+                continue
+            seen.add(pid)
+            first, *others = by_pid[pid]
+            placed.append(TreeRow(first, own))
+            placed += [TreeRow(row, below) for row in others]
+            inner = children.get(pid, [])
+            for index in range(len(inner) - 1, -1, -1):
+                last = index == len(inner) - 1
+                branch = glyphs.last_branch if last else glyphs.branch
+                trunk = " " * len(glyphs.trunk) if last else glyphs.trunk
+                waiting.append((inner[index], below + branch, below + trunk))
+    return placed
 
 
 def lay_out(width: int, gpus: bool = True, pools: bool = True, workloads: bool = False) -> Layout[ProcessRow]:
@@ -107,13 +156,14 @@ class Cursor(Enum):
     ELSEWHERE = auto()  # on the row, with the focus elsewhere
 
 
-def row_line(row: ProcessRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool) -> Line:
+def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
+    row = placed.row
     mark, mark_style = _mark(row, glyphs)
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
     for column, _, room in layout.columns:
         if column is COLUMNS[-1]:
-            parts.append((_command("ended " + row.program if row.process.gone else row.program, room), PLAIN))
+            parts += _command("ended " + row.program if row.process.gone else row.program, placed.branches, room)
             continue
         text = column.text(row)
         bold = column.name == "PID" and row.of_run
@@ -138,9 +188,10 @@ def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
 
 
 @lru_cache(maxsize=2048)
-def _command(command: str, room: int) -> str:
-    """Return *command* in *room* cells. Cached, since commands do not change from frame to frame."""
-    return exactly(safe(command), room)
+def _command(command: str, branches: str, room: int) -> tuple[tuple[str, Style], tuple[str, Style]]:
+    """Return branches and command in *room* cells. Cached, since commands do not change from frame to frame."""
+    branches = exactly(branches, min(len(branches), room))
+    return (branches, DIM), (exactly(safe(command), room - len(branches)), PLAIN)
 
 
 def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
+from textual import events as textual_events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -13,22 +14,29 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
+from tfmemtop.ui.keys import FILTERING, ORDER_KEYS
+from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
+    TreeRow,
     lay_out,
     matching,
     process_order,
     row_line,
     sort,
+    tree,
 )
 from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.ui.refusals import HAS_ENDED
+from tfmemtop.ui.screens.drawn import Changed
 
 
-class ProcessTable(RowTable[ProcessRow]):
+class ProcessTable(RowTable[TreeRow]):
     """The process table. It sends messages for what the user wants, and does nothing to a process itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "order", "sort by the column of the next key", show=False),
+        Binding("f5", "tree", "tree", show=False),
         Binding("space", "tag", "tag", show=False),
         Binding("U", "untag", "untag all", show=False),
         Binding("enter", "open", "details", show=False),
@@ -60,7 +68,9 @@ class ProcessTable(RowTable[ProcessRow]):
 
     def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(order or process_order(), glyphs=glyphs)
+        self.as_tree = False
         self.tagged: set[int] = set()
+        self._ordering = False  # whether the next key names a column
         self._rows: list[ProcessRow] | None = None  # of the newest state; None until they are needed
 
     # What is shown
@@ -72,16 +82,27 @@ class ProcessTable(RowTable[ProcessRow]):
             self._rows = processes(self.state)
         return self._rows
 
+    @property
+    def mode(self) -> Hints:
+        """The keys of the filter while the user types it, and of the columns while the user chooses one to sort by."""
+        return FILTERING if self.filter.typing else tuple(ORDER_KEYS.items()) if self._ordering else ()
+
+    @property
+    def selected(self) -> ProcessRow | None:
+        """The process under the cursor; ``None`` if there is none."""
+        return self.under_cursor.row if self.under_cursor else None
+
     def show(self, state: State) -> None:
         self._rows = None
         self.forget()
         super().show(state)
 
-    def in_order(self) -> list[ProcessRow]:
-        return sort(matching(self.rows, self.filter.text), self.order)
+    def in_order(self) -> list[TreeRow]:
+        rows = sort(matching(self.rows, self.filter.text), self.order)
+        return tree(rows, self.glyphs) if self.as_tree else list(map(TreeRow, rows))
 
-    def key_of(self, row: ProcessRow) -> Hashable:
-        return row.pid, row.gpu
+    def key_of(self, row: TreeRow) -> Hashable:
+        return row.key
 
     def successor(self, keys: Sequence[Hashable]) -> int:
         # A process is found a moment before its GPU is known. So a row of the same pid counts as the same row.
@@ -93,15 +114,15 @@ class ProcessTable(RowTable[ProcessRow]):
         workloads = any(row.workload for row in self.rows)
         return lay_out(width, bool(self.state.devices), waiting(self.state) is None, workloads)
 
-    def row_line(self, row: ProcessRow, *, chosen: bool) -> Line:
+    def row_line(self, row: TreeRow, *, chosen: bool) -> Line:
         on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
-        tagged = row.pid in self.tagged
+        tagged = row.row.pid in self.tagged
         cursor = on_it if chosen else Cursor.NONE
         return row_line(row, self.laid_out, self.glyphs, cursor=cursor, tagged=tagged)
 
     def title(self, shown: int) -> tuple[str, list[str]]:
         self.tagged &= {row.pid for row in self.rows}
-        parts = [f"{len(self.tagged)} tagged"] * bool(self.tagged) + [self.sort_title()]
+        parts = [f"{len(self.tagged)} tagged"] * bool(self.tagged) + ["tree"] * self.as_tree + [self.sort_title()]
         count = str(len(self.rows)) if shown == len(self.rows) else f"{shown} of {len(self.rows)}"
         return f"Processes {count}", parts
 
@@ -116,10 +137,27 @@ class ProcessTable(RowTable[ProcessRow]):
             return "no process of this container holds GPU memory"
         return "no process holds GPU memory" if self.state.devices else "no process"
 
-    # Filter and tags
+    # Order, filter, tree, tags
+
+    def action_order(self) -> None:
+        """Let the next key choose the column to sort by, as in nvitop. Its capital sorts in the other direction."""
+        self._ordering = True
+        self.post_message(Changed())
+
+    def _order_by(self, key: str) -> None:
+        self._ordering = False
+        column = ORDER_KEYS.get(key.lower())
+        if column:
+            self.order = process_order(column, inverted=key.isupper())
+            self.rearrange()
+        self.post_message(Changed())
+
+    def action_tree(self) -> None:
+        self.as_tree = not self.as_tree
+        self.rearrange()
 
     def action_tag(self) -> None:
-        if row := self.under_cursor:
+        if row := self.selected:
             self.tagged ^= {row.pid}
             self.select(self.index + 1)
 
@@ -134,21 +172,36 @@ class ProcessTable(RowTable[ProcessRow]):
         else:
             self.action_untag()
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        ordering = self._ordering and character is not None and character.isprintable()
+        return ordering or super().check_consume_key(key, character)
+
+    def on_key(self, event: textual_events.Key) -> None:
+        if self._ordering:
+            self._order_by(event.character or "")
+            event.stop()
+            event.prevent_default()
+
+    def on_blur(self) -> None:
+        if self._ordering:
+            self._ordering = False
+            self.post_message(Changed())
+
     # Requests to the app
 
     def action_open(self) -> None:
         """Request the details of the selected process."""
-        if row := self.under_cursor:
+        if row := self.selected:
             self.post_message(self.Details(row.pid))
 
     def action_attach(self) -> None:
         """Request that the selected process is read from outside."""
-        if row := self.under_cursor:
+        if row := self.selected:
             self.post_message(self.Attach(row.pid))
 
     def action_signal(self) -> None:
         ended = {row.pid for row in self.rows if row.process.gone}
-        pids = sorted(self.tagged) if self.tagged else [row.pid] if (row := self.under_cursor) else []
+        pids = sorted(self.tagged) if self.tagged else [row.pid] if (row := self.selected) else []
         alive = [pid for pid in pids if pid not in ended]
         if alive:
             self.post_message(self.Signal(alive))

@@ -125,7 +125,7 @@ class MainScreen(Drawn, Screen[None]):
 
     def _pool(self) -> PoolKey | None:
         """Return the pool whose map is shown: one of the process under the cursor, else the first."""
-        selected = self.table.under_cursor
+        selected = self.table.selected
         return choose(self.session.state, selected.pid if selected else None)
 
     def _arrange(self, state: State) -> None:
