@@ -297,7 +297,7 @@ def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
     for end in (died(signal.SIGSEGV), died(None, 139)):
         finding = found(on_cpu(298 * MIB, 200 * MIB), end)[AllocationFailed]
         assert finding.crashed and finding.anatomy.limit == 300 * MIB
-        assert "pool was full" in finding.failed and actions(finding) == [Action.ENLARGE_CPU_POOL]
+        assert "pool was full" in finding.said.text and actions(finding) == [Action.ENLARGE_CPU_POOL]
 
 
 def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:

@@ -100,6 +100,20 @@ def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, 
     assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
 
 
+def test_gradients_are_kept_if_there_are_more_than_one_for_each_variable() -> None:
+    weights = [events.Variable(f"w{i}", "variables", [1024, 1024 * i], "float32", "GPU:0", 40 * MIB) for i in range(10)]
+    largest = [replace(one, name=f"grads[{i}]", kind="tensors") for i, one in enumerate(weights)]
+
+    def cause(size: int) -> Cause | None:
+        made = part("MatMul", size, shape=(1024, 1024))
+        census = look(group("grads", 10, size, shape=None), variables=[*weights, *largest])
+        return kept(replace(census, kinds={"GPU:0": {"variables": 400 * MIB}}), made)
+
+    assert cause(400 * MIB) is None, "as in each step"
+    several = cause(401 * MIB)
+    assert several is not None and actions(several) == [Action.SUM_UP]
+
+
 def test_memory_that_rises_without_a_failure_must_have_risen_by_a_quarter_of_what_is_kept() -> None:
     rising = Need(0, None, failed=False, rose=150 * MIB)
     assert kept(look(group("losses", 900, 300 * MIB)), need=rising) is not None
@@ -176,6 +190,11 @@ def test_variables_that_python_has_dropped() -> None:
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.RUNTIME_KEEPS, 40, 300 * MIB)
     assert actions(cause) == [Action.SEPARATE_PROCESS]
     assert kept(look(gone=[events.Gone("GPU:1", 40, 300 * MIB)])) is None
+    line = events.OperationLine("Fill", "/a/train.py", 9, "model.fit(x)")
+    value = replace(part("adam/Assign", 200 * MIB, 5, Kind.OPTIMIZER), layer="up", python_name="adam/m", line=line)
+    like = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older, value)
+    assert like is not None and "such as those of `up`, made at train.py:9" in like.text
+    assert any("5 values, by model.fit(x)" in each for each in like.evidence)
     # What a window has of the time before it bounds what TensorFlow can still hold.
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None
 
@@ -251,6 +270,7 @@ def test_an_array_that_is_copied_as_a_whole() -> None:
     cause = request(census, operation=None)
     assert cause is not None and (cause.key, cause.holder, cause.bytes) == (Key.INPUT_ON_DEVICE, "x", 64 * MIB)
     assert actions(cause) == [Action.FEED_BATCHES]
+    assert request(replace(census, tensors=None), operation="_EagerConst") == cause, "also where nobody looked"
     assert request(census, operation=None, asked=32 * MIB) is not None, "in half of its precision"
     assert request(census, operation=None, asked=63 * MIB) is None
     assert request(census) is None, "a product that happens to have its size"
@@ -262,6 +282,7 @@ def test_a_copy_of_which_the_array_is_not_known() -> None:
     cause = request(look(), operation=None, asked=512 * MIB)
     assert cause is not None and cause.key is Key.INPUT_ON_DEVICE
     assert request(look(), operation=None, asked=511 * MIB) is None
+    assert request(look(), operation="_EagerConst", asked=512 * MIB) == cause
     assert request(look(), asked=512 * MIB) is None, "an operation asks"
     assert request(look(), operation=None, asked=512 * MIB, message="OOM when allocating tensor") is None
 
@@ -322,6 +343,9 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), steps, operation="Relu", asked=12 * MIB, shape=[2048, 1536]) is None, "a wider layer"
     assert request(look(), w.step(rows=4096).done(t=20.0), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None
     assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
+    small = w.Window(number=1)
+    small.allocate(256, "_EagerConst", shape=[0], dtype="float32")
+    assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
 def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:

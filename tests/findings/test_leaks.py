@@ -164,7 +164,11 @@ def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
     assert growth.each is not None and abs(growth.each - MIB / 4) < 0.03 * MIB
     free = 64 * GIB - 60 * GIB
     assert growth.left_s is not None and abs(growth.left_s - free / MIB) < 100
-    assert "by 60." in growth.said.text and "~68 min" in growth.said.text and growth.severity is Severity.WARNING
+    assert (
+        "by 179.0 MiB in 2 min 59 s" in growth.said.text
+        and "~68 min" in growth.said.text
+        and growth.severity is Severity.WARNING
+    )
 
 
 def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
@@ -186,9 +190,9 @@ def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
     stream = sorted([*host(*growing(60, step=2 * MIB)), *traced], key=lambda event: event.t)
     growth = found(begin(), effective(True), stream)[HostGrowth]
     assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS]
-    assert "retrace.py:4: step was traced 531 times" in growth.said.text
+    assert "`step` (retrace.py:4) was traced 531 times" in growth.said.text
     real = said("retraced-for-ever")[HostGrowth]
-    assert "MiB a step" in real and "retrace.py:4: step was traced 1,186 times" in real
+    assert "MiB a step" in real and "`step` (retrace.py:4) was traced 1,186 times" in real
 
 
 def leaking_windows(count: int, gap_s: float = 60.0, rise: int = 15) -> list[events.Holders]:

@@ -70,6 +70,11 @@ class Cause(msgspec.Struct, frozen=True):
         return self.key in _GROWS
 
 
+def fitting(*texts: str, room: int = 0) -> str:
+    """Return the first of *texts* that leaves *room* characters in the text of a verdict; the last if none does."""
+    return next((text for text in texts if len(text) <= LONGEST - room), texts[-1])
+
+
 def shortened(text: str) -> str:
     """Return *text* in at most :data:`LONGEST` characters: last sentences are left out first, then words."""
     text = safe(" ".join(text.split()))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, keeper
-from tfmemtop.findings.names import holder_name, operation_name, tensor_text
+from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
@@ -83,7 +83,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     in_function = (a.operation or "").startswith("__")
     if in_function and not hooked.steps.made(0.0, t)[0]:
         peak = 0  # not one step has found enough, so what one needs is not known
-    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, peak), a.shape)
+    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, peak), a)
     return _beyond_all(_between(full, stock), hooked, trend, a, t)
 
 
@@ -109,39 +109,48 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t
     return replace(cause, remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies)) if asked > peak else cause
 
 
-def _full(stock: Inventory, cause: Cause, shape: list[int] | None) -> Cause:
-    """Return *cause* with what was in use, where a limit was too small for it and for a request of that *shape*."""
-    if cause.key is Key.LIMIT_TOO_SMALL and _makes_variable(stock, tuple(shape or ())):
+def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
+    """Return *cause* with what was in use, where a limit was too small for it and for the request of *a*."""
+    if cause.key is not Key.LIMIT_TOO_SMALL:
+        return cause
+    if _makes_variable(stock, tuple(a.shape or ())):
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
             remedies=_without_batches(cause.remedies),
         )
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
-    if cause.key is not Key.LIMIT_TOO_SMALL:
-        return cause
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
         what = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
         return replace(cause, mostly=f"Mostly {what}.", evidence=(f"Python holds {what}.", *cause.evidence))
     if not known:
         return cause
-    tape = " A GradientTape was open." if stock.look and stock.look.tapes else ""
+    tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     beside = not tape and _beside_training(stock)
     words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
     kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
-    names = ", ".join(f"{operation_name(part.operation)} {_pieces(part)}" for part in large[:3])
-    largest = f" The largest results: {names}." if names else ""
-    evidence = f"In use: {kinds}.{largest}{tape}", *cause.evidence
-    most = [words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
-    if most:
-        cause = replace(cause, mostly=f"Mostly {' and '.join(most)}{'; a GradientTape was open' if tape else ''}.")
+    names = ", ".join(map(_named_part, large[:3]))
+    evidence = (f"In use: {kinds}.", f"The largest results: {names}." if names else "", tape, *cause.evidence)
+    most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
+    if large and large[0].count == 1 and large[0].bytes >= stock.in_use / 2:
+        most = _named_part(large[0])
+    if most and stock.in_use >= (a.asked or 0):
+        cause = replace(cause, mostly=f"Mostly {most}{'; a GradientTape was open' if tape else ''}.")
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
         return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
     if beside:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
     return replace(cause, evidence=evidence)
+
+
+def _named_part(part: Part) -> str:
+    """Return the operation that made a *part* of what is in use, its layer and its size: ``Relu of `a` 8.0 MiB``."""
+    layer = f" of {quoted(part.layer)}" if part.layer else ""
+    shape = f" {tensor_text(list(part.shape), None)}" if part.shape and part.count == 1 else ""
+    pieces = f" in {part.count:,} pieces" if part.count > 1 else ""
+    return f"{operation_name(part.operation)}{layer}{shape} {format_bytes(part.bytes)}{pieces}"
 
 
 def _beside_training(stock: Inventory) -> bool:
@@ -150,10 +159,6 @@ def _beside_training(stock: Inventory) -> bool:
         return False
     bare = (part.bytes for part in stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS) and not part.layer)
     return sum(bare) >= stock.in_use / 2
-
-
-def _pieces(part: Part) -> str:
-    return format_bytes(part.bytes) + (f" in {part.count:,} pieces" if part.count > 1 else "")
 
 
 def _without_batches(remedies: tuple[Remedy, ...], instead: Action = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.keepers import MANY
-from tfmemtop.findings.names import line_of
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
@@ -38,7 +37,7 @@ class HostGrowth(Finding, frozen=True):
 
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``generators`` is how many data sets were made
-    of generators, 0 if few. ``pools`` if there are pools that were read.
+    of generators, 0 if few. ``pools`` if there are pools that were read, ``several`` if there are other processes.
     """
 
     key = Key.HOST_GROWTH
@@ -52,6 +51,7 @@ class HostGrowth(Finding, frozen=True):
     pools: bool
     ended: bool
     generators: int = 0
+    several: bool = False
 
     @property
     def severity(self) -> Severity:
@@ -72,33 +72,27 @@ class HostGrowth(Finding, frozen=True):
     @property
     def said(self) -> Said:
         rise, retraced = self.rise, self.retraced
-        rises, fills = (
-            ("rose", "At that pace it would have filled") if self.ended else ("is rising", "At this pace it fills")
-        )
-        headline = f"Process {self.pid}: host memory {rises} by {format_bytes(int(rise.rate * 60))} a minute" + (
-            f", {format_bytes(self.each)} a {self.unit.rstrip('s')}." if self.each is not None else "."
-        )
+        who = f"Process {self.pid}: host" if self.several else "Host"
+        cause = "what holds it is not known"
         if retraced is not None:
             times = counted(retraced.traces_so_far, "time")
-            headline += (
-                f" {line_of(retraced.defined)}: {retraced.function} was traced {times}, and each graph stays in memory."
-            )
+            cause = f"{retraced.name} was traced {times}, and each graph stays in memory"
         if self.generators:
-            headline += (
-                f" Dataset.from_generator was called {self.generators} times; each call keeps its generator's data."
+            cause = (
+                f"Dataset.from_generator was called {self.generators} times, and each call keeps its generator's data"
             )
-        if not (retraced or self.generators):
-            headline += " What holds it is not known."
-        pools = " Its pools did not grow." if self.pools else ""
-        figures = f"It rose steadily for {spoken(rise.span_s)}.{pools}"
-        if self.left_s is not None:
-            figures += f" {fills} the host in {rough_time(self.left_s)}."
+        each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each is not None else ""
+        rose = f"It rose by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}."
+        headline = f"{who} memory {'kept' if self.ended else 'keeps'} rising: {cause}. {rose}"
+        fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
+        pools = "Its pools did not grow." if self.pools else ""
+        left = "" if self.left_s is None else f"{fills} the host in {rough_time(self.left_s)}."
         return Said(
             headline,
-            f"It rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. Host "
+            f"It went from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. Host "
             "memory rises if a tf.function is traced again and again, if XLA compiles anew for each new shape, if data "
             "or results are kept in Python, and while a dataset's cache fills.",
-            figures=figures,
+            figures=joined(pools, left),
         )
 
 
@@ -126,6 +120,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
             pools=bool(hooked.trends),
             ended=hooked.ended,
             generators=_generators(hooked),
+            several=len(hooked_of_run(state)) > 1,
         )
 
 

@@ -11,13 +11,13 @@ from pathlib import PurePath
 
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.device_names import is_cpu
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MOST, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.inventory import Kept, is_constant
+from tfmemtop.state.inventory import Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
 MANY = 8
@@ -38,6 +38,7 @@ _SESSION = "SessionRun"
 """The function of the steps of a TensorFlow 1 session, whose variables the graph keeps."""
 
 _GRADIENT = ".gradient("
+_PREFIX = len("Memory keeps rising: ")
 _TRACED = 3  # graphs of one function, from which on their constants may be many
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
@@ -96,6 +97,9 @@ def tensors_kept(scene: Scene) -> Cause | None:
     kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
     for one in kept:
         several = one.count >= MANY or one.bytes >= MOST * scene.stock.in_use
+        gradients = _are_gradients(one, scene)
+        if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
+            continue  # one for each variable, as every step needs them
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
             remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
@@ -108,7 +112,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
             elif scalars:
                 code = f"{_plain(one.holder)}.append(float(loss))"
-            elif _are_gradients(one, scene):
+            elif gradients:
                 remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
             holder = _ARGUMENT.sub(r"\1", one.holder)
             return Cause(
@@ -231,15 +235,22 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     held = scene.stock.in_use - scene.stock.rest
     if not scene.matters(size) or (size < held and not scene.need.failed):
         return None  # the model that is at work needs more than is kept of those before
+    keeps = f"TensorFlow keeps {counted(scene.stock.gone[0], 'deleted variable')}"
+    like, made, most = "", "", scene.stock.left_over
+    if most is not None:
+        like = f", such as {f'those of {quoted(most.layer)}' if most.layer else quoted(most.python_name)}"
+        by = f", by {most.line.code}" if most.line and most.line.code else ""
+        made = f"Of {quoted(most.python_name)} there are {most.count} values{by}."
+    line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
+    whole = f": ~{_sized(size, scene)}."
     return Cause(
         Key.RUNTIME_KEEPS,
-        f"TensorFlow still keeps {counted(scene.stock.gone[0], 'variable')} that Python no longer references: "
-        f"~{_sized(size, scene)}.",
+        fitting(f"{keeps}{like}{line}{whole}", f"{keeps}{like}{whole}", f"{keeps}{whole}", room=_PREFIX),
         "TensorFlow",
         size,
         scene.stock.gone[0],
         (Remedy(Action.SEPARATE_PROCESS),),
-        evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", scene.each))),
+        evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made, scene.each))),
     )
 
 

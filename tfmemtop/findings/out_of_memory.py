@@ -7,7 +7,7 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import LONGEST, Cause, Key
+from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.holders import holder
@@ -82,40 +82,38 @@ class AllocationFailed(Finding, frozen=True):
     def remedies(self) -> tuple[Remedy, ...]:
         return self.cause.remedies
 
-    @property
-    def failed(self) -> str:
-        """What failed, in a sentence. Without size and operation, TensorFlow's own message is the only information."""
-        return self._failed(shaped=False)
+    def _failed(self, *, shaped: bool = False) -> str:
+        """Return what failed, in a sentence."""
+        if self.crashed and not self.anatomy.asked and not self.anatomy.line:
+            return "TensorFlow's pool was full when the script crashed."
+        crashed = ", and the script crashed" if self.crashed else ""
+        return f"Out of memory{crashed}{_where(self)}: {self._request(shaped=shaped)}."
 
-    def _failed(self, *, shaped: bool) -> str:
+    def _request(self, *, shaped: bool = False) -> str:
+        """Return what was requested. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
-        if self.crashed:
-            if not a.asked and not a.line:
-                return "TensorFlow's pool was full when the script crashed."
-            asked = asked_for(a, shaped=shaped)
-            return f"{asked[0].upper()}{asked[1:]}; there was no room, and the script crashed."
         if a.asked is None and a.operation is None and a.message:
-            return f"Out of memory{_where(self)}. TensorFlow says: {a.message.splitlines()[0]}."
-        return f"Out of memory{_where(self)}: {asked_for(a, shaped=shaped)}."
+            return f'TensorFlow says "{a.message.splitlines()[0]}"'
+        return asked_for(a, shaped=shaped)
 
     @property
     def whole_cause(self) -> Cause:
         """The cause. Where its text names no request, what failed comes first."""
-        texts = [
-            joined(self._failed(shaped=shaped), self.cause.text, mostly)
-            for shaped in (True, False)
-            for mostly in (self.cause.mostly, "")
-        ]
-        text = next((each for each in texts if len(each) <= LONGEST), texts[-1])
-        if self.cause.key is Key.UNKNOWN and len(text) > LONGEST:
-            return replace(self.cause, text=self.failed, evidence=(self.cause.text, *self.cause.evidence))
-        if self.cause.key not in _NO_REQUEST or len(text) > LONGEST:
-            short = f"Out of memory: {self.cause.text}"
-            text = short if len(short) <= LONGEST else self.cause.text
-            named = self.cause.key in _NAMES_REQUEST and not self.crashed
-            request = "" if named else self.failed.replace("Out of memory: ", "The request that failed: ", 1)
-            return replace(self.cause, text=text, evidence=(*self.cause.evidence, request))
-        return replace(self.cause, text=text)
+        cause = self.cause
+        if cause.key in _NO_REQUEST:
+            texts = [
+                joined(self._failed(shaped=shaped), cause.text, mostly)
+                for mostly in (cause.mostly, "")
+                for shaped in (True, False)
+            ]
+            if len(text := fitting(*texts)) <= LONGEST:
+                return replace(cause, text=text)
+            if cause.key is Key.UNKNOWN:
+                return replace(cause, text=self._failed(), evidence=(cause.text, *cause.evidence))
+        text = fitting(f"Out of memory: {cause.text}", cause.text)
+        if cause.key in _NAMES_REQUEST:
+            return replace(cause, text=text)
+        return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
 
     @property
     def said(self) -> Said:

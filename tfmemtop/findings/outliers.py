@@ -84,21 +84,19 @@ def input_on_device(request: Request) -> Cause | None:
     array = request.stock.array_of(request.asked)
     if array is None or array.bytes < _LEAST:
         return None
-    return _input(array.name, array.shape, array.dtype, array.bytes, request)
+    return _input(quoted(array.name), array.shape, array.dtype, array.bytes, request)
 
 
 def copied_whole(request: Request) -> Cause | None:
-    """A request without an operation is a copy from the host: no operation of a step asks for it."""
+    """A request without an operation, or for a constant, is a copy from the host: no step's operation asks for it."""
     a = request.anatomy
-    if a.limit is None or (a.message and "Dst tensor" not in a.message):
+    if a.limit is None or a.operation not in (None, _CONSTANT) or (a.message and "Dst tensor" not in a.message):
         return None
     if a.asked is None:
         # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
         hardly = a.in_use is not None and a.in_use * 2 < a.limit
         return _input("An array", [], "", 0, request) if hardly and _CONSTANT in a.message else None
-    if a.asked < _LEAST or a.operation or a.asked * 2 < a.limit:
-        return None
-    return _input("An array", [], "", a.asked, request)
+    return _input("An array", [], "", a.asked, request) if a.asked >= max(_LEAST, a.limit / 2) else None
 
 
 def _input(name: str, shape: list[int], dtype: str, size: int, request: Request) -> Cause:
@@ -111,7 +109,7 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
     return Cause(
         Key.INPUT_ON_DEVICE,
         f"{name}{what} is copied from the host to the device as a whole{line}{whole}.",
-        name,
+        name.strip("`"),
         size or None,
         1,
         (Remedy(Action.FEED_BATCHES),),
@@ -234,6 +232,8 @@ def step_larger(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or a.asked < _LEAST or (a.shape and tuple(a.shape) in request.stock.shapes):
         return None  # the size of a variable or of its gradient is not changed by a batch
+    if a.operation == _CONSTANT and a.shape is None:
+        return None  # it copies arrays of all kinds, which are not alike
     stock = request.stock
     past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes)
     if past is None or a.asked < _LARGER * past.bytes:

@@ -54,6 +54,12 @@ class Retraced(Finding, frozen=True):
         return self.anew > 1 and 2 * self.anew > self.traces_so_far
 
     @property
+    def name(self) -> str:
+        """The function and its line: ``tf.function `step` (train.py:12)``."""
+        whose = f"Keras's {self.function}" if self.of_keras else f"tf.function {quoted(self.function)}"
+        return f"{whose} ({line_of(self.defined)})"
+
+    @property
     def of_keras(self) -> bool:
         return "keras" in PurePath(self.defined.file).parts
 
@@ -67,14 +73,13 @@ class Retraced(Finding, frozen=True):
 
     @property
     def said(self) -> Said:
-        name, where = self.function, line_of(self.defined)
-        which = f"Keras's {name} ({where})" if self.of_keras else f"tf.function {quoted(name)} ({where})"
         span = f"{self.span_s:.0f} s" if self.span_s >= 2 else "second"
+        graphs, calls = counted(self.traces_so_far, "graph"), counted(self.calls_so_far, "call")
         explanation = (
-            f"{name} has {counted(self.traces_so_far, 'graph')} so far, in {counted(self.calls_so_far, 'call')}. "
-            "tf.function builds a new graph for each new shape or type of a tensor, for each new value of a Python "
-            "argument, and for each function that tf.function is called on anew, as in a loop. All graphs are kept "
-            "as long as the function lives: host memory rises with them, and their constants take the GPU's."
+            f"{self.function} has {graphs} so far, in {calls}. tf.function builds a new graph for each new shape or "
+            "type of a tensor, for each new value of a Python argument, and for each function that tf.function is "
+            "called on anew, as in a loop. All graphs are kept as long as the function lives: host memory rises with "
+            "them, and their constants take the GPU's."
         )
         if self.of_keras:
             explanation += (
@@ -82,8 +87,8 @@ class Retraced(Finding, frozen=True):
                 "the other count together."
             )
         return Said(
-            f"{which} was traced in {self.traces} of its {counted(self.calls, 'call')} in the last {span}, and each "
-            "graph stays in memory.",
+            f"{self.name} was traced in {self.traces} of its {counted(self.calls, 'call')} in the last {span}, and "
+            "each graph stays in memory.",
             explanation,
             code(self),
             why(self),

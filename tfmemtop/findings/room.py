@@ -142,8 +142,8 @@ def truly_full(a: Anatomy) -> Cause | None:
         bytes=needed,
         remedies=(Remedy(Action.REDUCE_BATCH),),
         evidence=(f"{format_bytes(a.in_use)} were in use.",),
-        explanation="Weights, the optimizer's copies and the activations of a step share the pool. Activations grow "
-        "with the batch.",
+        explanation="Weights, gradients, the optimizer's slots (Adam has two for each weight) and a step's activations "
+        "share the pool. Only the activations grow with the batch.",
     )
 
 

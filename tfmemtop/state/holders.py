@@ -174,10 +174,10 @@ def row_key(part: Owner, by: By) -> str:
         return f"{part.line.file}:{part.line.line}" if part.line else nameless
     if by is By.OPERATION:
         return part.python_name or part.operation or nameless
+    if part.kind is Kind.TENSORS and part.python_name and (not part.layer or ".<locals>." not in part.python_name):
+        return part.python_name  # a local variable holds a layer's result only while the call runs
     if part.layer:
         return part.layer
-    if part.kind is Kind.TENSORS:
-        return part.python_name or nameless
     if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS) and part.operation:
         return named(part.operation).forward
     return nameless

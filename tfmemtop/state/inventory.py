@@ -174,6 +174,12 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         values = sum(part.bytes for part in self.parts if _is_value(part))
         return min(self.gone[1], before + max(0, values - self._variables.total()))
 
+    @property
+    def left_over(self) -> Part | None:
+        """The recorded values of a variable of which there are several, and which take most; ``None`` without any."""
+        several = (part for part in self.parts if _is_value(part) and part.python_name and part.count > 1)
+        return max(several, key=lambda part: part.bytes, default=None)
+
     @cached_property
     def _variables(self) -> Counter[str]:
         """The bytes of the variables that Python holds, by their kind."""
@@ -246,7 +252,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
 
     def array_of(self, size: int) -> events.HostArray | None:
         """Return the NumPy array whose copy has *size* bytes, in its own precision or in half of it."""
-        arrays = self.look.arrays if self.look else []
+        arrays = self.census.arrays if self.census else []
         wanted = (one for one in arrays if size in (one.bytes, one.bytes // 2) and one.bytes)
         return next(wanted, None)
 
