@@ -74,65 +74,69 @@ def test_the_coders_of_a_card_that_has_them() -> None:
     assert bare.lacking == coding.lacking
 
 
-PCIE_OUT, PCIE_IN, NVLINK_OUT, NVLINK_IN = 197, 198, 138, 139  # nvml.h
-WIDE, NARROW = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
+PCIE_OUT, PCIE_IN, NVLINK_IN, NVLINK_OUT = 20, 21, 60, 61  # NVML_GPM_METRIC_ in nvml.h
 
 
-def counting(counts: dict[int, list[int]], kind: int = WIDE) -> Any:
-    """Return a driver whose counters have *counts* in successive calls, by field; other fields are not supported."""
-    turns = {field: iter(values) for field, values in counts.items()}
+def monitored(*rates: dict[int, float], **changes: Any) -> Any:
+    """Return a driver whose monitor has *rates*, in MiB a second, between successive samples, by metric."""
+    turns = iter(rates)
 
-    def values(_: Any, fields: list[tuple[int, int]]) -> list[Any]:
-        return [
-            SimpleNamespace(
-                nvmlReturn=0 if field in turns else pynvml.NVML_ERROR_NOT_SUPPORTED,
-                valueType=kind,
-                value=SimpleNamespace(ullVal=next(turns[field]) if field in turns else 0),
-            )
-            for field, _scope in fields
-        ]
+    def get(asked: Any) -> Any:
+        assert asked.version == pynvml.NVML_GPM_METRICS_GET_VERSION and asked.sample1 and asked.sample2
+        found = next(turns)
+        for metric in asked.metrics[: asked.numMetrics]:
+            known = metric.metricId in found
+            metric.nvmlReturn = 0 if known else pynvml.NVML_ERROR_NOT_SUPPORTED
+            metric.value = found[metric.metricId] if known else 0
+        return asked
 
-    return library(nvmlDeviceGetFieldValues=values)
+    functions = {
+        "c_nvmlGpmMetricsGet_t": pynvml.c_nvmlGpmMetricsGet_t,
+        "NVML_GPM_METRICS_GET_VERSION": pynvml.NVML_GPM_METRICS_GET_VERSION,
+        "nvmlGpmQueryDeviceSupport": lambda _: SimpleNamespace(isSupportedDevice=1),
+        "nvmlGpmSampleAlloc": lambda: pynvml.c_nvmlGpmSample_t(pynvml.struct_c_nvmlGpmSample_t()),
+        "nvmlGpmSampleGet": lambda _, sample: sample,
+        "nvmlGpmSampleFree": lambda _: None,
+        "nvmlGpmMetricsGet": get,
+    }
+    return library(**{**functions, **changes})
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a list whose first entry is what the reader of the driver takes for the time."""
+    """Return a list whose first entry is what the reader of the traffic takes for the time."""
     now = [100.0]
-    monkeypatch.setattr("tfmemtop.engine.sources.nvml.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tfmemtop.engine.sources.traffic.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
-def test_traffic_is_what_the_counters_rose_by_in_the_time_between(clock: list[float]) -> None:
-    rising = {PCIE_IN: [GIB, 5 * GIB], PCIE_OUT: [7, 1031], NVLINK_IN: [0, 2048], NVLINK_OUT: [9, 9]}
-    nvml = Nvml(counting(rising))
-    assert nvml.read().readings[0].traffic is None, "one reading of a counter says nothing"
-    clock[0] += 2
-    (reading,) = nvml.read().readings
-    assert reading.traffic == Traffic(pcie_in=2 * GIB, pcie_out=512, nvlink_in=MIB, nvlink_out=0)
-    assert further(reading) == ("PCIe 2.0G/s in, 512B/s out", "NVLink 1.0M/s in, 0B/s out")
-
-
-def test_the_traffic_alone_is_read_since_the_reading_before(clock: list[float]) -> None:
-    nvml = Nvml(counting({PCIE_IN: [0, 100, 300], PCIE_OUT: [0, 0, 0]}))
+def test_traffic_is_that_between_two_readings(clock: list[float]) -> None:
+    nvml = Nvml(monitored({PCIE_IN: 2048, PCIE_OUT: 0.5, NVLINK_IN: 1, NVLINK_OUT: 0}, {PCIE_IN: 100, PCIE_OUT: 1}))
     assert nvml.traffic() == {}, "the library is not open yet"
-    nvml.read()
+    assert nvml.read().readings[0].traffic is None, "one sample says nothing"
     clock[0] += 1
-    assert nvml.traffic() == {0: Traffic(pcie_in=100, pcie_out=0, nvlink_in=None, nvlink_out=None)}
-    clock[0] += 1
-    assert nvml.traffic()[0].pcie_in == 200
+    (reading,) = nvml.read().readings
+    assert reading.traffic == Traffic(pcie_in=2 * GIB, pcie_out=MIB // 2, nvlink_in=MIB, nvlink_out=0)
+    assert further(reading) == ("PCIe 2.0G/s in, 512.0K/s out", "NVLink 1.0M/s in, 0B/s out")
+    assert nvml.traffic() == {0: reading.traffic}, "samples may not be closer together than 0.1 s"
+    clock[0] += 0.2
+    assert nvml.traffic() == {0: Traffic(pcie_in=100 * MIB, pcie_out=MIB, nvlink_in=None, nvlink_out=None)}
+    nvml.close()
+
+
+REFUSED = failing(pynvml.NVML_ERROR_NO_PERMISSION)
 
 
 @pytest.mark.parametrize(
     ("driver", "why"),
     [
-        (counting({PCIE_IN: [900, 100], PCIE_OUT: [5, 1]}), "the counters began anew"),
-        (
-            counting({PCIE_IN: [100, 900], PCIE_OUT: [1, 5]}, kind=NARROW),
-            "a counter of 32 bits overflows within a second",
-        ),
-        (counting({}), "no counter is supported"),
-        (library(nvmlDeviceGetFieldValues=failing(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)), "an old driver"),
+        (monitored({}), "no figure is supported"),
+        (monitored({PCIE_IN: float("nan"), NVLINK_IN: -1.0, PCIE_OUT: float("inf")}), "no figure is possible"),
+        (monitored(nvmlGpmQueryDeviceSupport=lambda _: SimpleNamespace(isSupportedDevice=0)), "a card before Hopper"),
+        (monitored(nvmlGpmSampleAlloc=REFUSED), "no memory for a sample"),
+        (monitored(nvmlGpmSampleGet=REFUSED), "this user may not"),
+        (monitored(nvmlGpmMetricsGet=REFUSED), "the samples are refused"),
+        (library(), "an old driver"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )
@@ -145,11 +149,12 @@ def test_traffic_that_is_not_known_is_not_shown(driver: Any, why: str, clock: li
     assert reading.lacking == Nvml(library()).read().readings[0].lacking
 
 
-def test_a_slice_of_a_card_has_no_traffic_of_its_own() -> None:
+def test_a_slice_of_a_card_has_no_traffic_of_its_own(clock: list[float]) -> None:
     driver = play(TABLES["MIG"])
-    driver.nvmlDeviceGetFieldValues = counting({PCIE_IN: [0, 1, 2, 3]}).nvmlDeviceGetFieldValues
+    vars(driver).update(vars(monitored({PCIE_IN: 1}, {PCIE_IN: 1})) | vars(driver))
     nvml = Nvml(driver)
     nvml.read()
+    clock[0] += 1
     assert [reading.traffic for reading in nvml.read().readings] == [None, None]
 
 

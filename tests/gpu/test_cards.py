@@ -45,7 +45,7 @@ def test_copies_to_the_card_are_traffic_over_pcie(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     readings = [event for event in stream if isinstance(event, events.DeviceReading)]
     rates = [one.traffic.pcie_in for one in readings if one.traffic and one.traffic.pcie_in is not None]
-    assert len(rates) >= 5, "from driver 555 on the counters are there"
+    assert len(rates) >= 5, "Hopper and newer GPUs have the figure"
     assert 200 * MIB < max(rates) < 200_000 * MIB
 
 
@@ -54,11 +54,13 @@ def test_a_reading_of_the_counters_does_not_block_the_driver() -> None:
     nvml = Nvml()
     cards = len(nvml.read().readings)
     spans = []
-    for _ in range(21):
+    for _ in range(11):
+        time.sleep(0.11)  # the samples of the driver's monitor may not be closer together
         began = time.perf_counter()
-        nvml.traffic()
+        assert nvml.traffic()
         spans.append(time.perf_counter() - began)
     nvml.close()
+    print(f"a reading of the traffic takes {statistics.median(spans) * 1000:.2f} ms")
     assert statistics.median(spans) < 0.005 * cards  # nvmlDeviceGetPcieThroughput takes 0.04 s for each card
 
 

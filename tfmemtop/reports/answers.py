@@ -386,7 +386,8 @@ def _less_in_short(seen: RunReview, run: RunState) -> str:
     if account is None or account.total is None:
         return "No GPU memory of a TensorFlow process was read."
     total, in_use = format_bytes(account.total), format_bytes(account.in_use)
-    return f"{total} there, {in_use} in use; the rest is unused, CUDA and libraries."
+    others = "".join(f", {name.title} has {format_bytes(size)}" for name, size in account.by_framework.items())
+    return f"{total} there, {in_use} in use{others}; the rest is unused, CUDA and libraries."
 
 
 def _less(seen: RunReview, run: RunState) -> Iterator[str]:

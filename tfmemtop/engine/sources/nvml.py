@@ -8,10 +8,12 @@ slices, one device each: a process can use one of them, never the whole.
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
+from tfmemtop.engine.sources.traffic import TrafficMeter
 from tfmemtop.events import (
     Device,
     DeviceProcess,
@@ -130,15 +132,6 @@ T = TypeVar("T")
 
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
 _CODERS = ("Encoder", "Decoder")
-_ALL_LINKS = 0xFFFFFFFF
-_COUNTERS = ((198, 0, 1), (197, 0, 1), (139, _ALL_LINKS, 1024), (138, _ALL_LINKS, 1024))
-"""Field, scope and bytes of a unit of the counters for PCIe in, PCIe out (from driver 555 on), NVLink in, NVLink out.
-
-By number, since older releases of ``pynvml`` lack some of the names. ``nvmlDeviceGetPcieThroughput`` would block for 20
-ms in each direction.
-"""
-
-_WIDE = (2, 3, 4)  # NVML_VALUE_TYPE_: unsigned long, unsigned long long, signed long long
 _UNEXPLAINED = 256 * MIB  # bytes that may be in use although the driver lists no process
 
 
@@ -219,7 +212,7 @@ class Nvml:
         self._told: set[str] = set()
         self._retry_at = 0.0
         self._sampled: dict[int, int] = {}  # a device's newest utilisation sample, µs of the driver's clock
-        self._counted: dict[int, tuple[float, list[int | None]]] = {}  # a device's counters of traffic, and their time
+        self._meters: dict[int, TrafficMeter] = {}  # by a whole card's index
         self._v2_missing = False
 
     def read(self, t: float = 0.0) -> NvmlReading:
@@ -247,14 +240,16 @@ class Nvml:
 
     def traffic(self) -> dict[int, Traffic]:
         """Return the traffic of each GPU since it was last read, by its index. Nothing else is read."""
-        found = {device.index: self._traffic(device.index, card) for card, device in self._cards or []}
+        found = {index: meter.read() for index, meter in self._meters.items()}
         return {index: traffic for index, traffic in found.items() if traffic is not None}
 
     def close(self) -> None:
         """Close the library. The next reading opens it again."""
         if self._cards is not None:
+            for meter in self._meters.values():
+                meter.close()
             _Questions(self._library).ask("", "nvmlShutdown")
-            self._cards = None
+            self._cards, self._meters = None, {}
 
     def driver_version(self) -> str | None:
         """Return the driver's version; ``None`` if the library is not open or does not report it."""
@@ -279,6 +274,10 @@ class Nvml:
             return NO_GPU
         cards = [card for whole in wholes for card in self._parts(whole)]
         self._cards = [(card, self._name(index, card, t)) for index, card in enumerate(cards)]
+        ask = partial(_Questions(library).ask, "")
+        self._meters = {
+            index: TrafficMeter(library, ask, card.handle) for index, card in enumerate(cards) if card.whole is None
+        }
         return None
 
     def _parts(self, whole: Any) -> Iterator[_Card]:
@@ -341,30 +340,12 @@ class Nvml:
             fan=fan,
             encoder=figure("encoder", encoder[0], 100) if encoder else None,
             decoder=figure("decoder", decoder[0], 100) if decoder else None,
-            traffic=self._traffic(device.index, card),
+            traffic=self._meters[device.index].read() if device.index in self._meters else None,
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
             return reading, _lost(device.index)
         return reading, DriverTrouble(f"gpu{device.index}")
-
-    def _traffic(self, index: int, card: _Card) -> Traffic | None:
-        """Return the traffic since the previous call for this card; ``None`` if it is not known."""
-        if card.whole is not None:
-            return None  # the counters are those of the whole card
-        fields = [(field, scope) for field, scope, _ in _COUNTERS]
-        now = time.monotonic()
-        values = _Questions(self._library).ask("", "nvmlDeviceGetFieldValues", card.handle, fields)
-        counts = [_count(value) for value in values or ()]
-        before, self._counted[index] = self._counted.get(index), (now, counts)
-        if before is None or now == before[0] or counts.count(None) == len(counts):
-            return None
-        span_s = now - before[0]
-        rates = [
-            None if new is None or old is None or new < old else round((new - old) * unit / span_s)
-            for new, old, (_, _, unit) in zip(counts, before[1], _COUNTERS, strict=False)
-        ]
-        return Traffic(*rates) if len(rates) == len(_COUNTERS) else None
 
     def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
         codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
@@ -465,11 +446,6 @@ class Nvml:
                 newest[sample.pid] = sample
         self._sampled[index] = max([s.timeStamp for s in newest.values()], default=self._sampled.get(index, 0))
         return {pid: (min(max(s.smUtil, 0), 100), min(max(s.memUtil, 0), 100)) for pid, s in newest.items()}
-
-
-def _count(value: Any) -> int | None:
-    """Return a counter's value; ``None`` if the card does not have it, or if it has 32 bits and overflows too soon."""
-    return value.value.ullVal if value.nvmlReturn == 0 and value.valueType in _WIDE else None
 
 
 def _text(raw: str | bytes | None) -> str | None:
