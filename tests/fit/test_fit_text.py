@@ -1,6 +1,6 @@
 """The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
-from tfmemtop.experiments.fit.plan import Plan, make_plan
+from tfmemtop.experiments.fit.plan import Plan
 from tfmemtop.experiments.fit.search import LimitSearch
 from tfmemtop.experiments.fit.text import advice, conclusion
 from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
@@ -23,7 +23,7 @@ def tried(limit: int | None, passed: bool, speed: float | None = None, how: TryO
 
 
 def plan(has_gpus: bool) -> Plan:
-    return make_plan(["x"], Settings(), has_gpus=has_gpus, host_memory=2**40, goal=Goal(1.0), tries=8)
+    return Plan(command=["x"], settings=Settings(), has_gpus=has_gpus, host_memory=2**40, goal=Goal(1.0), tries=8)
 
 
 def search(*tries: Tried) -> LimitSearch:

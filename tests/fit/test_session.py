@@ -6,7 +6,7 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.experiments.fit.largest import Wanted
-from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, make_plan, parse_sought
+from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, parse_sought
 from tfmemtop.experiments.fit.session import Phase, SessionFit
 from tfmemtop.experiments.fit.text import conclusion
 from tfmemtop.experiments.fit.watch import Goal
@@ -20,9 +20,9 @@ NEED = 700 * MIB
 
 
 def plan(tries: int = 4, settings: Settings | None = None) -> Plan:
-    return make_plan(
-        ["python", "train.py"],
-        settings or Settings(),
+    return Plan(
+        command=["python", "train.py"],
+        settings=settings or Settings(),
         has_gpus=True,
         host_memory=64 * GIB,
         goal=Goal(seconds=10.0),
@@ -184,7 +184,7 @@ def test_a_plan_keeps_what_the_user_has_chosen() -> None:
     assert plan().settings_of(GIB) == Settings(growth="on", memory_limit=GIB)
     chosen = Settings(growth="off", memory_limit=4 * GIB, environment={"BATCH": "8"})
     assert plan(settings=chosen).settings_of(None) == Settings(growth="off", environment={"BATCH": "8"})
-    cpu = make_plan(["x"], Settings(memory_limit=GIB), has_gpus=False, host_memory=GIB * 8, goal=Goal(1.0), tries=1)
+    cpu = Plan(command=["x"], settings=Settings(memory_limit=GIB), has_gpus=False, host_memory=GIB * 8)
     assert cpu.settings_of(None) == Settings(cpu_pool=8 * GIB) and not cpu.on_gpu
     assert cpu.settings_of(2 * GIB) == Settings(cpu_pool=2 * GIB)
     with pytest.raises(ImpossibleSearch) as refused:
@@ -226,9 +226,9 @@ PRESENT = ev.SettingReplayed(True, True, GIB, replayed.Outcome(True, 0, 700 * MI
 
 
 def begun() -> tuple[SessionFit, list[ev.Command]]:
-    plan = make_plan(
-        ["python", "train.py", "{batch}"],
-        Settings(),
+    plan = Plan(
+        command=["python", "train.py", "{batch}"],
+        settings=Settings(),
         has_gpus=True,
         host_memory=64 * GIB,
         goal=Goal(seconds=10.0),

@@ -40,7 +40,7 @@ from tfmemtop.experiments.fit.plan import (
     TRIES_MOST,
     WRONG_ALLOCATOR,
     ImpossibleSearch,
-    make_plan,
+    Plan,
 )
 from tfmemtop.experiments.fit.session import INTERRUPTED as STOPPED_BY_USER
 from tfmemtop.experiments.fit.session import SessionFit
@@ -144,9 +144,9 @@ def run(arguments: FitArguments) -> int:
     launch = make_launch(arguments, arguments.command, resolve(arguments, machine))
     smallest, largest, ceiling = bounds(launch.settings, arguments.smallest, arguments.largest, machine)
     try:
-        plan = make_plan(
-            list(map(readable, launch.argv)),
-            launch.settings,
+        plan = Plan(
+            command=list(map(readable, launch.argv)),
+            settings=launch.settings,
             has_gpus=bool(machine.uuids),
             host_memory=machine.host_memory or 0,
             goal=arguments.goal,

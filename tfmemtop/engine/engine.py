@@ -4,8 +4,7 @@ It runs a script in a terminal, watches a Jupyter kernel, reads a process from o
 What differs between these is in the :class:`Launch`. ``tfmemtop record`` has an engine too, in its own process.
 
 :mod:`tfmemtop.engine.watch` has the sources of all readings. The :class:`Relauncher` ends a run and starts the next.
-The :class:`EngineLifetime` decides when an engine ends that has a process of its own: some time after nobody needs it
-any more.
+An engine that has a process of its own ends some time after nobody needs it any more.
 """
 
 import asyncio
@@ -78,61 +77,6 @@ def session_info(
         socket=str(folder.engine_socket),
         output_path=output_path,
     )
-
-
-class EngineLifetime:
-    """Waits until the engine is no longer needed. *of_kernel*: the engine watches a Jupyter kernel.
-
-    Create it in the running loop.
-    """
-
-    def __init__(self, watch: Watch, server: Server, *, of_kernel: bool) -> None:
-        self._watch = watch
-        self._server = server
-        self._of_kernel = of_kernel
-        self._over = asyncio.Event()
-        self._linger: asyncio.TimerHandle | None = None
-        self._seen_end = False  # whether a screen was connected when the newest run ended, or since then
-
-    def end(self) -> None:
-        """End the engine now."""
-        self._over.set()
-
-    async def over(self) -> None:
-        """Wait until the engine is no longer needed."""
-        await self._over.wait()
-
-    def run_begins(self) -> None:
-        """Note that a run has begun."""
-        self._seen_end = False
-
-    def consider(self, *, busy: bool) -> None:
-        """End the engine after a while if no run goes on, no reader is connected, and the engine is not *busy*."""
-        running = self._watch.runs.running
-        if self._server.readers and not running:
-            self._seen_end = True
-        if self._server.readers or busy or running or self._left_behind():
-            if self._linger is not None:
-                self._linger.cancel()
-                self._linger = None
-        elif self._linger is None:
-            self._linger = asyncio.get_running_loop().call_later(self._wait_s(), self.end)
-
-    def _wait_s(self) -> float:
-        if self._of_kernel:
-            # The session remains in its recording. When Jupyter ends the kernel, no process of tfmemtop may be left.
-            return LINGER_S
-        if self._watch.runs.number and not self._seen_end:
-            return UNSEEN_S
-        return LINGER_S if self._server.ever else UNREAD_S
-
-    def _left_behind(self) -> bool:
-        """Return whether a process that the script left behind is in our process session.
-
-        At the end of the engine, it would receive SIGHUP.
-        """
-        ours = os.getsid(0)
-        return any(session_of(pid) == ours for pid in self._watch.readings.of_runs())
 
 
 class Relauncher:
@@ -255,7 +199,9 @@ class Engine:
             self.stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
         )
         self._relauncher = Relauncher(self.watch, self._consider)
-        self._lifetime = EngineLifetime(self.watch, self._server, of_kernel=launch.kernel is not None)
+        self._over = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._seen_end = False  # whether a screen was connected when the newest run ended, or since then
         self._choosing: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 
@@ -284,7 +230,7 @@ class Engine:
         if self._terminal is None:
             pass  # the screen's process handles signals
         elif self._launch.kernel:
-            self._loop.add_signal_handler(signal.SIGTERM, self._lifetime.end)
+            self._loop.add_signal_handler(signal.SIGTERM, self.leave)
         elif self._launch.task:
             self._loop.add_signal_handler(signal.SIGTERM, lambda: None)
         else:
@@ -301,26 +247,51 @@ class Engine:
             self.watch.record(partial(open_recording, self._folder.id), Thinner())
 
     def leave(self) -> None:
-        """End the engine. A process that is read from outside goes on."""
-        self._lifetime.end()
+        """End the engine now. A process that is read from outside goes on."""
+        self._over.set()
 
     async def done(self) -> None:
         """Wait until the engine is no longer needed."""
         self._consider()
-        await self._lifetime.over()
+        await self._over.wait()
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, Run):
-            self._lifetime.run_begins()
+            self._seen_end = False
         elif isinstance(event, RunEnd | ProcessReadings):
             self._consider()
 
     def _consider(self) -> None:
-        """End the engine if a command requested it, or if nobody needs it any more."""
+        """End the engine if a command requested it; or after a while, if no run goes on and no reader is connected."""
         if self._relauncher.over:
-            self._lifetime.end()
-        elif self._terminal is not None:  # a guest is ended by the screen's process
-            self._lifetime.consider(busy=self._relauncher.busy)
+            self.leave()
+        if self._terminal is None:
+            return  # a guest is ended by the screen's process
+        running = self.watch.runs.running
+        if self._server.readers and not running:
+            self._seen_end = True
+        if self._server.readers or self._relauncher.busy or running or self._left_behind():
+            if self._linger is not None:
+                self._linger.cancel()
+                self._linger = None
+        elif self._linger is None:
+            self._linger = self._loop.call_later(self._wait_s(), self.leave)
+
+    def _wait_s(self) -> float:
+        if self._launch.kernel:
+            # The session remains in its recording. When Jupyter ends the kernel, no process of tfmemtop may be left.
+            return LINGER_S
+        if self.watch.runs.number and not self._seen_end:
+            return UNSEEN_S
+        return LINGER_S if self._server.ever else UNREAD_S
+
+    def _left_behind(self) -> bool:
+        """Return whether a process that the script left behind is in our process session.
+
+        At the end of the engine, it would receive SIGHUP.
+        """
+        ours = os.getsid(0)
+        return any(session_of(pid) == ours for pid in self.watch.readings.of_runs())
 
     def _heed(self, reader: Reader, command: Command) -> None:
         if isinstance(command, MapWanted):

@@ -93,7 +93,7 @@ async def _session(
         first = await engine.watch.prepare(launch.argv, launch.settings) if launch.argv else None
         writer = Writer(launch.record) if launch.record else None
         keeper.output_goes_to(output_path or os.devnull)
-        if output_path is None and has_terminal(launch):
+        if output_path is None and launch.has_terminal:
             engine.stream.notice("output_file", NoticeKind.OUTPUT_FILE_MISSING)
         os.chdir("/")  # so that no file system is kept busy; the script starts in the user's folder
         engine.begin()
@@ -179,14 +179,9 @@ def output_for(launch: Launch, folder: SessionFolder) -> str | None:
     ``None`` if no script runs in the engine's terminal, or the folder for outputs cannot be made.
     """
     try:
-        return str(output_folder() / f"{folder.id}.log") if has_terminal(launch) else None
+        return str(output_folder() / f"{folder.id}.log") if launch.has_terminal else None
     except OSError:
         return None
-
-
-def has_terminal(launch: Launch) -> bool:
-    """Return whether a script runs in the engine's terminal. A kernel has its standard streams from Jupyter."""
-    return bool(launch.argv) and launch.kernel is None
 
 
 def _keep_log(launch: Launch, folder: SessionFolder) -> None:

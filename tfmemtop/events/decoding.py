@@ -48,7 +48,8 @@ def decode_event(line: bytes) -> Event:
     Raises:
         Unreadable: *line* is not an event.
     """
-    return _event_decoder()(line)
+    event: Event = _event_decoder()(line)
+    return event
 
 
 def decode_command(line: bytes) -> Command:
@@ -57,7 +58,8 @@ def decode_command(line: bytes) -> Command:
     Raises:
         Unreadable: *line* is not a command.
     """
-    return _command_decoder()(line)
+    command: Command = _command_decoder()(line)
+    return command
 
 
 def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | PutDown:
@@ -69,34 +71,17 @@ def decode_from_hook(packet: bytes, pid: int, t: float) -> Event | PutDown:
         Unreadable: *packet* is not a message, or is one that a hook may not send.
     """
     fields = _object_decoder()(packet) | {"t": msgspec.Raw(encode(t)), "pid": msgspec.Raw(encode(pid))}
-    return _hook_decoder()(encode(fields))
+    message: Event | PutDown = _hook_decoder()(encode(fields))
+    return message
 
 
 # The decoders are made at their first use: by then all classes of events and commands are defined.
 
 
-@functools.cache
-def _event_decoder() -> Callable[[bytes], Event]:
-    return _decoder_of(event_types())
-
-
-@functools.cache
-def _command_decoder() -> Callable[[bytes], Command]:
-    return _decoder_of(command_types())
-
-
-@functools.cache
-def _hook_decoder() -> Callable[[bytes], Event | PutDown]:
-    return _decoder_of([*event_types(Origin.HOOK), Chunks, Window])
-
-
-@functools.cache
-def _object_decoder() -> Callable[[bytes], dict[str, msgspec.Raw]]:
-    return decoder(dict[str, msgspec.Raw])
-
-
-def _decoder_of(kinds: Iterable[type[T]]) -> Callable[[bytes], T]:
-    return decoder(union_of(kinds))
+_event_decoder = functools.cache(lambda: decoder(union_of(event_types())))
+_command_decoder = functools.cache(lambda: decoder(union_of(command_types())))
+_hook_decoder = functools.cache(lambda: decoder(union_of([*event_types(Origin.HOOK), Chunks, Window])))
+_object_decoder = functools.cache(lambda: decoder(dict[str, msgspec.Raw]))
 
 
 def _why(error: Exception) -> str:

@@ -77,6 +77,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     first: bool = False  # the process that starts this is the first one of a container, or in the session of that
 
     @property
+    def has_terminal(self) -> bool:
+        """Whether a script runs in the engine's terminal. A kernel has its standard streams from Jupyter."""
+        return bool(self.argv) and self.kernel is None
+
+    @property
     def ends_with_screen(self) -> bool:
         """Whether nothing of the session outlives its screen. Then its engine may run in the screen's process."""
         return not (self.argv or self.kernel or self.record or self.export) and self.attach is None

@@ -189,11 +189,7 @@ class OomCounter:
     def _counts(self) -> dict[Path, int]:
         counts = {}
         for path in self._paths:
-            try:
-                lines = path.read_text().splitlines()
-            except OSError:
-                continue  # no such accounting here: the other counts remain
-            for line in lines:
+            for line in _lines(path):  # none if there is no such accounting here: the other counts remain
                 name, _, value = line.partition(" ")
                 if name == "oom_kill" and value.isdigit():
                     counts[path] = int(value)

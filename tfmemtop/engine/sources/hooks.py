@@ -221,7 +221,7 @@ class Hooks(Source):
             connection.introduced = True
             self.seen.add(connection.pid)
             if self._pace_s:
-                self._tell_pace(connection)
+                self._tell_pace({connection.pid})
         elif isinstance(event, HookEnd):
             connection.goodbye = True
         self._stream.publish(event)
@@ -278,15 +278,11 @@ class Hooks(Source):
             pace_s *= 2
         if pace_s != self._pace_s:
             self._pace_s = pace_s
-            for connection in self._connections.values():
-                if connection.introduced:
-                    self._tell_pace(connection)
+            self._tell_pace({one.pid for one in self._connections.values() if one.introduced})
 
-    def _tell_pace(self, connection: _Connection) -> None:
-        try:
-            connection.sock.send(msgspec.json.encode({"do": "pace", "interval_s": self._pace_s}))
-        except OSError:
-            return  # as in send()
+    def _tell_pace(self, pids: set[int]) -> None:
+        for pid in pids:
+            self.send(pid, {"do": "pace", "interval_s": self._pace_s})
 
     def _complain(self, connection: _Connection, kind: HookTrouble, why: str = "", count: int | None = None) -> None:
         if not connection.complained:

@@ -1,7 +1,6 @@
 """Finds the run's processes and looks at them, and at those on the GPUs. It says why a hook is not in one of them."""
 
 import os
-import pwd
 import socket
 import time
 from collections.abc import Collection, Mapping, Set
@@ -48,7 +47,7 @@ def find_absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsen
         environment = read_environment(pid)
     except OSError:
         return HookAbsence(Absence.UNREADABLE)
-    if not _is_python(program):
+    if not _name(program).startswith(("python", "pypy")):
         return HookAbsence(Absence.OTHER_PROGRAM, _name(program))
     if flag := shutting_flag(command):
         return HookAbsence(BY_OPTION[flag])
@@ -59,11 +58,6 @@ def find_absence(pid: int, inject: Path, mark: bytes | None = None) -> HookAbsen
     if theirs != ours:
         return HookAbsence(Absence.OTHER_SESSION, session=Path(theirs).parent.name)
     return HookAbsence(Absence.UNEXPLAINED)
-
-
-def _is_python(program: str) -> bool:
-    """Return whether a program's path is that of a Python interpreter."""
-    return _name(program).startswith(("python", "pypy"))
 
 
 def _name(program: str) -> str:
@@ -338,7 +332,7 @@ def describe_session(
         id=id,
         started=time.time(),
         host=host,
-        user=_user(),
+        user=HostProcess(os.getpid()).user,
         host_memory=memory.total,
         host_memory_of=memory.owner,
         cores=os.cpu_count() or 1,
@@ -348,10 +342,3 @@ def describe_session(
         output_path=output_path,
         placement=placement(environment, host),
     )
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -2,27 +2,13 @@
 
 import asyncio
 import os
-from collections import deque
-from collections.abc import Callable
 
 import msgspec
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.source import HelperProcess, Source
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import (
-    Allocator,
-    Effective,
-    Event,
-    Hook,
-    Initialised,
-    Replayed,
-    Run,
-    Trace,
-    Unreadable,
-    Unreplayed,
-    decode_event,
-)
+from tfmemtop.events import Event, Replayed, Run, Trace, Unreadable, Unreplayed, decode_event
 from tfmemtop.events.device_names import is_pinned
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
@@ -32,20 +18,20 @@ _MOST = 8  # pools of one run
 class Replays(Source):
     """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
 
-    Create it in the running event loop. Its worker has the lowest priority, and ends with this process.
+    Its worker has the lowest priority, and ends with this process.
     """
 
     def __init__(self, stream: Stream) -> None:
-        self._loop = asyncio.get_running_loop()
         super().__init__(stream)
-        self._waiting: deque[tuple[int, str, bytes]] = deque()  # process, device, and what the worker is asked
+        # Process and device of each trace, and the events that were known as it was complete.
+        self._waiting: asyncio.Queue[tuple[int, str, list[Event]]] = asyncio.Queue()
         self._begun = 0
         self._worker: HelperProcess | None = None
 
-    @property
-    def going(self) -> bool:
-        """Whether a trace is being replayed, or waits to be replayed."""
-        return self._worker is not None or bool(self._waiting)
+    def begin(self) -> None:
+        """Start, and follow the stream."""
+        super().begin()
+        self._keep_doing(self._replay())
 
     def sessions(self) -> frozenset[int]:
         """Return the process session (``setsid``) of the worker.
@@ -57,7 +43,6 @@ class Replays(Source):
     def close(self) -> None:
         """Stop, and end the worker."""
         super().close()
-        self._waiting.clear()
         if self._worker is not None:
             self._worker.end()
 
@@ -67,63 +52,44 @@ class Replays(Source):
             self._begun = 0
         elif isinstance(event, Trace) and event.last and self._begun < _MOST and not is_pinned(event.device):
             # No setting of tfmemtop changes a pinned pool.
-            request = self._request(event.pid, event.device)
-            if request is not None:
-                self._begun += 1
-                self._waiting.append((event.pid, event.device, request))
-                self._loop.call_soon(self._next)
+            self._begun += 1
+            self._waiting.put_nowait((event.pid, event.device, self._stream.backlog.events()))
 
-    def _request(self, pid: int, device: str) -> bytes | None:
-        """Return what the worker is asked about a trace; ``None`` if it is not known which TensorFlow to use."""
-        from tfmemtop.experiments.whatif.settings import Asked, present  # it takes a while to load
+    async def _replay(self) -> None:
+        while True:
+            pid, device, known = await self._waiting.get()
+            asked = await asyncio.to_thread(_request, known, pid, device)
+            if asked is not None:
+                answer = await self._ask(asked)
+                self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
 
-        tensorflow: tuple[str, str] | None = None  # folder and version
-        effective: Effective | None = None
-        limit: int | None = None
-        variables: dict[str, str] = {}
-        parts: list[Trace] = []
-        for event in self._stream.backlog.events():
-            if isinstance(event, Hook) and event.pid == pid and event.tensorflow and event.tensorflow_path:
-                tensorflow = event.tensorflow_path, event.tensorflow
-            elif isinstance(event, Initialised) and event.pid == pid:
-                variables = event.variables
-            elif isinstance(event, Allocator | Effective | Trace) and (event.pid, event.device) == (pid, device):
-                if isinstance(event, Allocator):
-                    limit = event.limit or limit
-                elif isinstance(event, Effective):
-                    effective = event
-                else:
-                    parts = [event] if event.part == 0 else [*parts, event]
-        if tensorflow is None:
-            return None
-        return Asked(*tensorflow, present(device, effective, limit, variables), self._stream.now()).request(parts)
-
-    def _next(self) -> None:
-        if self._worker is not None or not self._waiting:
-            return
-        pid, device, request = self._waiting.popleft()
+    async def _ask(self, asked: bytes) -> Replayed:
+        """Start a worker that replays *asked*, and return its answer."""
+        loop = asyncio.get_running_loop()
+        output: asyncio.Future[bytes | None] = loop.create_future()
         try:
-            self._worker = _start(self._loop, request, lambda answer: self._done(answer, pid, device))
+            with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
+                file.write(asked)
+                file.seek(0)
+                command = boot.command("tfmemtop.experiments.whatif.worker")
+                self._worker = HelperProcess(loop, command, _LONGEST_S, output.set_result, file)
         except OSError as error:
-            self._done(_without(Unreplayed.NOT_STARTED, str(error)), pid, device)
-
-    def _done(self, answer: Replayed, pid: int, device: str) -> None:
+            return _without(Unreplayed.NOT_STARTED, str(error))
+        answer = _parse(await output)
         self._worker = None
-        self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
-        self._loop.call_soon(self._next)
+        return answer
 
 
-def _start(loop: asyncio.AbstractEventLoop, asked: bytes, done: Callable[[Replayed], None]) -> HelperProcess:
-    """Start a worker that replays *asked*. *done* receives its answer.
+def _request(known: list[Event], pid: int, device: str) -> bytes | None:
+    """Return what the worker is asked about a trace; ``None`` if it is not known which TensorFlow to use."""
+    from tfmemtop.experiments.session.whatif import traced  # it takes a while to load
+    from tfmemtop.state import State, apply
 
-    Raises:
-        OSError: the worker cannot be started.
-    """
-    with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
-        file.write(asked)
-        file.seek(0)
-        command = boot.command("tfmemtop.experiments.whatif.worker")
-        return HelperProcess(loop, command, _LONGEST_S, lambda output: done(_parse(output)), file)
+    state = State()
+    for event in known:
+        apply(state, event)
+    pools = (pool for pool in traced(state) if (pool.pid, pool.device) == (pid, device) and pool.asked.version)
+    return next((pool.asked.request(pool.parts) for pool in pools), None)
 
 
 def _parse(output: bytes | None) -> Replayed:

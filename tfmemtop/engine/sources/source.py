@@ -7,7 +7,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Damage, Event
@@ -116,9 +116,6 @@ class HelperProcess:
         self._done(None)
 
 
-_CAREFULLY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 def read_beginning(folder: Path, name: str, size: int) -> bytes:
     """Return the first *size* bytes of the file *name* in *folder*.
 
@@ -135,16 +132,28 @@ def read_beginning(folder: Path, name: str, size: int) -> bytes:
 def read_from(folder: Path, name: str, at: int, most: int) -> bytes:
     """Return what the file *name* in *folder* has from byte *at* on, at *most* so many bytes.
 
-    Only a regular file is read: a pipe could make the engine wait for a writer.
-
     Raises:
         OSError: the file is not there, or cannot be read.
         Damaged: *name* is not a regular file of this folder.
     """
     if "/" in name:
         raise Damaged(Damage.NOT_A_FILE)
-    with os.fdopen(os.open(folder / name, os.O_RDONLY | _CAREFULLY), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Damaged(Damage.NOT_A_FILE)
+    with open_carefully(folder / name) as file:
         file.seek(at)
         return file.read(most)
+
+
+def open_carefully(path: Path) -> BinaryIO:
+    """Open the file *path*, which a script may have made, for reading.
+
+    Only a regular file is opened: a pipe could make the engine wait for a writer.
+
+    Raises:
+        OSError: the file is not there, or cannot be read.
+        Damaged: *path* is not a regular file.
+    """
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise Damaged(Damage.NOT_A_FILE)
+    return file

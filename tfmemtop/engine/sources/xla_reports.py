@@ -5,10 +5,8 @@ the text of the module that it is about. All others are deleted at once. The siz
 """
 
 import asyncio
-import errno
 import os
 import shutil
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +18,10 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.sources.processes import is_alive
-from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.sources.source import Source, open_carefully
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
+from tfmemtop.events.damage import Damaged, damage_of, damage_text
 from tfmemtop.units import MIB
 
 PACE_S = 0.5
@@ -183,10 +182,10 @@ class XlaReports(Source):
                 return
             try:
                 cluster = self._read(file)
-            except (OSError, Unread) as error:
+            except (OSError, Damaged, Unread) as error:
                 if not ended and now - file.changed < _PATIENCE_S:
                     return  # still being written
-                detail = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+                detail = str(error) if isinstance(error, Unread) else damage_text(*damage_of(error))
                 cluster = self._without(file, XlaMissing.UNREAD, detail)
             if cluster is not None and process.worth_telling(cluster):
                 found.append(cluster)
@@ -201,6 +200,7 @@ class XlaReports(Source):
 
         Raises:
             OSError: the file cannot be read.
+            Damaged: it is not a regular file.
             Unread: the form of the file is not known.
         """
         from tfmemtop.engine.sources.xla_cluster import make_cluster
@@ -289,12 +289,10 @@ def _lines(path: Path) -> Iterator[str]:
     A lower priority cannot replace the pauses: while such a thread waits for a processor, it may hold Python's lock.
 
     Raises:
-        OSError: *path* is not a regular file, or cannot be read.
+        OSError: *path* cannot be read.
+        Damaged: it is not a regular file.
     """
-    # O_NONBLOCK: if this is not a file but a pipe, the engine must not wait for its writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    with open_carefully(path) as file:
         number = 0
         while line := file.readline(_LINE):
             number += 1
@@ -308,5 +306,5 @@ def _lines_if_any(path: Path) -> Iterator[str]:
     try:
         if path.stat(follow_symlinks=False).st_size <= LARGEST:
             yield from _lines(path)
-    except OSError:
+    except (OSError, Damaged):
         return

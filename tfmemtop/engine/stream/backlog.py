@@ -7,7 +7,6 @@ process that has ended are dropped after a while. It also keeps the readings bef
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Set
 from itertools import chain
-from typing import Protocol
 
 import msgspec
 
@@ -26,17 +25,20 @@ Ours = Callable[[int], bool]
 """A function that returns whether the process of that number belongs to a run."""
 
 
-class Slot(Protocol):
+class Slot:
     """The events that are kept of one key. ``last`` is the newest event of that key."""
 
-    last: Event | None
+    last: Event | None = None
 
-    def add(self, event: Event) -> None: ...
+    def add(self, event: Event) -> None:
+        """Add one event. This class keeps none."""
 
     def coarsen(self) -> None:
         """Keep less, if there is much. Called when the process of this key has ended."""
 
-    def __iter__(self) -> Iterator[Event]: ...
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events in order."""
+        return iter(())
 
 
 class Store:
@@ -97,20 +99,18 @@ def _slot(keep: Keep, ours: Ours) -> Slot:
             return _Ring(keep.count, keep.first)
         case Latest():
             return _Ring(1)
-    return _Ring(0)
+    return Slot()
 
 
-class _Ring:
+class _Ring(Slot):
     """The newest events, as many as *count*; with *keeps_first*, also the very first."""
 
     def __init__(self, count: int, keeps_first: bool = False) -> None:
         self._first: deque[Event] = deque(maxlen=int(keeps_first))
         self._newest: deque[Event] = deque(maxlen=count)
-        self.last: Event | None = None
 
     def add(self, event: Event) -> None:
-        if self._newest.maxlen:
-            self.last = event
+        self.last = event
         (self._newest if len(self._first) == self._first.maxlen else self._first).append(event)
 
     def coarsen(self) -> None:
@@ -122,14 +122,13 @@ class _Ring:
         yield from self._newest
 
 
-class _Points:
+class _Points(Slot):
     """One curve. Of a stretch of time, the highest event is kept. The newest event is kept whole."""
 
     def __init__(self, curve: Curve, ours: Ours) -> None:
         self._height = curve.height
         self._ours = ours
         self._points = Series(self._higher, _FINEST_S, POINTS)
-        self.last: Event | None = None
 
     def add(self, event: Event) -> None:
         self.last = event
@@ -148,7 +147,7 @@ class _Points:
             yield self.last
 
 
-class _Text:
+class _Text(Slot):
     """The end of the script's output. The first event contains how many bytes of its run's output came before it."""
 
     def __init__(self, characters: int) -> None:
@@ -156,7 +155,6 @@ class _Text:
         self._parts: deque[Output] = deque()
         self._size = 0
         self._lost = 0  # bytes
-        self.last: Event | None = None
 
     def add(self, event: Event) -> None:
         assert isinstance(event, Output)
@@ -176,9 +174,6 @@ class _Text:
         self._size -= len(gone.text)
         lost = self._lost + gone.skipped + len(gone.text.encode())
         self._lost = lost if gone.run == self._parts[0].run else 0
-
-    def coarsen(self) -> None:
-        pass
 
     def __iter__(self) -> Iterator[Event]:
         if self._parts:

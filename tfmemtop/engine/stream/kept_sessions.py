@@ -157,14 +157,10 @@ def forget_old(size: int = _KEPT_BYTES) -> None:
         if path.name.endswith((_ENDING, *_OTHER_ENDINGS)):
             with suppress(FileNotFoundError):  # another session has just removed it
                 found.append((path.lstat(), path))
-    for entry, path in sorted(found, key=_newest_first):
+    for entry, path in sorted(found, key=lambda one: -one[0].st_mtime):
         old = entry.st_mtime < oldest or not path.exists()  # a link may lead to a recording that was removed
         if path.name.endswith(_ENDING):
             left -= entry.st_size
             old |= left < 0
         if old and str(path) not in in_use and not is_written(path):
             path.unlink(missing_ok=True)
-
-
-def _newest_first(found: tuple[os.stat_result, Path]) -> float:
-    return -found[0].st_mtime

@@ -9,7 +9,7 @@ from tfmemtop.experiments.fit.largest import LargestSearch, Wanted, parse_wanted
 from tfmemtop.experiments.fit.search import LimitSearch, Search
 from tfmemtop.experiments.fit.watch import Goal, TryWatch
 from tfmemtop.limits import Basis, SuggestedLimit
-from tfmemtop.settings import Settings
+from tfmemtop.settings import Growth, Settings
 
 SECONDS_MOST, STEPS_MOST, TRIES_MOST = 86_400, 1_000_000_000, 50
 SECONDS, TRIES = 30.0, 8
@@ -28,15 +28,19 @@ class ImpossibleSearch(ValueError):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The plan of a search for a limit, or for a value.
 
-    ``settings`` are the settings of every try, except for its limit. The limit is for each GPU, or for the CPU pool.
-    ``smallest`` and ``largest`` bound the limits that are tried, ``ceiling`` is what the machine has; bytes, ``None``
-    if not given or not known. ``host_memory`` is the size of the CPU pool in a try without a limit, in bytes. With
-    ``wanted`` the search is for the largest value of a number in the command instead, under the limit ``largest``.
+    ``settings`` are the settings of every try, except for its limit; ``has_gpus`` is whether the machine has a GPU. The
+    limit is for each GPU, or for the CPU pool. ``smallest`` and ``largest`` bound the limits that are tried,
+    ``ceiling`` is what the machine has; bytes, ``None`` if not given or not known. ``host_memory`` is the size of the
+    CPU pool in a try without a limit, in bytes. With ``wanted`` the search is for the largest value of a number in the
+    command instead, under the limit ``largest``.
+
+    Raises:
+        ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
     """
 
     command: list[str]
     settings: Settings
-    on_gpu: bool
+    has_gpus: bool
     host_memory: int
     goal: Goal = Goal(SECONDS)
     tries: int = TRIES
@@ -44,6 +48,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     largest: int | None = None
     ceiling: int | None = None
     wanted: Wanted | None = None
+
+    def __post_init__(self) -> None:
+        if self.settings.allocator == "cuda_malloc_async":
+            raise ImpossibleSearch(WRONG_ALLOCATOR)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the limit is that of the GPUs, and not of the CPU pool."""
+        return self.has_gpus and self.settings.gpus != ()
+
+    @property
+    def growth(self) -> Growth | None:
+        """The growth of every try on a GPU. It is on, unless the user has turned it off.
+
+        Without growth the pool is always as large as the limit, and the first try would take the whole GPU.
+        """
+        return (self.settings.growth or "on") if self.on_gpu else None
 
     def search(self) -> Search:
         """Return a new search, without any tries."""
@@ -53,16 +74,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def watch(self, search: Search) -> TryWatch:
         """Return the watch for the next try of *search*."""
-        growth = not self.on_gpu or self.settings.growth != "off"
-        kind = "GPU" if self.on_gpu else "CPU"
-        return TryWatch(kind, self.goal, search.model, growth=growth)
+        return TryWatch("GPU" if self.on_gpu else "CPU", self.goal, search.model, growth=self.growth != "off")
 
     def suggested(self, search: Search) -> SuggestedLimit | None:
         """Return the limit to set after *search*; ``None`` if it has found none."""
         if not isinstance(search, LimitSearch) or search.found is None or search.advice is None:
             return None
-        growth = self.settings.growth if self.on_gpu else None
-        return SuggestedLimit(search.advice, Basis.FIT, search.found, on_gpu=self.on_gpu, growth=growth)
+        return SuggestedLimit(search.advice, Basis.FIT, search.found, on_gpu=self.on_gpu, growth=self.growth)
 
     def argv(self, value: int | None) -> list[str]:
         """Return the command of a try with *value*; unchanged if there is none."""
@@ -71,47 +89,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def settings_of(self, limit: int | None) -> Settings:
         """Return the settings of a try under *limit* bytes (``None``: without a limit)."""
         if self.on_gpu:
-            return msgspec.structs.replace(self.settings, memory_limit=limit)
+            return msgspec.structs.replace(self.settings, growth=self.growth, memory_limit=limit)
         # Without a pool of its own the CPU has no allocator that reports a peak.
         return msgspec.structs.replace(self.settings, memory_limit=None, cpu_pool=limit or self.host_memory)
-
-
-def make_plan(
-    command: list[str],
-    settings: Settings,
-    *,
-    has_gpus: bool,
-    host_memory: int,
-    goal: Goal,
-    tries: int,
-    smallest: int | None = None,
-    largest: int | None = None,
-    ceiling: int | None = None,
-    wanted: Wanted | None = None,
-) -> Plan:
-    """Make the plan for a machine. Growth is on, unless *settings* turn it off.
-
-    Raises:
-        ImpossibleSearch: the allocator is ``cuda_malloc_async``, on which a limit has no effect.
-    """
-    if settings.allocator == "cuda_malloc_async":
-        raise ImpossibleSearch(WRONG_ALLOCATOR)
-    on_gpu = has_gpus and settings.gpus != ()
-    if on_gpu and settings.growth is None:
-        # Without growth the pool is always as large as the limit, and the first try would take the whole GPU.
-        settings = msgspec.structs.replace(settings, growth="on")
-    return Plan(
-        command=command,
-        settings=settings,
-        on_gpu=on_gpu,
-        host_memory=host_memory,
-        goal=goal,
-        tries=tries,
-        smallest=smallest,
-        largest=largest,
-        ceiling=ceiling,
-        wanted=wanted,
-    )
 
 
 class Sought(NamedTuple):

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
-from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.experiments.session.next_run import COLLECTING
 from tfmemtop.experiments.whatif.course import is_complete
 from tfmemtop.experiments.whatif.replayer import Question
-from tfmemtop.experiments.whatif.settings import Asked, present
+from tfmemtop.experiments.whatif.settings import Asked
 from tfmemtop.findings.missing import only_asked
 from tfmemtop.state import State
-from tfmemtop.state.lookup import of_run
+from tfmemtop.state.lookup import limit_of, of_run
 from tfmemtop.state.model import Hooked
 
 _WORKER = "tfmemtop.experiments.whatif.worker"
@@ -116,6 +117,13 @@ def _beside_us(wanted: str) -> str | None:
 
 
 def _present(hooked: Hooked, device: str) -> Question:
-    reading, initialised = hooked.allocators.get(device), hooked.initialised
-    limit = reading.limit if reading else None
-    return present(device, hooked.effective.get(device), limit, initialised.variables if initialised else {})
+    """Return the question what happens under the setting that *device* has. The limit is ``None`` if it is not known.
+
+    Garbage collection is on for GPUs, unless a variable turns it off.
+    """
+    limit, effective = limit_of(hooked, device), hooked.effective.get(device)
+    if not is_gpu(device):
+        return Question(growth=True, collects=False, limit=limit)
+    variables = hooked.initialised.variables if hooked.initialised else {}
+    collects = variables.get(COLLECTING, "true").lower() not in ("false", "0")
+    return Question(bool(effective and effective.growth), collects, limit)

@@ -1,17 +1,16 @@
 """Chooses the settings that are replayed: the present one, and limits from the smallest upward. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
-from tfmemtop.events import Effective, Trace, encode
+from tfmemtop.events import Trace, encode
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.experiments.whatif.replayer import Ends, Question
 from tfmemtop.units import MIB
 
-_COLLECTING = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 _STEPS = (1.05, 1.1, 1.25, 1.5, 2.0)
 """Further limits, as multiples of the smallest sure limit."""
 
@@ -34,20 +33,6 @@ class Asked(msgspec.Struct, frozen=True):
     def request(self, parts: Iterable[Trace]) -> bytes:
         """Return the text that the worker reads: a line of JSON, and a line for each of *parts* of the trace."""
         return b"\n".join([msgspec.json.encode(self), *map(encode, parts)])
-
-
-def present(device: str, effective: Effective | None, limit: int | None, variables: Mapping[str, str]) -> Question:
-    """Return the question what happens under the setting that *device* has. The limit is ``None`` if it is not known.
-
-    Garbage collection is on for GPUs, unless TF_ENABLE_GPU_GARBAGE_COLLECTION turns it off. *effective* is what
-    TensorFlow reports, *limit* is the limit of the device's allocator if that was read, and *variables* is the
-    environment of the process.
-    """
-    limit = limit or (effective.limit if effective else None)
-    if not is_gpu(device):
-        return Question(growth=True, collects=False, limit=limit)
-    collects = variables.get(_COLLECTING, "true").lower() not in ("false", "0")
-    return Question(bool(effective and effective.growth), collects, limit)
 
 
 def growths(device: str) -> list[bool]:

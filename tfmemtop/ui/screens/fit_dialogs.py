@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.binding import Binding, BindingType
 
 from tfmemtop.experiments.fit.largest import places
-from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Plan, Sought, make_plan, parse_sought
+from tfmemtop.experiments.fit.plan import SECONDS, TRIES, ImpossibleSearch, Plan, Sought, parse_sought
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import conclusion, goal_text, table, trial_words
 from tfmemtop.experiments.session.next_run import NextRun, whole_memory
@@ -41,7 +41,7 @@ def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputD
     ends = f"run {run.run}" if run and run.going else ""
     return InputDialog(
         "Find the smallest memory limit that works, or the largest batch",
-        text=_what_is_done(whose_limit(plan.on_gpu), plan.settings.growth if plan.on_gpu else None, ends.capitalize()),
+        text=_what_is_done(whose_limit(plan.on_gpu), plan.growth, ends.capitalize()),
         value=found[0][0],
         read=lambda text: _plan_for(session.state, upcoming, parse_sought(text)),
         takes=f"end {ends} and begin" if ends else "begin",
@@ -66,10 +66,10 @@ def _plan_for(state: State, upcoming: NextRun, sought: Sought) -> Plan:
         limit = settings.limit(has_gpus=bool(state.devices))
         if limit is None and not state.devices:
             raise ImpossibleSearch("the search needs a memory limit, and the next run has none: [L] sets one")
-    return make_plan(
-        list(upcoming.argv),
+    return Plan(
+        command=list(upcoming.argv),
         # A search makes many runs, and the contents of their XLA buffers are shown nowhere.
-        msgspec.structs.replace(settings, xla_report=False),
+        settings=msgspec.structs.replace(settings, xla_report=False),
         has_gpus=bool(state.devices),
         host_memory=session.host_memory if session else 0,
         goal=sought.goal,
