@@ -69,9 +69,8 @@ async def test_an_ended_script_is_started_again_without_asking() -> None:
         assert isinstance(source_of(shown).sent[-1], events.Relaunch)
 
 
-@pytest.mark.parametrize("columns", [80, 100])
-async def test_the_help_shows_the_keys_and_turns_to_the_other_pages_of_the_manual(columns: int) -> None:
-    async with app().run_test(size=(columns, 40)) as pilot:
+async def test_the_help_shows_the_keys_and_turns_to_the_other_pages_of_the_manual() -> None:
+    async with app().run_test(size=(80, 40)) as pilot:
         await drawn(pilot)
         assert "relaunch: end the run, wait until its memory is free, start" in await press(pilot, "f1")
         others = [name for name in topics() if name != "keys"]

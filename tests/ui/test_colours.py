@@ -36,7 +36,6 @@ SCREENS = {
     "details": ("enter",),
     "filter": ("slash", "p"),
     "quit": ("q",),
-    "message": ("plus",),
 }
 
 
@@ -55,28 +54,39 @@ def drawn_in(app: TfmemtopApp) -> set[int | None]:
     return found
 
 
-@pytest.mark.parametrize("name", SCREENS)
-async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background(name: str) -> None:
+async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background() -> None:
     app = screen("h200-settings", 44.0)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         app.main.action_toggle_output()  # hide the output: the script's text has colours of its own
         app.redraw()
-        await pilot.press(*SCREENS[name])
-        await pilot.pause()
-        assert drawn_in(app) - READABLE_ON_BOTH == set()
-        assert CYAN in drawn_in(app)
+        shown = set()
+        for name, keys in SCREENS.items():
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert drawn_in(app) - READABLE_ON_BOTH == set(), name
+            assert CYAN in drawn_in(app), name
+            shown.add("\n".join(strip.text for strip in app.screen._compositor.render_strips()))
+            await pilot.press("escape")
+            await pilot.pause()
+        assert len(shown) == len(SCREENS), "each screen was opened"
 
 
-@pytest.mark.parametrize("keys", [("B",), ("B", "right", "enter"), ("B", "c"), ("M", "right"), ()])
-async def test_who_holds_the_memory_is_told_in_readable_colours_and_letters(keys: tuple[str, ...]) -> None:
+async def test_who_holds_the_memory_is_told_in_readable_colours_and_letters() -> None:
     app = TfmemtopApp(Recorded(held.training()), UiOptions())
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.pause()
         app.redraw()
-        await pilot.press(*keys)
-        await pilot.pause()
-        assert {GREEN, YELLOW, MAGENTA, CYAN} <= drawn_in(app) <= READABLE_ON_BOTH
+        for keys in (
+            (),
+            ("B",),
+            ("right", "enter"),
+            ("escape", "escape", "B", "c"),
+            ("escape", "escape", "M", "right"),
+        ):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert {GREEN, YELLOW, MAGENTA, CYAN} <= drawn_in(app) <= READABLE_ON_BOTH, keys
 
 
 async def test_memory_that_ran_out_is_told_in_readable_colours() -> None:

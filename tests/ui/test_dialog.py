@@ -99,25 +99,6 @@ async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> Non
         assert results == ["49"]
 
 
-def gigabytes(text: str) -> str:
-    if not text.endswith("G"):
-        raise ValueError(f"{text!r} is not a size")
-    return text
-
-
-async def test_a_line_of_text_is_checked_until_it_is_right() -> None:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        dialog = InputDialog("Limit", text=["A size."], value="4", read=gigabytes)
-        results = await opened(pilot, dialog)
-        await pilot.press("x", "enter")
-        assert results == []
-        assert any("'4x' is not a size" in line for line in shown(dialog))
-        await pilot.press("backspace", "G")
-        assert not any("is not a size" in line for line in shown(dialog))
-        await pilot.press("enter")
-        assert results == ["4G"]
-
-
 @pytest.mark.parametrize(("replaces", "result"), [(True, "30M"), (False, "600M30M")])
 async def test_what_is_typed_replaces_the_value_or_is_added_to_it(replaces: bool, result: str) -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
@@ -133,16 +114,6 @@ async def test_keys_that_arrive_at_once_are_taken_in_their_order() -> None:
             pilot.app.post_message(Key(key, character))
         await pilot.pause()
         assert answers == ["25"]
-
-
-async def test_suggestions_fill_the_field() -> None:
-    async with Host().run_test(size=(60, 16)) as pilot:
-        dialog = InputDialog("Limit", suggestions=[("1G", "peak + 10 %"), ("8G", "half")], read=gigabytes)
-        results = await opened(pilot, dialog)
-        await pilot.press("down", "down")
-        assert any("> 8G" in line for line in shown(dialog))
-        await pilot.press("up", "enter")
-        assert results == ["1G"]
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])

@@ -22,7 +22,7 @@ FAILED = ("cannot be drawn", "This cannot be answered", "own rules", "could not 
 EXTREMES = {
     "highest": Filling("x", 1e400, 8, NAMED),
     "lowest": Filling("", -1e400, 1, NAMED),
-    "many": Filling("x", 3, 2000, NAMED | {"t": 1.0}),
+    "many": Filling("x", 3, 500, NAMED | {"t": 1.0}),
 }
 
 

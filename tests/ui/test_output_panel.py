@@ -181,14 +181,6 @@ async def test_a_replay_that_goes_back_begins_anew() -> None:
         assert app.lines[1:] == ["early", "", "", ""]
 
 
-async def test_no_key_reaches_the_script_before_typing_has_begun() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
-        await pilot.press("x", "q", "ctrl+c", "down")
-        assert app.typed == [] and app.left == 2
-
-
 @pytest.mark.parametrize("key", ["enter", "i"])
 async def test_typing_reaches_the_script_and_nothing_else(key: str) -> None:
     app = Desk()
@@ -259,15 +251,6 @@ async def test_typing_ends_with_the_run_and_cannot_begin_without_one() -> None:
         app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None))
         assert not app.panel.typing
         await pilot.press("i", "x")
-        assert not app.panel.typing and app.typed == []
-
-
-async def test_where_nothing_may_be_sent_typing_does_not_begin() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        app.panel.can_type = False
-        await begun(app, pilot)
-        await pilot.press("enter", "x")
         assert not app.panel.typing and app.typed == []
 
 

@@ -4,7 +4,6 @@ import codecs
 import fcntl
 import os
 import pty
-import shutil
 import struct
 import subprocess
 import sys
@@ -85,18 +84,6 @@ def test_a_progress_bar_is_one_line_that_changes() -> None:
     assert program.end()[:3] == ["step 3/3 ###", "done", ""]
 
 
-@pytest.mark.programs
-@pytest.mark.skipif(shutil.which("less") is None, reason="no less on this machine")
-def test_a_pager_and_what_was_there_before_it() -> None:
-    program = Program("echo before; seq 50 > /dev/null; seq 50 | less; echo after")
-    program.until(":")
-    assert shown(program.screen)[:9] == [str(n) for n in range(1, 10)]
-    program.type("G")
-    program.until("50")
-    program.type("q")
-    assert program.end()[:2] == ["before", "after"]
-
-
 _CURSES = """
 import curses
 def main(screen):
@@ -118,13 +105,6 @@ def test_a_curses_program(tmp_path: Path) -> None:
     assert "epoch 2" in shown(program.screen)[2]
     program.type("x")
     assert [line for line in program.end() if line] == ["before", "after"]
-
-
-def test_a_full_screen_program_leaves_what_was_there() -> None:
-    screen = after("before\r\n\x1b[?1049h\x1b[2J\x1b[Hpage of less\x1b[5;1H:", 20, 5)
-    assert shown(screen)[0] == "page of less"
-    screen.feed("\x1b[?1049l after")
-    assert shown(screen)[:2] == ["before", " after"]
 
 
 # Each of these tests checks one behaviour.

@@ -220,12 +220,3 @@ async def test_in_a_container_no_process_is_listed_though_others_fill_the_gpu() 
         async with app.run_test(size=(80, 6)) as pilot:
             await pilot.pause()
             assert app.lines()[2].strip() == told
-
-
-async def test_a_new_process_at_the_top_does_not_move_the_cursor_off_its_own(pilot: Pilot[None]) -> None:
-    app = app_of(pilot)
-    await pilot.press("down", "down", "down")
-    apply(app.state, seen(50))
-    apply(app.state, device_reading(2.0, index=0, held={50: 20 * GIB, 100: GIB, 200: GIB}))
-    app.table.show(app.state)
-    assert app.pids()[0] == 50 and app.chosen() == 250

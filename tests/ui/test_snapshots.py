@@ -50,9 +50,7 @@ class Shown:
 
 SCREENS = {
     "gpu": Shown("h200-settings", 44.0),
-    "gpu-growth-off": Shown("h200-settings", 20.0),
     "gpu-async": Shown("h200-settings", 125.0),
-    "two-cards": Shown("h200-two-cards", 20.0),
     "four-cards": Shown("h200-four-cards", 20.0),
     "moment": Shown("h200-runs", 51.0, ("c", *["left"] * 40, "t")),
     "whole-run": Shown("h200-settings", 44.0, ("w",)),
@@ -60,36 +58,27 @@ SCREENS = {
     "cpu-ended": Shown("cpu-demo", 108.0),
     "cpu-without-pool": Shown("cpu-plain", 6.0),
     "importing": Shown("h200-settings", 1.0),
-    "sorting": Shown("h200-four-cards", 20.0, ("o",)),
     "out-of-memory": Shown("cpu-oom", 39.0),
     "ascii": Shown("h200-settings", 44.0, options=UiOptions(ascii=True)),
     "no-colour": Shown("h200-settings", 44.0, options=UiOptions(color=False)),
     "details": Shown("h200-settings", 44.0, ("enter",)),
-    "details-live-tensors": Shown("h200-runs", 140.5, ("enter",)),
     "map": Shown("h200-settings", 44.0, ("M",)),
     "holders": Shown("cpu-holders", 30.0, ("B", "down", "enter")),
     "why": Shown("h200-settings", 20.0, ("W",)),
     "signal": Shown("h200-settings", 44.0, ("k",)),
     "limit": Shown("h200-settings", 44.0, ("L",)),
-    "gpus": Shown("h200-settings", 44.0, ("V",)),
-    "arguments": Shown("h200-settings", 44.0, ("E",)),
     "relaunch": Shown("h200-settings", 44.0, ("G", "R")),
     "quit": Shown("h200-settings", 44.0, ("q",)),
     "runs": Shown("h200-settings", 125.0, ("H",)),
-    "runs-with-steps": Shown("h200-runs", 51.0, ("H",)),
-    "runs-picked": Shown("h200-settings", 125.0, ("H", "home", "space", "down", "space")),
     "fit": Shown("h200-settings", 44.0, ("F",)),
     "help": Shown("h200-settings", 44.0, ("f1",)),
     "search": Shown("h200-settings", 44.0, ("tab", "slash", *"loss", "enter", "N")),
-    "typing": Shown("h200-settings", 44.0, ("i",)),
-    "filter": Shown("h200-settings", 44.0, ("slash", "p", "y")),
 }
-AT_EACH_SIZE = ("gpu", "four-cards", "cpu-pool", "out-of-memory", "details", "map", "holders", "why", "runs", "help")
+AT_EACH_SIZE = ("gpu", "four-cards", "cpu-pool", "out-of-memory", "map", "holders", "why")
 
 
 HELD = {
     "holders": ("B",),
-    "holders-parts": ("B", "down", "enter"),
     "holders-moment": ("B", *["right"] * 6),
     "holders-lifetimes": ("B", "l", "down"),
     "holders-two-windows": ("B", "c"),
@@ -167,7 +156,6 @@ def test_replay(size: tuple[int, int], snap_compare: Compare) -> None:
 CLUSTER = {
     "rows": ((), UiOptions()),
     "ascii": ((), UiOptions(ascii=True)),
-    "filter": (("slash", *"job:4182", "enter"), UiOptions()),
 }
 
 
