@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -88,15 +89,20 @@ class Monitor:
             del self._lines[line]
 
     def wait_for(self, wanted: Callable[[Event], bool]) -> Event:
-        """Wait for the first event for which *wanted* returns true, and return it."""
+        """Wait for the first event for which *wanted* returns true, and return it. It is called once for each event."""
+        asked = 0
 
         def found() -> Event | None:
-            return next((event for event in self.events if wanted(event)), None)
+            nonlocal asked
+            for event in islice(self.events, asked, None):
+                asked += 1
+                if wanted(event):
+                    return event
+            return None
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: found() is not None, PATIENCE_S), self.events
-            event = found()
-            assert event is not None
+            event = self._arrived.wait_for(found, PATIENCE_S)
+            assert event is not None, self.events
             return event
 
     def say(self, pid: int, message: Event) -> None:

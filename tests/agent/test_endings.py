@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooked import VERSION, Event, Monitor, both, run, working_tensorflow
+from tests.hooked import VERSION, Event, Forks, Monitor, both, run, working_tensorflow
 
 Script = Callable[[str], str]
 
@@ -140,7 +140,7 @@ main()
 """
 
 
-def last_look(monitor: Monitor, path: str, *wanted: str) -> Event:
+def last_look(monitor: Monitor, forks: Forks, path: str, *wanted: str) -> Event:
     """Return the census at the end of the script, which has run once already: one that has found the paths *wanted*.
 
     The script's end waits for a second at most. On a busy machine that may not do for a look, so it runs again then.
@@ -151,20 +151,22 @@ def last_look(monitor: Monitor, path: str, *wanted: str) -> Event:
         if set(wanted) <= {row[0] for row in last.get("alike", ())}:
             break
         ended = len(monitor.of("hook_end"))
-        run(monitor, path)
+        forks.run(monitor, path)
         monitor.wait_for(lambda _, known=ended: len(monitor.of("hook_end")) > known)  # type: ignore[misc]
     assert last["moment"] == "end"
     return last
 
 
 @pytest.mark.parametrize("library", ["", "import sys\nsys.addaudithook(lambda event, arguments: None)\n"])
-def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Script, library: str) -> None:
+def test_what_the_functions_held_that_an_error_left(
+    monitor: Monitor, script: Script, forks: Forks, library: str
+) -> None:
     """Also where a library has installed an audit hook, as filelock does."""
     source = library + LEFT
-    bare, hooked = both(monitor, script(source))
+    bare, hooked = forks.both(monitor, script(source))
     assert bare == hooked and bare.code == 1
     wanted = ["main.<locals>.trainer.pending", "main.<locals>.errors[*].__traceback__"]
-    last = last_look(monitor, script(source), *wanted[: 2 if VERSION >= (3, 11) else 1])
+    last = last_look(monitor, forks, script(source), *wanted[: 2 if VERSION >= (3, 11) else 1])
     groups = {row[0]: row[1] for row in last["alike"]}
     assert groups["main.<locals>.trainer.pending"] == 4 and groups["main.<locals>.endless"] == 3
     assert VERSION < (3, 11) or groups["main.<locals>.errors[*].__traceback__"] == 3
@@ -173,14 +175,14 @@ def test_what_the_functions_held_that_an_error_left(monitor: Monitor, script: Sc
     assert not monitor.of("hook_error")
 
 
-def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(ERRORS))
+def test_what_tensorflow_raised_and_what_was_held_at_the_end(monitor: Monitor, script: Script, forks: Forks) -> None:
+    bare, hooked = forks.both(monitor, script(ERRORS))
     assert bare == hooked and bare.code == 1
     monitor.wait_for(lambda event: event["type"] == "hook_end")
     assert [event["message"].split()[0] for event in monitor.of("out_of_memory")] == [
         *("Failed", "CUDNN_STATUS_ALLOC_FAILED", "Attempting", "Failed")
     ]
     assert [event["message"] for event in monitor.of("script_error")] == ["the end"]
-    last = last_look(monitor, script(ERRORS), "kept")
+    last = last_look(monitor, forks, script(ERRORS), "kept")
     assert last["alike"][0] == ["kept", 4, [1 << 20], "float32", "CPU:0", 16 << 20, "variables", 4]
     assert not monitor.of("hook_error")

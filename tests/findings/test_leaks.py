@@ -1,6 +1,7 @@
 """Memory that rises until it runs out: what is called a leak, and what is not, in real runs and at each threshold."""
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from tfmemtop.state.trend import UseWindow
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 
 
+@cache
 def seen(name: str) -> RunReview:
     return review(recording.read(RECORDINGS / f"{name}.jsonl").events())
 

@@ -3,6 +3,7 @@
 The recordings are those of ``python -m tests.gpu.seeds``.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.outside import OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.review import review
+from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import (
     AskedTooLate,
     CallRefused,
@@ -60,9 +61,14 @@ FOUND: dict[str, set[type[Finding]]] = {
 }
 
 
+@cache
+def seen_in(name: str) -> RunReview:
+    return review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_what_is_found_on_a_real_gpu(name: str) -> None:
-    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+    seen = seen_in(name)
     assert {type(held.finding) for held in seen.held} - {RunEnded, Judged} == FOUND[name]
 
 
@@ -88,14 +94,14 @@ SAID = {
 
 @pytest.mark.parametrize(("name", "kind"), SAID)
 def test_what_a_finding_says_of_a_real_gpu(name: str, kind: type[Finding]) -> None:
-    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events())
+    seen = seen_in(name)
     (text,) = [held.finding.said.text for held in seen.held if isinstance(held.finding, kind)]
     for phrase in SAID[name, kind]:
         assert phrase in text
 
 
 def test_the_error_was_told_ten_seconds_before_tensorflow_raised_it() -> None:
-    seen = review(recording.read(RECORDINGS / "cut-up.jsonl").events())
+    seen = seen_in("cut-up")
     held = {type(held.finding): held for held in seen.held}
     assert held[AllocationFailed].first - held[NoRoom].first > 8
 
@@ -105,7 +111,7 @@ MEASURED = ("growth-all", "growth-one", "gradient", "kernel-again", "small-tenso
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_context_was_measured_where_nothing_was_computed_at_once(name: str) -> None:
-    account = review(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
+    account = seen_in(name).account
     # To the MiB, the context is the same in every process on this card, whatever the process computed.
     assert account is not None and account.context_exact and account.context == 518 * MIB
 
@@ -123,7 +129,7 @@ POOLS = {
 
 @pytest.mark.parametrize("name", POOLS)
 def test_the_account_adds_up(name: str) -> None:
-    account = review(recording.read(RECORDINGS / f"{name}.jsonl").events()).account
+    account = seen_in(name).account
     assert account is not None and account.total is not None
     least, most = POOLS[name]
     pool = sum(part.in_use + (part.cached or 0) for part in account.pools)

@@ -88,18 +88,28 @@ class Watched:
 
         It may be the window of the start, which goes on, and was completed for that reason.
         """
+        ended = 0
 
-        self.monitor.wait_for(lambda _: len(self.ended(opened)) >= count)
-        return self.ended(opened)[count - 1]
+        def is_last(event: Event) -> bool:
+            nonlocal ended
+            ended += self._has_ended(event, opened)
+            return ended == count
 
-    def ended(self, opened: str) -> list[Event]:
-        told = self.monitor.of("window", self.pid)
-        return [one for one in told if one.get("reading") == opened or (one["opened"] == opened and one["last"])]
+        return self.monitor.wait_for(is_last)
+
+    def ended(self, opened: str) -> int:
+        """Return the number of such windows."""
+        return sum(self._has_ended(event, opened) for event in self.monitor.of("window"))
+
+    def _has_ended(self, event: Event, opened: str) -> bool:
+        if event["type"] != "window" or event["pid"] != self.pid:
+            return False
+        return event.get("reading") == opened or (event["opened"] == opened and bool(event["last"]))
 
     def ask(self) -> Event:
-        count = len(self.ended("asked"))
+        before = self.ended("asked")
         self.say({"do": "holders"})
-        return self.until("asked", count + 1)
+        return self.until("asked", before + 1)
 
     def read(self, window: Event) -> RecordedWindow:
         return RecordedWindow(read_window(self.folder, file_name(self.pid, window["window"]), window["bytes"]))
@@ -339,9 +349,12 @@ if child == 0:
 os.waitpid(child, 0)
 
 def step(x):
+    rolled = x
+    for _ in range(0 if tf.executing_eagerly() else 100):  # a window has soon as many allocations as it may have
+        rolled = tf.roll(rolled, 1, 0)
     with tf.GradientTape() as tape:
         product = tf.matmul(x, weights, name="product")
-        loss = tf.reduce_sum(tf.square(product))
+        loss = tf.reduce_sum(tf.square(product)) + rolled[0, 0]
     weights.assign_sub(1e-6 * tape.gradient(loss, weights))
 
 def listen():

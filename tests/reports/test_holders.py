@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import Closed, Holders, Opened, recording
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.out_of_memory import AllocationFailed
-from tfmemtop.findings.review import review, verdict
+from tfmemtop.findings.review import RunReview, review, verdict
 from tfmemtop.reports.holders import table
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
@@ -205,6 +206,7 @@ FOLDER = Path(__file__).parents[1] / "recordings" / "windows"
 MIB = 1 << 20
 
 
+@cache
 def folded(name: str) -> State:
     state = State()
     for event in recording.read(FOLDER / f"{name}.jsonl").events():
@@ -218,9 +220,14 @@ def windows(name: str) -> list[Holders]:
     return list(recorded(one.hooked.windows["CPU:0"]))
 
 
+@cache
+def seen_in(name: str) -> RunReview:
+    return review(recording.read(FOLDER / f"{name}.jsonl").events())
+
+
 def why(name: str) -> str:
     """Return what ``tfmemtop why --long`` prints, in one line."""
-    seen = review(recording.read(FOLDER / f"{name}.jsonl").events())
+    seen = seen_in(name)
     return " ".join(" ".join(page(seen, f"{name}.jsonl", whole=True)).split())
 
 
@@ -284,7 +291,7 @@ def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
     ],
 )
 def test_that_it_ran_out_is_the_finding_and_the_verdict(name: str, key: Key, crashed: bool) -> None:
-    seen = review(recording.read(FOLDER / f"{name}.jsonl").events())
+    seen = seen_in(name)
     (failed,) = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     found = verdict(seen)
     assert (failed.cause.key, failed.crashed) == (key, crashed) and found is not None and found.cause.key is key

@@ -42,6 +42,9 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
     for text in ("\n".join(report), "\n".join(page(seen, str(path), whole=True))):
         assert not re.search(r"\[[A-Z]\]|\bkey [A-Z]\b|\[Enter\]", text)
         assert not re.search(r"  \n|\n\n\n", text + "\n")
+    told = to_json(seen)
+    assert told["verdict"]["cause"] in set(Key) and len(told["verdict"]["text"]) <= LONGEST
+    assert all(found["text"].endswith(".") for found in told["findings"])
 
 
 @pytest.mark.parametrize(
@@ -229,12 +232,3 @@ def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.C
     assert "\n\nRun 1, train.py" in capsys.readouterr().out
     assert main(["why", f"{name}:7"]) == 2
     assert "holds no run 7" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_json_of_every_recording_has_sentences() -> None:
-    for path in ALL:
-        told = to_json(review(recording.read(path).events()))
-        assert told["verdict"]["cause"] in set(Key) and len(told["verdict"]["text"]) <= LONGEST
-        for found in told["findings"]:
-            assert found["text"].endswith("."), found
