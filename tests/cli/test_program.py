@@ -29,14 +29,11 @@ def test_the_version_is_told_by_python_m_as_well() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["python", "train.py"], "put -- before the command: tfmemtop -- python train.py"),
-        (["--"], "there is no command after --"),
         (["replay", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["replay", "/etc/passwd"], "/etc/passwd is no tfmemtop recording"),
         (["replay", "two\nlines"], "cannot read two lines: No such file or directory"),
         (["record", "-o", "run-%q.jsonl", "--", "true"], "-o/--output: %q in a file's name means nothing"),
         (["--", "true"], "standard input is not a terminal: use tfmemtop record"),
-        ([], "standard input is not a terminal: use tfmemtop record"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(

@@ -49,11 +49,6 @@ def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
     return ev.Process(t=0, pid=pid, ppid=1, user="ana", command=command, started=1.7e9, run=run)
 
 
-def test_a_processs_name_cannot_steer_the_terminal() -> None:
-    lines = list(table([H200, reading(ev.DeviceProcess(7, 1)), process(7, ["\x1b]0;gotcha\x07"])]))
-    assert not any(character in line for line in lines for character in "\x1b\x07")
-
-
 def test_what_a_process_belongs_to_has_a_column_if_it_is_known() -> None:
     plain = [H200, reading(ev.DeviceProcess(7, GIB), ev.DeviceProcess(8, GIB)), process(7, ["python", "a.py"])]
     assert not any("WORKLOAD" in line for line in table(plain))

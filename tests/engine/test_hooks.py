@@ -63,11 +63,6 @@ async def test_readings_arrive_with_the_pid_the_kernel_knows(engines: Engines) -
     assert (reading.in_use, reading.peak, reading.pool, goodbye.reason) == (10, 20, None, HookEnding.EXIT)
 
 
-async def test_a_hook_that_goes_without_a_word_is_lost(engines: Engines) -> None:
-    screen = await engines.python(SPEAK + "os._exit(3)")
-    assert (await screen.until(HookEnd)).reason is HookEnding.LOST
-
-
 async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(engines: Engines) -> None:
     program = SPEAK + "s.set_inheritable(True)\nif os.fork() == 0:\n input()\nos._exit(0)"
     screen = await engines.python(program)

@@ -21,10 +21,10 @@ from tests.ui.shown import drawn, rows, text_of
 from tfmemtop import events
 from tfmemtop.cli import once
 from tfmemtop.cli.main import main
-from tfmemtop.engine.sources.foreign import Foreign, tell_apart
+from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
-from tfmemtop.events import SharesMissing, WhyLacking
+from tfmemtop.events import WhyLacking
 from tfmemtop.options import UiOptions
 from tfmemtop.state.lookup import outer_number
 from tfmemtop.ui.app import TfmemtopApp
@@ -273,15 +273,6 @@ def test_a_count_of_billions_is_a_figure_that_lacks() -> None:
     assert reading.used == TABLES["H100"].cards[0]["MemoryInfo_v2"].used
 
 
-def test_numbers_of_another_namespace_are_nobodys_here() -> None:
-    """A process here may have the same pid as a training on the host. It gets none of the training's memory."""
-    (reading,) = reader(TABLES["the host's numbers"]).read().readings
-    told = translator(set()).translate(reading)
-    assert told.processes == []
-    assert told.outside == 33 * GIB
-    assert translator(None).translate(reading) is reading
-
-
 def test_a_process_here_has_the_drivers_number_too() -> None:
     """``nvidia-smi`` on the machine shows that number."""
     clock = _Clock()
@@ -298,14 +289,6 @@ def test_a_process_here_has_the_drivers_number_too() -> None:
     assert [process.pid for process in told.processes] == [17]
     assert (outer_number(state, 17), outer_number(state, 4001)) == (4001, None)
     assert any("17; outside this container 4001" in line for line in rows(describe(state, 17, 100)))
-
-
-def test_a_process_of_here_without_a_hook_may_be_any_of_the_listed() -> None:
-    (reading,) = reader(TABLES["the host's numbers"]).read().readings
-    told = translator({99}).translate(reading)
-    assert told.processes == []
-    assert told.outside is None
-    assert told.processes_missing is SharesMissing.NUMBERED_OTHERWISE
 
 
 def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
@@ -325,21 +308,6 @@ def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
     assert listed(row(4001, 2 * GIB), row(4002, 9 * GIB)) == {17: 2 * GIB}
     foreign.take(events.HookEnd(t=9, pid=17, reason=events.HookEnding.EXIT))
     assert listed(row(4001, 2 * GIB)) == {}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "holders", "found"),
-    [
-        ({1: 10, 2: 20}, {7: 15, 8: 5}, {2: 7, 1: 8}),
-        ({1: 10, 2: 20}, {7: 5, 8: 5}, {}),
-        ({1: None, 2: 20}, {7: 15}, {}),
-        ({1: 1}, {7: 5}, {}),
-    ],
-)
-def test_only_what_is_certain_is_matched(
-    sizes: dict[int, int | None], holders: dict[int, int], found: dict[int, int]
-) -> None:
-    assert tell_apart(sizes, holders) == found
 
 
 @pytest.mark.programs

@@ -1,11 +1,8 @@
 """TensorFlow's pools read from outside: the figures must equal those of the real processes themselves to the byte."""
 
 import asyncio
-import errno
-import mmap
 import os
 import signal
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -229,19 +226,6 @@ def test_what_is_no_library_is_refused(tmp_path: Path, content: bytes, damage: D
     with pytest.raises(Damaged) as raised:
         MappedLibrary(tmp_path / "library.so", 0)
     assert raised.value.damage is damage
-
-
-def test_an_error_of_the_file_system_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "tensorflow" / "libtensorflow_framework.so.2"
-    file.parent.mkdir()
-    nowhere = (1 << 63) - 1
-    file.write_bytes(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1", 3, 62, 1, 0, 0, nowhere, 0, 64, 0, 0, 64, 1, 0))
-    (tmp_path / "tensorflow-2.21.0.dist-info").mkdir()
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ):
-        look = Look(os.getpid())
-        about = look.refresh()
-        look.close()
-    assert (about.state, about.damage, about.detail) == (S.NOT_FOUND, Damage.SYSTEM, os.strerror(errno.EINVAL))
 
 
 def card(index: int, name: str = "NVIDIA H100") -> Device:

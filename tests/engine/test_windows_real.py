@@ -8,7 +8,6 @@ import pytest
 from tests.engine.windows_read import Unpacked
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import IN_USE, read_window
-from tfmemtop.events import Allocator as Reading
 from tfmemtop.events import (
     Holders,
     Opened,
@@ -17,7 +16,6 @@ from tfmemtop.events import (
     Window,
     encode,
 )
-from tfmemtop.events.recording import read
 from tfmemtop.experiments.whatif.course import course_of
 from tfmemtop.reports.whatif import basis
 from tfmemtop.state.predicted import Predicted
@@ -47,27 +45,6 @@ def test_windows_of_real_scripts_add_up(loop: str) -> None:
             assert parts[-1].last and parts[-1].whole and len(parts[-1].steps) >= 3
             assert sum(part.events for part in parts) == len(file.records)
             assert sum(len(encode(part)) for part in parts) < 8 * len(file.records)
-
-
-def test_the_recording_of_a_real_script_tells_who_held_each_peak() -> None:
-    events = [*read(REAL.parents[1] / "recordings" / "cpu-holders.jsonl").events()]
-    start, peak = (event for event in events if isinstance(event, Holders))
-    assert (start.opened, peak.opened) == (Opened.START, Opened.PEAK) and peak.peak > 1.1 * start.peak
-    for event in (start, peak):
-        found = Unpacked(event)
-        assert found.total(event.peak_at) == event.peak and event.unknown == event.lost == 0
-        named = sum(found.holding(span).size for span in found.alive(event.peak_at) if found.name(span))
-        assert named > 0.7 * event.peak
-        (conv,) = {
-            tuple(found.holding(span).shape or ())
-            for span in found.alive(event.peak_at)
-            if (found.name(span) or "").endswith("conv2_1/Relu")
-        }
-        assert conv == ((32 if event is start else 64), 28, 28, 32)
-    highest = max(event.peak or 0 for event in events if isinstance(event, Reading))
-    assert 0.9 * highest < peak.peak <= highest
-    (trace,) = (event for event in events if isinstance(event, Trace))
-    assert trace.whole and trace.last and len(trace.steps) >= 3
 
 
 @pytest.mark.parametrize(("opened", "is_late"), [("start", False), ("asked", True)])

@@ -37,11 +37,6 @@ GROUPS = {
         Workload(engine="docker", container=A),
     ),
     "an old docker": (f"10:net_prio:/{A}\n2:cpu:/{A}\n", Workload(container=A)),
-    # tkestack/vcuda-controller issue 19
-    "containerd, v1": (
-        f"12:hugetlb:/kubepods.slice/kubepods-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
-        Workload(engine="containerd", container=B, pod_uid=UID),
-    ),
     # cryptnono/cryptnono issue 47
     "containerd, v2": (
         f"0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
@@ -66,10 +61,6 @@ GROUPS = {
         f"1:name=systemd:/kubepods/besteffort/pod{UID}/{B}\n",
         Workload(container=B, pod_uid=UID),
     ),
-    "docker under kubelet": (
-        f"0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_OF_UNITS}.slice/docker-{A}.scope\n",
-        Workload(engine="docker", container=A, pod_uid=UID),
-    ),
     "cri-o": (
         f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_OF_UNITS}.slice/crio-{B}.scope/container\n",
         Workload(engine="cri-o", container=B, pod_uid=UID),
@@ -82,10 +73,6 @@ GROUPS = {
     # containers/podman issue 507 and 6400, containers/crun issue 678
     "podman": (f"0::/machine.slice/libpod-{A}.scope/container\n", Workload(engine="podman", container=A)),
     "podman's monitor": (f"0::/machine.slice/libpod-conmon-{A}.scope\n", Workload()),
-    "podman, rootless": (
-        f"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{A}.scope\n",
-        Workload(engine="podman", container=A),
-    ),
     "podman without systemd": (f"5:devices:/libpod_parent/libpod-{A}\n", Workload(engine="podman", container=A)),
     # docs.aws.amazon.com, Amazon ECS task metadata version 4
     "fargate": (
@@ -94,7 +81,6 @@ GROUPS = {
     ),
     # lxc/lxc, lxc/incus: the groups of the payload and of the monitor
     "lxc": ("0::/lxc.payload.instance1/init.scope\n", Workload(engine="lxc", name="instance1")),
-    "lxc in a slice": ("12:memory:/machine.slice/lxc.payload.web-01.scope/x\n", Workload(engine="lxc", name="web-01")),
     "proxmox": ("0::/lxc/101/ns/system.slice/ollama.service\n", Workload(engine="lxc", name="101")),
     "lxc's monitor": ("0::/lxc.monitor.instance1\n", Workload()),
     # systemd/systemd issues 5490 and 18104
@@ -124,12 +110,6 @@ GROUPS = {
     ),
     # slurm.schedmd.com/cgroup_v2.html, systemd/systemd
     "a login": ("0::/user.slice/user-1000.slice/session-3.scope\n", Workload()),
-    "a desktop": (
-        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope\n",
-        Workload(),
-    ),
-    "the first process": ("0::/init.scope\n", Workload()),
-    "a container from within": ("0::/\n", Workload()),
     "nothing": ("", Workload()),
     "no control group at all": ("garbage\n:\n::\n", Workload()),
 }

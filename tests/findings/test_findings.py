@@ -12,8 +12,6 @@ import tfmemtop.findings
 from tests import streams as s
 from tests.findings.situations import (
     HEALTHY,
-    asked_growth,
-    asked_limits,
     begin,
     effective,
     found,
@@ -32,10 +30,8 @@ from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.out_of_memory import AllocationFailed
-from tfmemtop.findings.pool import WholeCard
 from tfmemtop.findings.remedy import Action, Remedy, elsewhere, on_screen, said
 from tfmemtop.findings.rules import findings
-from tfmemtop.findings.settings import GrowthDropped
 from tfmemtop.state import State, apply
 
 T = TypeVar("T")
@@ -67,20 +63,6 @@ def test_a_remedy_is_said_with_its_key_or_its_option() -> None:
     assert on_screen(Remedy(Action.COMPILE_ONCE)) == elsewhere(Remedy(Action.COMPILE_ONCE))
 
 
-def whole_cards(*gpus: int) -> list[Finding]:
-    return [
-        WholeCard(Place(gpu, f"GPU:{gpu}"), held=137 * GIB, whole=140 * GIB, in_use=GIB, peak=GIB, ended=False)
-        for gpu in gpus
-    ]
-
-
-def test_a_card_that_was_reserved() -> None:
-    assert whole_cards(0)[0].said.text == (
-        "GPU 0: growth is off, so TensorFlow took 137.0 GiB of the card's 140.0 GiB at once. 1.0 GiB are in use "
-        "now, 1.0 GiB at the peak."
-    )
-
-
 def test_places_are_told_apart() -> None:
     def place(place: Place) -> str:
         return TightLimit(place, 2 * GIB, 2 * GIB).said.text.partition(": the peak")[0]
@@ -89,15 +71,6 @@ def test_places_are_told_apart() -> None:
     assert place(Place(1, "GPU:2", shared=True, pid=200)) == "GPU:2 on GPU 1, process 200"
     assert place(Place(None, "CPU:0")) == "CPU pool"
     assert place(Place(None, "GPU:3")) == "GPU:3"
-
-
-def test_growth_that_a_limit_dropped() -> None:
-    calls = [asked_growth(line=15), asked_limits(4 * GIB, line=18)]
-    text = found(begin(), *calls, effective(False, 4 * GIB)).text(GrowthDropped)
-    assert text == (
-        "train.py:15 asked for growth, train.py:18 set a limit, and the limit silently dropped growth. The pool takes "
-        "all of its 4.0 GiB at the first allocation."
-    )
 
 
 def test_of_a_fragmented_pool_on_the_cpu_nothing_is_said_that_helps_only_on_gpus() -> None:

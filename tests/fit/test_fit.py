@@ -86,21 +86,10 @@ def test_nothing_found_is_1_or_3_and_says_why(script: str, said: str) -> None:
     assert done.stderr.count("tfmemtop: try ") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--", "no-such-command"], 127, "no-such-command: command not found"),
-        (["--from", "2G", "--to", "1G", "--", "true"], 2, "--from 2G is more than --to 1G"),
-        (["--allocator", "cuda_malloc_async", "--", "true"], 2, "fit needs the allocator bfc"),
-    ],
-)
-def test_what_cannot_be_tried_is_said_in_one_line(
-    arguments: list[str], code: int, said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    found = main(["fit", *arguments])
+def test_what_cannot_be_tried_is_said_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", "--", "no-such-command"]) == 127
     printed, told = capfd.readouterr()
-    assert (found, printed) == (code, "")
-    assert said in told.splitlines()[-1]
+    assert printed == "" and "no-such-command: command not found" in told.splitlines()[-1]
 
 
 def test_ctrl_c_ends_the_try_and_tells_what_is_known(tmp_path: Path) -> None:

@@ -81,16 +81,6 @@ def test_a_script_that_takes_its_whole_limit_at_once_is_found_too() -> None:
     assert len(found.tried) <= 8
 
 
-def test_without_the_pools_figures_the_peak_leads_to_the_limit() -> None:
-    found = LimitSearch(tries=4, ceiling=64 * GIB)
-    while trial := found.next():
-        limit = trial.limit
-        passed = limit is None or limit >= 390 * MIB
-        found.tell(Tried(limit=limit, how=went(passed), duration_s=1.0, peak_in_use=356 * MIB))
-    assert [one.limit for one in found.tried][1] == 356 * MIB
-    assert found.found is not None
-
-
 def test_nothing_is_tried_after_a_first_try_that_fails_or_tells_nothing() -> None:
     for first in (
         Tried(limit=None, how=went(False), duration_s=1.0, peak_in_use=GIB),
@@ -130,19 +120,6 @@ def test_what_is_predicted_is_proved_in_few_tries(need: int, between: float, ove
     # Both ends are tried: the first passes, the second fails.
     assert len(found.tried) <= 4
     assert found.tried[1].limit is not None and found.tried[1].limit >= surely
-
-
-@given(at_least=st.integers(100, 60 * 1024).map(lambda mib: mib * MIB), over=st.floats(0.02, 0.04))
-def test_ends_that_are_far_apart_cost_one_try_more(at_least: int, over: float) -> None:
-    # ResNet-50 without XLA is like this: if there is room for all its scratch memory, it takes half as much again.
-    need = int(at_least * (1 + over))
-    first = tried(None, need, need, 2 * need)
-    found = LimitSearch(tries=8, ceiling=140 * GIB)
-    found.tell(msgspec.structs.replace(first, surely=int(at_least * 1.7), at_least=at_least))
-    while trial := found.next():
-        found.tell(tried(trial.limit, need, need, 2 * need))
-    assert found.found is not None and found.found >= need and found.settled and found.failed_below is not None
-    assert len(found.tried) <= 5
 
 
 def test_a_wrong_prediction_costs_tries_and_no_truth() -> None:

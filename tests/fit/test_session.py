@@ -8,7 +8,6 @@ from tfmemtop.events import replayed
 from tfmemtop.experiments.fit.largest import Wanted
 from tfmemtop.experiments.fit.plan import ImpossibleSearch, Plan, Sought, parse_sought
 from tfmemtop.experiments.fit.session import Phase, SessionFit
-from tfmemtop.experiments.fit.text import conclusion
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 
@@ -120,16 +119,6 @@ def test_the_first_try_is_recorded_and_judged_once_it_is_replayed() -> None:
     (second,) = session.asked
     assert isinstance(second, ev.Relaunch)
     assert second.settings.memory_limit == 720 * MIB
-
-
-def test_how_far_a_try_has_come_is_told() -> None:
-    fit, session = going()
-    assert fit.number == 1 and "the run before" in fit.progress
-    session.start()
-    assert "first allocation" in fit.progress
-    session.give(s.allocator(200.0, 1004, in_use=MIB))
-    session.give(s.allocator(204.0, 1004, in_use=2 * MIB))
-    assert fit.progress == "4 of 10 s"
 
 
 def test_it_can_be_stopped_and_go_on_without_repeating_itself() -> None:
@@ -265,21 +254,3 @@ def test_each_try_that_passed_leads_to_a_larger_value() -> None:
         asked = fit.take(replayed)
         assert [one.argv for one in asked if isinstance(one, ev.Relaunch)] == [["python", "train.py", value]]
     assert fit.number == 3 and fit.search.found == 129
-
-
-def test_another_run_ends_the_search_while_a_try_is_replayed() -> None:
-    fit, asked = begun()
-    for event in passing(asked, 2)[:-1]:
-        fit.take(event)
-    fit.take(s.run(t=300.0, number=3, pid=7))
-    assert not fit.going and fit.stopped == "another run was started meanwhile"
-
-
-def test_a_try_without_a_pool_ends_the_search_with_its_reason() -> None:
-    fit, asked = begun()
-    first, hook, _, _, over, _ = passing(asked, 2)
-    for event in (first, hook, over):
-        assert fit.take(event) == []
-    assert not fit.going and not fit.can_go_on and fit.search.found is None
-    said = conclusion(fit.search, fit.stopped, fit.hint)
-    assert "batch=64 proves nothing" in said[0] and "GPU memory" in said[1]

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.cluster.prometheus import Prometheus, prometheus
 from tests.metrics.scraping import address_in, events_until, served, watched
-from tests.metrics.test_record import TRAINING, ended, recorded
+from tests.metrics.test_record import ended, recorded
 from tests.patience import until
 from tfmemtop import help
 from tfmemtop.cli.dashboard import DASHBOARD
@@ -44,25 +43,19 @@ def every_second(configuration: str) -> str:
     return configuration.replace("interval: 15s", "interval: 1s")
 
 
+@pytest.mark.programs
 @needs("prometheus")
-@pytest.mark.tensorflow
-def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorded_gpu(tmp_path: Path) -> None:
-    """The real run has the figures of a machine without a GPU. A session recorded on a GPU has the others."""
+def test_every_query_of_the_dashboard_and_every_rule_on_two_recorded_sessions(tmp_path: Path) -> None:
+    """One session was recorded on a machine without a GPU. A session recorded on a GPU has the other figures."""
     (by_file,) = [block for block in blocks("prometheus.yml") if "file_sd_configs" in block]
     (rules,) = blocks("tfmemtop-rules.yml")
     (tmp_path / "rules.yml").write_text(rules)
-    script, sd = tmp_path / "train.py", tmp_path / "run.json"
-    script.write_text(TRAINING)
-    gpu = watched(events_until("h100-transformer.jsonl", 0.6))
+    gpu, cpu = (watched(events_until(f"{name}.jsonl", 0.6)) for name in ("h100-transformer", "cpu-demo"))
     configuration = by_file.replace("/var/lib/tfmemtop", str(tmp_path)) + f'rule_files: ["{tmp_path}/rules.yml"]\n'
-    command = (sys.executable, str(script))
-    with (
-        served(gpu) as page,
-        recorded(tmp_path, "--cpu-pool", "1G", "--metrics", "0", "--metrics-sd", str(sd), command=command) as running,
-        prometheus(tmp_path, every_second(configuration)) as server,
-    ):
-        (tmp_path / "gpu.json").write_text(json.dumps([{"targets": [page.split("/")[2]]}]))
-        url = address_in(sd)
+    with served(gpu) as on_gpu, served(cpu) as on_cpu, prometheus(tmp_path, every_second(configuration)) as server:
+        targets = [page.split("/")[2] for page in (on_gpu, on_cpu)]
+        for number, target in enumerate(targets):
+            (tmp_path / f"{number}.json").write_text(json.dumps([{"targets": [target]}]))
         until(lambda: True if len(server.query("tfmemtop_in_use_bytes")) == 2 else None)
         # A rate needs two scrapes.
         until(lambda: server.query("rate(tfmemtop_steps_total[1m])") or None)
@@ -71,12 +64,12 @@ def test_every_query_of_the_dashboard_and_every_rule_on_a_real_run_and_a_recorde
             filled = re.sub(r'"\$(host|job|rank)"', '".*"', filled)
             assert "$" not in filled
             assert server.query(filled) or "tfmemtop_finding" in query, query
-        (run,) = server.query(f'tfmemtop_run_info{{instance="{url.split("/")[2]}"}}')
+        (run,) = server.query(f'tfmemtop_run_info{{instance="{targets[1]}"}}')
         assert run["metric"]["job"] == "tfmemtop"  # Prometheus' own name, as the run has no job
         assert not [one for one in run["metric"] if one.startswith("exported_")]
         until(lambda: True if {rule["health"] for rule in rules_of(server)} == {"ok"} else None)
         assert {rule["name"] for rule in rules_of(server)} == set(re.findall(r"alert: (\w+)", rules))
-        assert ended(running)[0] == 0
+        (tmp_path / "1.json").unlink()  # as at the end of a session
         until(lambda: True if len(server.query("tfmemtop_in_use_bytes")) == 1 else None)
 
 

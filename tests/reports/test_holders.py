@@ -249,19 +249,6 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
     assert "8 s earlier, most of 126.7 MiB was held by history 124.4 MiB" in why("leak")
 
 
-def test_windows_follow_a_rising_peak_and_a_wait() -> None:
-    opened = [event.opened for event in recording.read(FOLDER / "leak.jsonl").events() if isinstance(event, Holders)]
-    assert opened[0] is Opened.START and opened[-1] is Opened.WAITING
-    # One was requested by the finding that memory rises.
-    assert opened.count(Opened.PEAK) == len(opened) - 3 >= 10, "from a few to 126 MiB, a tenth at a time"
-
-
-def test_a_step_that_is_longer_than_was_thought_gets_another_window() -> None:
-    short, step, _ = windows("batch-too-large")[-3:]
-    assert (short.opened, short.closed, short.steps) == (Opened.PEAK, Closed.TIME, None)
-    assert (step.opened, step.closed, step.steps) == (Opened.PEAK, Closed.STEP, 1)
-
-
 def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_told() -> None:
     (one,) = chosen(folded("batch-too-large"))
     assert one.window.steps == 1
