@@ -38,7 +38,7 @@ def test_a_moment_chosen_among_lifetimes_is_chosen_everywhere(tab: Tab, page: Ma
     file = page(*RESNET)
     opened(tab, file)
     before = picture(tab, "map")
-    tab.do("click_at", *at(tab, ".lifetimes", 0.9))
+    tab.do("click_at", *at(tab, ".lifetimes .u-over", 0.9))
     now = re.fullmatch(r"(.+) in use (99\.\d) ms into the window\.", text(tab, "#holders .now"))
     assert now
     in_use, moment = now.groups()

@@ -28,9 +28,10 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import recording
 from tfmemtop.findings.holders import holder
 from tfmemtop.frameworks import FrameworkName
+from tfmemtop.reports.shared.data import PageOwner, PagePool
 from tfmemtop.reports.shared.html import html
 from tfmemtop.reports.shared.sessions import page_data, page_session
-from tfmemtop.reports.shared.windows import bounded, page_window
+from tfmemtop.reports.shared.windows import bounded, page_window, with_windows
 from tfmemtop.state import State, apply
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import chosen
@@ -95,25 +96,21 @@ def test_verdict_and_findings_are_those_of_why(name: str, capsys: pytest.Capture
     shown, told = data_of(page_of(path))["sessions"][0]["runs"][-1], printed(capsys, "why", path)
     verdict = shown["verdict"]
     assert shown["number"] == told["run"]
-    assert {key: verdict[key] for key in ("cause", "text", "holder", "bytes", "count")} == {
-        key: told["verdict"][key] for key in ("cause", "text", "holder", "bytes", "count")
-    }
+    assert verdict["text"] == told["verdict"]["text"]
     assert "; ".join(verdict["remedies"]) == (told["verdict"]["remedy"] or "")
-    assert [(one["key"], one["text"]) for one in shown["findings"]] == [
-        (one["key"], one["text"]) for one in told["findings"]
-    ]
-    assert [(one["name"], one["peaks"]) for one in shown["phases"]] == [
-        (one["name"], one["peaks"]) for one in told["phases"]
-    ]
+    assert [one["text"] for one in shown["findings"]] == [one["text"] for one in told["findings"]]
+    assert [one["peaks"] for one in shown["phases"]] == [one["peaks"] for one in told["phases"]]
 
 
-def in_use(window: dict[str, Any], at: int, by: str) -> tuple[Counter[str], int]:
-    """Return bytes by the name of a row after event *at*, and the bytes of the row of what is unknown."""
+def in_use(pool: dict[str, Any], by: str) -> tuple[Counter[str], int]:
+    """Return bytes by the name of a row at the peak of *pool*, and the bytes of the row of what is unknown."""
+    window = pool["windows"][pool["shown"]]
+    at = window["peakAt"]
     rows: Counter[str] = Counter()
     unknown = window["unknown"] + window["leftOut"]["atPeak"]
     for owner, size, begin, end in zip(window["owner"], window["bytes"], window["from"], window["to"], strict=True):
         if begin <= at and (end > at or end == -1):
-            one = window["owners"][owner]
+            one = pool["owners"][owner]
             kind = Kind(one["kind"])
             if kind is Kind.UNKNOWN:
                 unknown += size
@@ -129,7 +126,7 @@ def test_buffers_add_up_to_the_rows_of_holders(name: str, capsys: pytest.Capture
     window = pool["windows"][pool["shown"]]
     for by in By:
         told = printed(capsys, "holders", path, "--by", by.value)
-        rows, unknown = in_use(window, window["peakAt"], by.value)
+        rows, unknown = in_use(pool, by.value)
         expected: Counter[str] = Counter()
         for row in told["rows"]:
             expected[row["name"]] += row["bytes"]
@@ -199,14 +196,13 @@ def test_an_account_adds_up_also_of_a_run_that_another_one_followed() -> None:
     for run in runs:
         (account,) = run["accounts"]
         assert "GPU 0" in account["heading"] and account["total"] == sum(part["bytes"] for part in account["parts"])
-        assert run["began"] <= account["at"] <= run["ended"]
 
 
 def test_a_setting_that_came_too_late_is_shown_beside_what_is_in_effect() -> None:
     (session,) = data_of(page_of(str(RECORDINGS / "seeds" / "growth-too-late.jsonl")))["sessions"]
-    call, *_, device = session["runs"][0]["settingRows"]
-    assert call["requested"] == "set_memory_growth(GPU:0, True)" and call["where"] == "growth_too_late.py:11"
-    assert call["effective"].startswith("raised RuntimeError") and device["effective"] == "growth off, bfc"
+    (_, requested, effective, where), *_, device = session["runs"][0]["settingRows"]
+    assert requested == "set_memory_growth(GPU:0, True)" and where == "growth_too_late.py:11"
+    assert effective.startswith("raised RuntimeError") and device[2] == "growth off, bfc"
 
 
 def test_a_file_and_the_number_of_a_run_show_the_runs_up_to_it() -> None:
@@ -242,10 +238,24 @@ def test_of_many_buffers_the_largest_stay_and_the_others_are_counted() -> None:
     state = State()
     for event in [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), window.done(unknown=500)]:
         apply(state, event)
-    whole = page_window(chosen(state)[0])
+    owners: dict[PageOwner, int] = {}
+    whole = page_window(chosen(state)[0], owners)
     few = bounded(whole, 10)
     assert bounded(whole, 100) is whole and few.bytes == [size * w.ROUND for size in range(91, 101)]
-    assert [few.owners[place] for place in few.owner] == [whole.owners[place] for place in whole.owner[90:]]
+    assert few.owner == whole.owner[90:]
+    pool = PagePool(
+        pid=100,
+        device="GPU:0",
+        place="0",
+        peak=few.peak,
+        peak_at=None,
+        owners=list(owners),
+        windows=[few, few],
+        shown=0,
+        maps=[],
+    )
+    fewer = with_windows(pool, [replace(few, owner=few.owner[-1:])], 0)
+    assert fewer.owners == [pool.owners[few.owner[-1]]] and fewer.windows[0].owner == [0]
     assert few.left_out.count == 90 and few.left_out.bytes == few.left_out.at_peak == sum(range(1, 91)) * w.ROUND
     assert sum(few.bytes) + few.left_out.at_peak + few.unknown == few.peak
 
@@ -272,7 +282,7 @@ class Tags(HTMLParser):
             self.texts[self.cdata_elem].append(data)
 
 
-PLAIN = "html head meta link title style body main h1 h2 p ul li pre dl dt dd figure script svg g rect path text"
+PLAIN = "html head meta link title style body main h1 h2 p code ul li pre dl dt dd figure script svg g rect path text"
 """The tags of a page that is not drawn by its script yet."""
 
 
@@ -307,7 +317,8 @@ def test_the_page_allows_its_own_script_and_style_and_nothing_else() -> None:
 def test_without_scripts_the_page_says_what_happened_and_what_helps(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(RECORDINGS / "leaks" / "h200-tape.jsonl")
     page, told = page_of(path), printed(capsys, "why", path)
-    shown = " ".join(re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)).split())
+    page = re.sub(r"</?code>", "`", re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S))
+    shown = " ".join(re.sub(r"<[^>]*>", " ", page).split())
     shown = shown.replace("&#x27;", "'").replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<")
     assert told["verdict"]["text"] in shown
     assert all(remedy in shown for remedy in told["verdict"]["remedy"].split("; "))

@@ -1,9 +1,8 @@
 /** The colours of layers and kinds: those that `page.css` defines for light and for dark, the same in all views. */
 import { element } from "./elements";
 
-const changed: (() => void)[] = [];
+const drawings: (() => void)[] = [];
 const known = new Map<string, string>();
-const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /** The CSS variable of a layer of memory or of a kind of owner: `style.background = variable("gradients")`. */
 export function variable(key: string): string {
@@ -23,39 +22,37 @@ export function colour(key: string): string {
     return found;
 }
 
+/** A small square in the colour of a layer or a kind; without one, a gap as wide. */
+export function swatch(key: string): HTMLElement {
+    const made = element("i", "swatch");
+    if (key) made.style.background = variable(key);
+    return made;
+}
+
 /** The names of layers or kinds, each with its colour. */
 export function legend(keys: string[]): HTMLElement[] {
-    return keys.map((key) => {
-        const mark = element("i", "swatch");
-        mark.style.background = variable(key);
-        return element("span", "", mark, key);
-    });
+    return keys.map((key) => element("span", "", swatch(key), key));
 }
 
 /** Call *draw* whenever light becomes dark, or the other way round, and before the page is printed. */
 export function onTheme(draw: () => void): void {
-    changed.push(draw);
+    drawings.push(draw);
 }
 
-const root = document.documentElement;
-const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+/** The condition of the rule of `page.css` that makes the page dark. */
+const dark = Array.from(document.styleSheets[0].cssRules)
+    .filter((rule) => rule instanceof CSSMediaRule)
+    .find(({ media }) => media.mediaText.includes("prefers-color-scheme"))!.media;
 
 /** Change between light and dark, whatever the reader's system prefers. */
 export function changeTheme(): void {
-    setTheme(isDark() ? "light" : "dark");
+    dark.mediaText = matchMedia(dark.mediaText).matches ? "not all" : "screen";
+    drawAgain();
 }
 
-/** Draw in *theme*; without one, as the reader's system prefers. */
-function setTheme(theme?: string): void {
-    if (theme) root.dataset.theme = theme;
-    else delete root.dataset.theme;
+function drawAgain(): void {
     known.clear();
-    for (const draw of changed) draw();
+    for (const draw of drawings) draw();
 }
 
-dark.addEventListener("change", () => setTheme(root.dataset.theme));
-let onScreen: string | undefined;
-matchMedia("print").addEventListener("change", ({ matches }) => {
-    if (matches) onScreen = root.dataset.theme;
-    setTheme(matches ? "light" : onScreen); // as paper is
-});
+for (const query of [dark.mediaText, "print"]) matchMedia(query).addEventListener("change", drawAgain);

@@ -1,9 +1,7 @@
 /** Sessions beside each other: their figures, those that differ first, and what differs at the peaks of their steps. */
-import type { Comparison, Page } from "./data";
-import { button, bytes, element, table } from "./elements";
+import type { Page } from "./data";
+import { button, bytes, element, sentence, table } from "./elements";
 import type { Moment } from "./moment";
-
-const MOST = 40; // rows of allocations
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const { comparison } = page;
@@ -12,24 +10,24 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     const heads = names.map((name, session) => {
         return button(name, `Show ${name} in all views`, () => moment.choose({ session }));
     });
-    const rows = comparison.rows.map(({ name, values, different }) => {
-        return [element(different ? "b" : "span", different ? "different" : "", name), ...values];
-    });
-    place.append(element("h3", "", comparison.title));
-    place.append(...comparison.text.map((text) => element("p", "", text)));
-    place.append(element("div", "choices", "All views show ", ...heads));
-    const figures = table(["", ...names], rows);
-    figures.querySelectorAll(".different").forEach((cell) => cell.closest("tr")!.classList.add("different"));
-    place.append(figures);
+    const figures = table(
+        ["", ...names],
+        comparison.rows.map(({ name, values, different }) => [element(different ? "b" : "span", "", name), ...values]),
+    );
+    figures.querySelectorAll("td b").forEach((cell) => cell.closest("tr")!.classList.add("different"));
+    place.append(
+        element("h3", "", comparison.title),
+        ...comparison.text.map((text) => element("p", "", sentence(text))),
+        element("div", "choices", "All views show ", ...heads),
+        figures,
+    );
     if (comparison.differences.length) {
-        place.append(element("h3", "", "What differs at the peak of a step"), differences(comparison, names));
+        const rows = comparison.differences.map(({ name, values }) => [name, ...values.map(bytes)]);
+        const columns = names.map((_, which) => which + 1);
+        place.append(element("h3", "", "What differs at the peak of a step"));
+        place.append(table(["allocations", ...names], rows, columns));
     }
-    moment.subscribe(({ session }) => heads.forEach((each, which) => (each.ariaPressed = String(which === session))));
-}
-
-function differences({ differences: all }: Comparison, names: string[]): HTMLElement {
-    const rows = all.slice(0, MOST).map(({ name, values }) => [name, ...values.map(bytes)]);
-    const found = table(["allocations", ...names], rows, names.map((_, which) => which + 1));
-    if (all.length > MOST) found.append(element("p", "quiet", `${all.length - MOST} more rows differ, each by less.`));
-    return found;
+    moment.on(["session"], ({ session }) => {
+        heads.forEach((each, which) => (each.ariaPressed = String(which === session)));
+    });
 }

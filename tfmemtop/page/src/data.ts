@@ -29,18 +29,13 @@ export interface Place {
     total: number | null;
     times: number[]; // rising; each has the highest figures until the next one
     layers: Layer[]; // each lies upon the one before, in this order; their sum is all that is used
-    limits: Limit[];
+    limits: Record<number, number>; // the bytes of the limit, by the number of the run
 }
 
 export interface Layer {
     key: "in_use" | "cached" | "context" | "outside" | "others" | string; // another framework has its own name as key
     name: string;
     bytes: (number | null)[];
-}
-
-export interface Limit {
-    run: number;
-    bytes: number;
 }
 
 export interface Run {
@@ -55,7 +50,7 @@ export interface Run {
     verdict: Verdict;
     findings: Finding[]; // the most serious first
     answers: Answer[]; // of the five questions
-    settingRows: SettingRow[];
+    settingRows: string[][]; // each: a setting, what was requested, what is in effect, and where it was set
     accounts: Account[];
     phases: Phase[];
     failures: number[]; // when memory ran out
@@ -64,21 +59,18 @@ export interface Run {
 }
 
 export interface Verdict {
-    cause: string;
-    severity: "info" | "warning" | "fatal" | "good";
+    severity: Severity;
     text: string;
     evidence: string;
     remedies: string[];
     command: string; // to paste; empty if there is none
     code: string;
-    holder: string | null;
-    bytes: number | null;
-    count: number | null;
 }
 
+export type Severity = "info" | "warning" | "fatal" | "good";
+
 export interface Finding {
-    key: string;
-    severity: "info" | "warning" | "fatal" | "good";
+    severity: Severity;
     text: string;
     began: number;
     ended: number | null; // null if it held until the end
@@ -90,24 +82,15 @@ export interface Answer {
     paragraphs: string[];
 }
 
-export interface SettingRow {
-    setting: string;
-    requested: string;
-    effective: string;
-    where: string; // "train.py:12"; empty if it is not known
-}
-
 export interface Account {
     heading: string; // "Its memory on GPU 0 at 00:00:21: 1.1 GiB"
-    at: number | null;
     total: number;
     parts: { name: string; bytes: number; exact: boolean; meaning: string }[]; // they add up to the total
     notes: string[];
 }
 
 export interface Phase {
-    name: string;
-    label: string; // "epoch 3", or the name
+    label: string; // "epoch 3"
     began: number;
     ended: number | null;
     peaks: Record<string, number>; // by logical device
@@ -129,6 +112,7 @@ export interface Pool {
     place: string; // the key of its place
     peak: number; // the allocator's own figure
     peakAt: number | null;
+    owners: Owner[]; // of the buffers in all its windows
     windows: Window[]; // in the order of their beginnings; that of the highest peak is `shown`
     shown: number; // -1 if there are no windows, only maps
     maps: PoolMap[]; // the newest last; a map is of one moment
@@ -145,7 +129,7 @@ export interface Window {
     unknown: number; // bytes of the peak that belong to no buffer: in the row "unknown", as buffers of that kind are
     leftOut: { count: number; bytes: number; atPeak: number }; // the smallest buffers, which the page does not have
     times_us: number[]; // of each event, as differences from the one before
-    owners: Owner[];
+    owners: Owner[]; // those of its pool, put here when the page is read
     // The buffers, in the order of their beginnings. The known parts of an XLA buffer stand here as buffers.
     owner: number[]; // a place in `owners`
     bytes: number[];

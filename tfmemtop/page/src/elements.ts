@@ -1,6 +1,6 @@
 /** Elements of the page, and figures as the rest of tfmemtop writes them. Texts are set as texts, never as markup. */
 
-type Child = Node | string | null | false;
+export type Child = Node | string | null | false;
 
 /** A new element: `element("p", "note", "text", otherElement)`. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
@@ -31,20 +31,48 @@ export function refill(place: HTMLElement, ...children: (Node | string)[]): void
 }
 
 /** A choice among *names*, with a label; nothing where there is none. */
-export function select(label: string, names: string[], chosen: number, action: (place: number) => void): HTMLElement {
+export function select(label: string, names: string[], chosen: number, action: (place: number) => void): Node | string {
+    if (names.length < 2) return "";
     const made = element("select");
     names.forEach((name, place) => made.append(new Option(name, String(place), false, place === chosen)));
     made.addEventListener("change", () => action(made.selectedIndex));
     return element("label", "choice", label, " ", made);
 }
 
-/** A table; a cell that is a number of bytes is aligned to the right by the class "figure". */
-export function table(heads: string[], rows: (Node | string)[][], figures: number[] = []): HTMLElement {
-    const style = (column: number) => (figures.includes(column) ? "figure" : "");
-    const head = element("tr", "", ...heads.map((text, column) => element("th", style(column), text)));
+/** A table, of which the rows `foot` are sums. The columns `figures` are aligned to the right. */
+export function table(heads: Child[], rows: Child[][], figures: number[] = [], foot: Child[][] = []): HTMLElement {
+    const row = (tag: "th" | "td", cells: Child[]) => {
+        const style = (column: number) => (figures.includes(column) ? "figure" : "");
+        return element("tr", "", ...cells.map((cell, column) => element(tag, style(column), cell)));
+    };
+    const head = element("thead", "", row("th", heads));
     head.querySelectorAll("th").forEach((cell) => (cell.scope = "col"));
-    const body = rows.map((row) => element("tr", "", ...row.map((cell, column) => element("td", style(column), cell))));
-    return element("div", "table", element("table", "", element("thead", "", head), element("tbody", "", ...body)));
+    const body = element("tbody", "", ...rows.map((cells) => row("td", cells)));
+    const sums = element("tfoot", "", ...foot.map((cells) => row("td", cells)));
+    return element("div", "table", element("table", "", head, body, sums));
+}
+
+/** A number of bytes, which tests read as it is. */
+export function sized(size: number, text = bytes(size)): HTMLElement {
+    const made = element("span", "", text);
+    made.dataset.bytes = String(size);
+    return made;
+}
+
+/** A sentence of tfmemtop, in which what stands between backticks is code. */
+export function sentence(text: string): HTMLElement {
+    const parts = text.split(/`([^`]+)`/);
+    return element("span", "", ...parts.map((part, place) => (place % 2 ? element("code", "", part) : part)));
+}
+
+export const WINDOW =
+    "A window is a time, usually one step, in which tfmemtop records each allocation and release, with the operation " +
+    "that asked for it.";
+
+/** What stands in place of a view of a window where there is none. */
+export function noWindow(): HTMLElement {
+    const none = "No window of allocations was recorded in this run, so who held the memory is not known.";
+    return element("p", "note", `${none} ${WINDOW} With the probe, tfmemtop records windows by itself.`);
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,7 +1,7 @@
 /** Who holds the memory, as an icicle: each cell is as wide as its bytes, and what it consists of is below it. */
 import { variable } from "./colours";
 import { button, bytes, element, share } from "./elements";
-import { keyOf, KINDS, type Cell } from "./holders_at";
+import { keyOf, KINDS, sum, type Cell } from "./holders_at";
 
 const ROW = 26; // pixels
 const LEAST = 2; // pixels: a narrower cell is not drawn
@@ -51,31 +51,21 @@ export class Flame {
     /** What the last cell of a path consists of, from the pixel `left` on, at so many pixels a byte. */
     private below(path: Cell[], left: number, scale: number): HTMLElement[] {
         const depth = path.length;
-        const children = [...path[depth - 1].children.values()];
+        const children = depth < DEEPEST ? [...path[depth - 1].children.values()] : [];
         const order = (cell: Cell) => (depth === 1 ? KINDS.indexOf(cell.kind) : 0);
         children.sort((a, b) => order(a) - order(b) || b.bytes - a.bytes);
-        const cells: HTMLElement[] = [];
-        let narrow: Cell[] = [];
-        let begin = left;
-        // Neighbours of which each is too narrow are one pale cell.
-        const addNarrow = () => {
-            if (left - begin >= LEAST && narrow.length) {
-                const rest = element("div", "cell rest", left - begin > 70 ? `${narrow.length} more` : "");
-                cells.push(this.placed(rest, begin, depth, left - begin, narrow[0].kind));
-            }
-            narrow = [];
-        };
-        for (const child of depth < DEEPEST ? children : []) {
-            const width = child.bytes * scale;
-            if (width >= LEAST) {
-                addNarrow();
-                const own = [...path, child];
-                cells.push(this.drawn(own, left, width, false), ...this.below(own, left, scale));
-            } else if (narrow.push(child) === 1) begin = left;
-            left += width;
-        }
-        addNarrow();
-        return cells;
+        const isWide = (cell: Cell) => cell.bytes * scale >= LEAST;
+        const cells = children.filter(isWide).flatMap((child) => {
+            const [own, begin] = [[...path, child], left];
+            left += child.bytes * scale;
+            return [this.drawn(own, begin, left - begin, false), ...this.below(own, begin, scale)];
+        });
+        // Those of which each is too narrow are one pale cell.
+        const narrow = children.filter((child) => !isWide(child));
+        const width = scale * sum(narrow.map((child) => child.bytes));
+        if (width < LEAST) return cells;
+        const rest = element("div", "cell rest", width > 70 ? `${narrow.length} more` : "");
+        return [...cells, this.placed(rest, left, depth, width, narrow[0].kind)];
     }
 
     /** The last cell of a path. */

@@ -1,16 +1,12 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
 import type { Page } from "./data";
-import { button, bytes, clock, duration, element, refill, select } from "./elements";
+import { button, bytes, clock, duration, element, noWindow, refill, select, WINDOW } from "./elements";
 import { Flame } from "./flame";
 import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
-import { GROUPINGS, type Moment } from "./moment";
+import { GROUPINGS, OF_WINDOW, type Moment } from "./moment";
 
 const NOT_THEN = "No allocations were recorded at that moment: this is the peak of the recorded step nearest to it.";
-const NO_WINDOW =
-    "No window of allocations was recorded in this run, so who held the memory is not known. With the probe, " +
-    "tfmemtop records them by itself.";
-
 const HIGHER = 1.05; // a peak that is hardly higher is no other one
 
 export function mount(place: HTMLElement, _: Page, moment: Moment): void {
@@ -37,7 +33,8 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     });
     const group = element("div", "choices", "Rows by ", ...groupings, table.filter, clear);
 
-    const none = element("p", "note", NO_WINDOW);
+    const none = noWindow();
+    choices.title = words.title = WINDOW;
     const whole = element("div", "view", choices, words, now, stacks, cells, readout, group, table.element);
     place.append(none, whole);
 
@@ -74,19 +71,19 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     function drawChoices(): void {
         const { choice, run, pool } = moment;
         const pools = run?.pools.map((each) => `${each.device} of process ${each.pid}`) ?? [];
-        const windows = pool?.windows.map((each, number) => {
-            const highest = number === pool.shown ? " (highest)" : "";
+        const windows = (pool?.windows ?? []).map((each, number) => {
+            const highest = number === pool!.shown ? " (highest)" : "";
             return `${each.began.toFixed(1)} s, ${bytes(each.peak)}${highest}, ${each.title}`;
         });
         refill(
             choices,
-            pools.length > 1 ? select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which })) : "",
-            windows ? select("Window", windows, choice.window, (which) => moment.choose({ window: which })) : "",
+            select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which })),
+            select("Window", windows, choice.window, (which) => moment.choose({ window: which })),
         );
     }
 
-    moment.subscribe((_, changed) => {
-        if (["session", "run", "pool", "window"].some((key) => changed.has(key as "run"))) drawChoices();
+    moment.on(OF_WINDOW, drawChoices);
+    moment.on([...OF_WINDOW, "at", "grouping", "selection"], (_, changed) => {
         draw(!changed.has("window") && !changed.has("pool"));
     });
 }

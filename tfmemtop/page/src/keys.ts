@@ -1,5 +1,5 @@
 /** The keys of the page, and the list of them that `?` shows. */
-import { button, element } from "./elements";
+import { button, element, table } from "./elements";
 import { lastUpTo, stepped, type Moment } from "./moment";
 
 type Keys = Record<string, [meaning: string, action: () => void]>;
@@ -47,21 +47,13 @@ function jump(id: string): void {
     section.focus({ preventScroll: true });
 }
 
-const NAMES: Record<string, string> = {
-    ArrowLeft: "←",
-    ArrowRight: "→",
-    "Shift+ArrowLeft": "Shift ←",
-    "Shift+ArrowRight": "Shift →",
-};
-
 const ABOUT = "The moment chosen in one view is chosen in all. In memory over time, drag or turn the wheel to zoom.";
 
 export function showHelp(): void {
-    const rows = Object.entries(keys).map(([key, [meaning]]) =>
-        element("tr", "", element("th", "", element("kbd", "", NAMES[key] ?? key)), element("td", "", meaning)),
-    );
-    const table = element("table", "", element("tbody", "", ...rows));
-    const dialog = element("dialog", "help", element("h2", "", "Keys"), table, element("p", "note", ABOUT));
+    const rows = Object.entries(keys).map(([key, [meaning]]) => {
+        return [element("kbd", "", key.replace("ArrowLeft", "←").replace("ArrowRight", "→")), meaning];
+    });
+    const dialog = element("dialog", "", element("h2", "", "Keys"), table([], rows), element("p", "note", ABOUT));
     dialog.append(button("Close", "Close (Esc)", () => dialog.close()));
     dialog.addEventListener("close", () => dialog.remove());
     document.body.append(dialog);

@@ -1,26 +1,17 @@
 /** The buffers of a window over its time: each from its allocation to its release, as high as its bytes. */
+import type uPlot from "uplot";
 import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
-import { button, bytes, duration, element, onSize, table } from "./elements";
+import { bytes, duration, element, noWindow, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
-import { bufferRow, columns, eachPart, eventOf, largestBuffers, picture, position } from "./lifetimes_at";
-import { shapeAt, whole, type Picture, type Span } from "./lifetimes_at";
-import { stepped, timeOf, type Moment } from "./moment";
+import { bufferRow, columns, eachPart, largestBuffers, picture, shapeAt, totals, type Picture } from "./lifetimes_at";
+import { momentsOf, OF_WINDOW, stepped, timeOf, type Moment } from "./moment";
+import { chart, reveal, zoomButtons, zoomKeys } from "./time_chart";
 
 const LISTED = 60; // rows of the table
-const AXIS = 20; // pixels below the picture
 const STRIP = 64; // pixels of the area of what is chosen
-
-/** At most `count` round numbers: multiples of a power of 2, or of 1, 2 or 5 times a power of 10. */
-function levels(from: number, to: number, count: number, base: number): number[] {
-    const power = base ** Math.floor(Math.log((to - from) / count) / Math.log(base));
-    const steps = (base === 2 ? [1, 2] : [1, 2, 5, 10]).map((times) => Math.max(1, times * power));
-    const step = steps.find((each) => (to - from) / each <= count) ?? power;
-    const first = Math.ceil(from / step);
-    return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, number) => (first + number) * step);
-}
-
-const HOW = "Point at a buffer; drag to choose the moment; zoom around it with + and −; move it with ← and →.";
+const HOW =
+    "Point at a buffer; drag to choose the moment; zoom with the wheel, + and −; move the moment with ← and →.";
 
 function told(window: Window, place: number): string {
     const { name, bytes: size, owner, from, to } = bufferRow(window, place);
@@ -31,194 +22,158 @@ function told(window: Window, place: number): string {
 }
 
 export function mount(place: HTMLElement, _: Page, moment: Moment): void {
-    const canvas = element("canvas");
+    let graph: uPlot | undefined;
+    let shown: Picture = { events: [], shapes: [] };
+    const frame = element("div", "lifetimes");
     const line = element("div", "moment");
-    const frame = element("div", "lifetimes", canvas, line);
     const readout = element("p", "readout");
     const kinds = element("p", "legend");
     const list = element("details");
-    let span: Span = { from: 0, to: 1 };
-    let shown: Picture | null = null;
-    const zooms = [["+", 0.5], ["−", 2], ["all", Infinity]] as const;
-    const buttons = zooms.map(([label, factor]) => button(label, "Zoom", () => zoom(factor)));
-    const choices = element("div", "controls", ...buttons);
-    const none = element("p", "note", "No window of allocations was recorded in this run.");
-    const parts = element("div", "view", choices, frame, readout, kinds, list);
+    /** The chosen moment, in seconds since the window began. */
+    const now = () => timeOf(moment.window!, shownEvent(moment.window!, moment.choice.at).event) - moment.window!.began;
+    const keys = zoomKeys(() => graph, now);
+    const controls = element("div", "controls", ...zoomButtons(keys));
+    const none = noWindow();
+    const parts = element("div", "view", controls, frame, readout, kinds, list);
     place.append(none, parts);
     Object.assign(frame, { tabIndex: 0, role: "slider", ariaLabel: "The moment in the window" });
 
-    const pen = canvas.getContext("2d")!;
-    let [width, height] = [0, 0];
-    /** The height of the picture of buffers, in pixels. The area of what is chosen is below it. */
-    const upper = () => height - AXIS - (moment.choice.selection === null ? 0 : STRIP);
-
-    function draw(): void {
+    /** Make the graph anew. It goes on to show *range*, else the whole window. */
+    function build(range?: uPlot.Scale): void {
+        graph?.destroy();
         const { window } = moment;
-        if (!window || !width || !height) return;
-        shown = picture(window, span, Math.round(width * devicePixelRatio), 0.5 / (upper() * devicePixelRatio));
-        paint(window, shown);
-        drawAxes(window, shown);
-        drawMoment();
+        graph = !window ? undefined : chart(frame, {
+            lines: [{ key: "text", hidden: true }],
+            data: [[0, ...momentsOf(window).map((at) => at - window.began)], [...totals(window)]],
+            label,
+            range,
+            footRoom: moment.choice.selection === null ? 0 : STRIP,
+            drags: true,
+            draw: (u) => {
+                paint(u, window);
+                drawChosen(u, window);
+                showMoment();
+            },
+            onHover: (at, height) => tell(window, at, height),
+            onClick: (at) => choose(window.began + at),
+        });
+        graph?.over.append(line);
     }
 
-    /** Paints the shapes pixel by pixel, which takes the same time for ten buffers and for ten thousand. */
-    function paint(window: Window, shown: Picture): void {
-        const [wide, high] = [canvas.width, Math.round(upper() * devicePixelRatio)];
-        const image = pen.createImageData(wide, high);
+    const spanOf = ({ scales: { x } }: uPlot) => ({ from: x.min!, to: x.max! });
+    const choose = (at: number) => moment.choose({ at, window: moment.choice.window });
+
+    /** Paint the buffers pixel by pixel, which takes the same time for ten and for ten thousand. */
+    function paint(u: uPlot, window: Window): void {
+        const { left, top, width, height } = u.bbox;
+        const most = u.scales.y.max!;
+        shown = picture(window, spanOf(u), width, most / height);
+        const sheet = new OffscreenCanvas(width, height).getContext("2d")!;
+        const image = sheet.createImageData(width, height);
         const pixels = new Uint32Array(image.data.buffer);
-        const chosen = ofRow(window, moment.choice.grouping, moment.choice.selection);
-        const { selection } = moment.choice;
+        const { selection, grouping } = moment.choice;
+        const chosen = ofRow(window, grouping, selection);
         const inks = Object.fromEntries(KINDS.map((kind) => [kind, [ink(kind, 1), ink(kind, 0.72), ink(kind, 0.18)]]));
-        eachPart(shown, ({ place, kind, first }, column, below, size) => {
-            const top = high - Math.round(((below + size) / shown.most) * high);
-            const bottom = high - Math.round((below / shown.most) * high);
+        eachPart(shown, ({ place, kind, first }) => {
             const isChosen = selection === null || (place >= 0 && chosen[window.owner[place]]);
             const [plain, edge, faint] = inks[kind];
-            const inner = !isChosen ? faint : column === first && place >= 0 && bottom - top > 2 ? edge : plain;
-            for (let y = top; y < bottom; y++) pixels[y * wide + column] = inner;
-            if (bottom - top > 2 && isChosen) pixels[top * wide + column] = edge;
+            return (column, from, to) => {
+                const high = height - Math.round((to / most) * height);
+                const low = height - Math.round((from / most) * height);
+                const isTall = low - high > 2 && isChosen;
+                const inner = !isChosen ? faint : isTall && place >= 0 && column === first ? edge : plain;
+                for (let y = high; y < low; y++) pixels[y * width + column] = inner;
+                if (isTall) pixels[high * width + column] = edge;
+            };
         });
-        pen.clearRect(0, 0, width, height);
-        pen.putImageData(image, 0, 0);
+        sheet.putImageData(image, 0, 0);
+        u.ctx.drawImage(sheet.canvas, left, top);
     }
 
-    function drawAxes(window: Window, shown: Picture): void {
-        pen.font = "12px system-ui, sans-serif";
-        pen.textBaseline = "top";
-        pen.fillStyle = pen.strokeStyle = colour("quiet");
-        const times = levels(span.from, span.to, width / 90, 10);
-        const [unit, name] = span.to >= 1e6 ? [1e6, "s"] : span.to >= 1e3 ? [1e3, "ms"] : [1, "µs"];
-        const decimals = Math.max(0, -Math.floor(Math.log10((times[1] - times[0]) / unit)));
-        for (const at of times) {
-            const x = (width * (at - span.from)) / (span.to - span.from);
-            pen.fillRect(x, height - AXIS, 1, 4);
-            pen.textAlign = x < 30 ? "left" : x > width - 40 ? "right" : "center";
-            pen.fillText(`${(at / unit).toFixed(decimals)} ${name}`, x, height - AXIS + 5);
-        }
-        pen.textAlign = "left";
-        const label = (text: string, y: number) => {
-            pen.strokeText(text, 4, y, width - 8);
-            pen.fillText(text, 4, y, width - 8);
-        };
-        pen.strokeStyle = colour("ground");
-        pen.lineWidth = 4;
-        pen.lineJoin = "round";
-        pen.fillStyle = colour("text");
-        for (const size of levels(0, shown.most, 4, 2)) {
-            const y = Math.round(upper() * (1 - size / shown.most));
-            if (!size || y < 20) continue;
-            pen.globalAlpha = 0.2;
-            pen.fillRect(0, y, width, 1);
-            pen.globalAlpha = 1;
-            label(bytes(size), y + 3);
-        }
-        label(bytes(shown.most), 3);
+    /** Draw what the chosen row has in use, below the axis of time. */
+    function drawChosen(u: uPlot, window: Window): void {
+        const { ctx, bbox } = u;
         const { grouping, selection } = moment.choice;
         if (selection === null) return;
         const course = inUse(window, ofRow(window, grouping, selection));
-        const events = columns(window, span, canvas.width, course);
-        const most = Math.max(1, ...course);
-        const bottom = upper() + STRIP;
-        const chosen = standing(window, window.peakAt, grouping).rows.find((row) => row.name === selection);
-        pen.fillStyle = colour(chosen?.kind ?? "in-use");
-        events.forEach((event, column) => {
-            const high = (course[event + 1] / most) * (STRIP - 20);
-            pen.fillRect(column / devicePixelRatio, bottom - high, 1 / devicePixelRatio, high);
+        const most = course.reduce((one, other) => Math.max(one, other), 1);
+        const [bottom, high] = [ctx.canvas.height, (STRIP - 20) * devicePixelRatio];
+        const row = standing(window, window.peakAt, grouping).rows.find(({ name }) => name === selection);
+        ctx.fillStyle = colour(row?.kind ?? "in-use");
+        columns(window, spanOf(u), bbox.width, course).forEach((event, column) => {
+            const size = (course[event + 1] / most) * high;
+            ctx.fillRect(bbox.left + column, bottom - size, 1, size);
         });
-        pen.fillStyle = colour("text");
-        label(`${selection}: at most ${bytes(most)} in this window`, upper() + 4);
+        ctx.fillStyle = colour("text");
+        ctx.textAlign = "left";
+        ctx.fillText(`${selection}: at most ${bytes(most)} in this window`, bbox.left, bottom - high - 5, bbox.width);
     }
 
-    function drawMoment(): void {
-        const { window } = moment;
-        if (!window) return;
-        const { event } = shownEvent(window, moment.choice.at);
-        const place = position(window, span, event);
-        line.hidden = place < 0 || place > 1;
-        line.style.left = `${100 * place}%`;
+    function showMoment(): void {
+        const { window, choice } = moment;
+        if (!window || !graph) return;
+        line.style.left = `${graph.valToPos(now(), "x")}px`;
+        const { event } = shownEvent(window, choice.at);
         frame.ariaValueMin = "-1";
         frame.ariaValueMax = String(window.times_us.length - 1);
         frame.ariaValueNow = String(event);
-        const then = duration(1e6 * (timeOf(window, event) - window.began));
-        frame.ariaValueText = `${then} into the window, after event ${event}`;
+        frame.ariaValueText = `${duration(1e6 * now())} into the window, after event ${event}`;
     }
 
-    /** The colour of a kind as a pixel. */
-    function ink(kind: string, alpha: number): number {
-        const [red, green, blue] = (colour(kind).match(/[\d.]+/g) ?? []).map(Number);
-        return ((Math.round(255 * alpha) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-    }
-
-    /** Make the span `factor` times as long, with the moment in its middle. */
-    function zoom(factor: number): void {
-        const { window } = moment;
-        if (!window) return;
-        const most = whole(window).to;
-        const long = Math.min(most, Math.max(4, (span.to - span.from) * factor));
-        const at = 1e6 * (timeOf(window, shownEvent(window, moment.choice.at).event) - window.began);
-        const from = Math.min(most - long, Math.max(0, at - long / 2));
-        span = { from, to: from + long };
-        draw();
-    }
-
-    const choose = (at: number) => moment.choose({ at, window: moment.choice.window });
-
-    function point(pointer: PointerEvent): void {
-        const { window } = moment;
-        if (!window || !shown) return;
-        const [x, y] = [pointer.offsetX, pointer.offsetY];
-        if (pointer.buttons & 1) choose(timeOf(window, eventOf(window, span, x / width)));
-        const column = Math.min(shown.events.length - 1, Math.max(0, Math.floor(x * devicePixelRatio)));
-        const under = y > upper() ? null : shapeAt(shown, column, ((upper() - y) / upper()) * shown.most);
+    function tell(window: Window, at: number | null, height: number): void {
+        const { from, to } = spanOf(graph!);
+        const column = at === null ? -1 : Math.floor(((at - from) / (to - from)) * shown.events.length);
+        const under = shapeAt(shown, column, height);
         const small = under && `buffers too small to be drawn · ${under.kind} · ${bytes(under.course?.[column])}`;
-        readout.textContent = !under ? HOW : under.place < 0 ? small : told(window, under.place);
+        readout.textContent = !under ? HOW : under.place < 0 ? small! : told(window, under.place);
     }
 
-    frame.addEventListener("pointermove", point);
-    frame.addEventListener("pointerdown", (pointer) => {
-        frame.setPointerCapture(pointer.pointerId);
-        point(pointer);
-    });
     frame.addEventListener("keydown", (key) => {
         const { window } = moment;
         if (!window || key.ctrlKey || key.metaKey || key.altKey) return;
         const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[key.key];
-        const factor = { "+": 0.5, "-": 2, "0": Infinity }[key.key];
-        if (steps) choose(stepped(window, timeOf(window, shownEvent(window, moment.choice.at).event), steps));
-        else if (factor) zoom(factor);
+        if (steps) choose(stepped(window, window.began + now(), steps));
+        else if (keys[key.key]) keys[key.key][1]();
         else return;
         key.preventDefault();
         key.stopPropagation();
     });
 
-    function drawAll(): void {
+    moment.on(OF_WINDOW, () => {
         const { window } = moment;
         none.hidden = window !== undefined;
         parts.hidden = window === undefined;
         if (!window) return;
-        span = whole(window);
         readout.textContent = HOW;
-        kinds.replaceChildren(...legend(KINDS.filter((kind) => window.owners.some((owner) => owner.kind === kind))));
+        const known = new Set(window.owner.map((owner) => window.owners[owner].kind));
+        kinds.replaceChildren(...legend(KINDS.filter((kind) => known.has(kind))));
         const at = (time: number | null) => (time === null ? "" : time.toFixed(6));
         const rows = largestBuffers(window, LISTED).map(({ name, owner, bytes: size, from, to }) => {
             return [name, owner.kind, bytes(size), at(from), at(to), owner.line];
         });
-        const count = window.owner.length;
         list.replaceChildren(
-            element("summary", "", `The largest ${Math.min(LISTED, count)} of ${count} buffers as a table`),
+            element("summary", "", `The largest ${rows.length} of ${window.owner.length} buffers as a table`),
             table(["buffer", "kind", "bytes", "from (s)", "to (s)", "line"], rows, [2, 3, 4]),
         );
-    }
+    });
+    moment.on([...OF_WINDOW, "selection", "grouping"], (_, changed) => {
+        build(OF_WINDOW.some((key) => changed.has(key)) ? undefined : graph?.scales.x);
+    });
+    moment.on(["at"], () => {
+        if (graph) reveal(graph, now());
+        showMoment();
+    });
+    onTheme(() => graph?.redraw(false));
+}
 
-    moment.subscribe((_, changed) => {
-        const window = (["session", "run", "pool", "window"] as const).some((key) => changed.has(key));
-        if (window) drawAll();
-        if (window || changed.has("selection") || changed.has("grouping")) draw();
-        else drawMoment();
-    });
-    onSize(canvas, (...size) => {
-        [width, height] = size;
-        draw();
-    });
-    onTheme(draw);
+/** The colour of a kind as a pixel. */
+function ink(kind: string, alpha: number): number {
+    const [red, green, blue] = (colour(kind).match(/[\d.]+/g) ?? []).map(Number);
+    return ((Math.round(255 * alpha) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** Seconds since the window began as `1.25 ms`, with the decimals that `step` has. */
+function label(seconds: number, step: number): string {
+    const [unit, name] = step >= 0.1 ? [1, "s"] : step >= 1e-4 ? [1e-3, "ms"] : [1e-6, "µs"];
+    return `${(seconds / unit).toFixed(step >= unit ? 0 : 1)} ${name}`;
 }

@@ -1,9 +1,9 @@
 /** Where the buffers of a window lie in a picture: in each column of time, those in use upon each other. Pure. */
 import type { Window } from "./data";
-import { bufferName, inUse, KINDS, sum } from "./holders_at";
-import { lastUpTo, momentsOf, timeOf } from "./moment";
+import { bufferName, inUse, KINDS } from "./holders_at";
+import { lastUpTo, momentsOf, perWindow, timeOf } from "./moment";
 
-/** From where to where time is shown, in µs of the window. */
+/** From where to where time is shown, in seconds since the window began. */
 export interface Span {
     from: number;
     to: number;
@@ -16,34 +16,22 @@ export interface Shape {
     first: number; // a column
     last: number;
     bytes: number;
-    course: number[] | null;
+    course: Float64Array | null;
 }
 
 /** The picture's columns: the event that each shows, and the shapes from below. */
 export interface Picture {
     events: number[];
     shapes: Shape[];
-    most: number; // bytes
-}
-
-export const whole = (window: Window): Span => ({ from: 0, to: Math.max(1, sum(window.times_us)) });
-
-/** Where an event is in the span, 0 for its left end and 1 for its right end. */
-export function position(window: Window, { from, to }: Span, event: number): number {
-    return (1e6 * (timeOf(window, event) - window.began) - from) / (to - from);
-}
-
-/** The last event at or before a position in the span. */
-export function eventOf(window: Window, { from, to }: Span, position: number): number {
-    return lastUpTo(momentsOf(window), window.began + (from + position * (to - from) + 0.5) / 1e6);
 }
 
 /** For each of `count` columns its event with most in use, so that no peak is lost, or the last event before it. */
-export function columns(window: Window, span: Span, count: number, total: Float64Array): number[] {
+export function columns(window: Window, { from, to }: Span, count: number, total: Float64Array): number[] {
+    const lastAt = (part: number) => lastUpTo(momentsOf(window), window.began + from + part * (to - from) + 5e-7);
     const events: number[] = [];
-    let before = eventOf(window, span, 0);
+    let before = lastAt(0);
     for (let column = 0; column < count; column++) {
-        const last = eventOf(window, span, (column + 1) / count);
+        const last = lastAt((column + 1) / count);
         let best = Math.min(before + (column ? 1 : 0), last);
         for (let event = best + 1; event <= last; event++) if (total[event + 1] >= total[best + 1]) best = event;
         events.push(best);
@@ -52,67 +40,65 @@ export function columns(window: Window, span: Span, count: number, total: Float6
     return events;
 }
 
+/** The bytes in use before the first event of a window and after each. */
+export const totals = perWindow((window) => inUse(window));
+
 /** The places of a window's buffers in their order. Of those of one event, the last to be released is first. */
-function stacked(window: Window): number[] {
-    const kind = (place: number) => KINDS.indexOf(window.owners[window.owner[place]].kind);
+const stacked = perWindow((window): number[] => {
+    const kinds = window.owners.map((owner) => KINDS.indexOf(owner.kind));
+    const kind = (place: number) => kinds[window.owner[place]];
     const end = (place: number) => (window.to[place] === -1 ? Infinity : window.to[place]);
     const order = (a: number, b: number) => window.from[a] - window.from[b] || kind(a) - kind(b) || end(b) - end(a);
     return [...window.owner.keys()].sort(order);
-}
+});
 
-/**
- * The picture of a window: what stays is below what is released. Owners all of whose buffers have less than `least` of
- * the highest column are drawn as one shape for each kind.
- */
+/** The picture of a window: what stays is below what is released. Buffers below `least` bytes are one shape a kind. */
 export function picture(window: Window, span: Span, count: number, least: number): Picture {
-    const total = inUse(window);
-    const events = columns(window, span, count, total);
-    const most = Math.max(1, ...events.map((event) => total[event + 1]));
-    const largest = window.owners.map(() => 0);
-    window.owner.forEach((owner, place) => (largest[owner] = Math.max(largest[owner], window.bytes[place])));
-    const isSmall = largest.map((size) => size < least * most);
-    const whole = { place: -1, first: 0, last: count - 1 };
-    const staying: Shape[] = [{ ...whole, kind: "unknown", bytes: window.unknown, course: null }];
+    const events = columns(window, span, count, totals(window));
+    const small = Object.fromEntries(KINDS.map((kind) => [kind, new Float64Array(count + 1)])); // changes a column
+    small.unknown[0] = window.unknown;
+    const staying: Shape[] = [];
     const released: Shape[] = [];
     for (const place of stacked(window)) {
-        if (isSmall[window.owner[place]]) continue;
         const { kind } = window.owners[window.owner[place]];
-        const to = window.to[place];
+        const [to, bytes] = [window.to[place], window.bytes[place]];
         const first = lastUpTo(events, window.from[place] - 1) + 1;
         const last = to === -1 ? count - 1 : lastUpTo(events, to - 1);
-        const shape = { place, kind, first, last, bytes: window.bytes[place], course: null };
-        if (first <= last) (to === -1 ? staying : released).push(shape);
+        if (first > last) continue;
+        if (bytes < least) {
+            small[kind][first] += bytes;
+            small[kind][last + 1] -= bytes;
+        } else (to === -1 ? staying : released).push({ place, kind, first, last, bytes, course: null });
     }
-    const small = KINDS.flatMap((kind): Shape[] => {
-        const chosen = window.owners.map((owner, which) => isSmall[which] && owner.kind === kind);
-        if (!chosen.includes(true)) return [];
-        const course = inUse(window, chosen);
-        return [{ ...whole, kind, bytes: 0, course: events.map((event) => course[event + 1]) }];
+    const rest = Object.entries(small).map(([kind, course]): Shape => {
+        for (let column = 1; column < count; column++) course[column] += course[column - 1];
+        return { place: -1, kind, first: 0, last: count - 1, bytes: 0, course };
     });
-    return { events, most, shapes: [...staying, ...small, ...released] };
+    return { events, shapes: [...staying, ...rest, ...released] };
 }
 
-type Draw = (shape: Shape, column: number, below: number, bytes: number) => void;
+const sizeAt = ({ course, bytes }: Shape, column: number) => course?.[column] ?? bytes;
 
-/** Call `draw` for each part of a shape in a column, with the bytes below it. */
-export function eachPart(shown: Picture, draw: Draw): void {
-    const heights = new Float64Array(shown.events.length);
+/** Call the function that `draws` returns for a shape for each column of it, with its lower and upper edge in bytes. */
+export function eachPart(shown: Picture, draws: (shape: Shape) => (column: number, from: number, to: number) => void): void {
+    const tops = new Float64Array(shown.events.length);
     for (const shape of shown.shapes) {
+        const draw = draws(shape);
         for (let column = shape.first; column <= shape.last; column++) {
-            const size = shape.course ? shape.course[column] : shape.bytes;
-            draw(shape, column, heights[column], size);
-            heights[column] += size;
+            const from = tops[column];
+            tops[column] += sizeAt(shape, column);
+            draw(column, from, tops[column]);
         }
     }
 }
 
 /** The shape at a height, in bytes, of a column. */
-export function shapeAt(shown: Picture, column: number, height: number): Shape | null {
-    let found: Shape | null = null;
-    eachPart(shown, (shape, at, below, bytes) => {
-        if (at === column && below <= height && height < below + bytes) found = shape;
+export function shapeAt(shown: Picture, column: number, height: number): Shape | undefined {
+    let top = 0;
+    return shown.shapes.find((shape) => {
+        if (shape.first <= column && column <= shape.last) top += sizeAt(shape, column);
+        return height < top;
     });
-    return found;
 }
 
 /** A buffer as a row; `from` and `to` are seconds of the session, `null` if they are outside of the window. */

@@ -17,7 +17,7 @@ import * as holders from "./holders";
 import { listen, showHelp } from "./keys";
 import * as lifetimes from "./lifetimes";
 import * as map from "./map";
-import { Moment } from "./moment";
+import { Moment, OF_RUN } from "./moment";
 import * as settings from "./settings";
 import * as time from "./time";
 import * as verdict from "./verdict";
@@ -41,7 +41,10 @@ async function read(): Promise<Page> {
     const text = document.getElementById("data")!.textContent!.trim();
     const zipped = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return (await new Response(stream).json()) as Page;
+    const page = (await new Response(stream).json()) as Page;
+    const pools = page.sessions.flatMap((session) => session.runs.flatMap((run) => run.pools));
+    for (const { windows, owners } of pools) windows.forEach((window) => (window.owners = owners));
+    return page;
 }
 
 function show(page: Page): void {
@@ -72,16 +75,13 @@ function bar(page: Page, moment: Moment, sections: { id: string; title: string }
         return link;
     });
     const choices = element("span", "choices");
-    moment.subscribe((choice, changed) => {
-        if (!changed.has("session") && !changed.has("run")) return;
+    moment.on(OF_RUN, (choice) => {
         const sessions = page.sessions.map(({ name, placement }) => (placement ? `${name}: ${placement}` : name));
         const runs = moment.session.runs.map(({ number, title, settings }) => `${number}: ${settings || title}`);
         refill(
             choices,
-            sessions.length > 1
-                ? select("session", sessions, choice.session, (session) => moment.choose({ session }))
-                : "",
-            runs.length > 1 ? select("run", runs, choice.run, (run) => moment.choose({ run })) : "",
+            select("session", sessions, choice.session, (session) => moment.choose({ session })),
+            select("run", runs, choice.run, (run) => moment.choose({ run })),
         );
     });
     const ends = [button("◐", "Light or dark", changeTheme), button("?", "The keys (?)", showHelp)];

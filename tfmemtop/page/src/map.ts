@@ -5,7 +5,7 @@ import { bytes, clock, element, onSize, share, table } from "./elements";
 import { KINDS, shownEvent } from "./holders_at";
 import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf } from "./map_at";
 import type { MapRegion, MapRow, Piece, Shown } from "./map_at";
-import { lastUpTo, type Moment } from "./moment";
+import { lastUpTo, OF_WINDOW, type Moment } from "./moment";
 
 const ROWS = 24;
 const [ROW, APART] = [15, 5]; // pixels: the height of a row, and between regions
@@ -130,10 +130,8 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         key.preventDefault();
         key.stopPropagation();
     });
-    moment.subscribe((_, changed) => {
-        if ([...changed].every((key) => key === "selection" || key === "grouping")) draw();
-        else update();
-    });
+    moment.on([...OF_WINDOW, "at"], update);
+    moment.on(["selection", "grouping"], draw);
     onSize(canvas, (...size) => {
         [width, height] = size;
         draw();

@@ -19,6 +19,10 @@ export interface Choice {
 export const GROUPINGS = ["layer", "op", "kind", "shape", "line"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
+/** A change of these is one of the run, or of the window. */
+export const OF_RUN = ["session", "run"] as const;
+export const OF_WINDOW = [...OF_RUN, "pool", "window"] as const;
+
 type Listener = (choice: Readonly<Choice>, changed: ReadonlySet<keyof Choice>) => void;
 
 export class Moment {
@@ -74,9 +78,11 @@ export class Moment {
         if (changed.size) for (const listener of this.listeners) listener(this.chosen, changed);
     }
 
-    /** Call *listener* after each change, and once at once: then all has changed. */
-    subscribe(listener: Listener): void {
-        this.listeners.push(listener);
+    /** Call *listener* after each change of one of *keys*, and once at once: then all has changed. */
+    on(keys: readonly (keyof Choice)[], listener: Listener): void {
+        this.listeners.push((choice, changed) => {
+            if (keys.some((key) => changed.has(key))) listener(choice, changed);
+        });
         listener(this.chosen, new Set(Object.keys(this.chosen) as (keyof Choice)[]));
     }
 
@@ -93,10 +99,7 @@ export class Moment {
         }
         const pool = run?.pools[next.pool] as Pool | undefined;
         if (change.place === undefined && pool && (otherRun || change.pool !== undefined)) {
-            next.place = Math.max(
-                0,
-                session.places.findIndex((each) => each.key === pool.place),
-            );
+            next.place = Math.max(0, session.places.findIndex((each) => each.key === pool.place));
         }
         const otherPool = otherRun || next.pool !== this.chosen.pool;
         if (otherPool) next.selection = change.selection ?? null;
@@ -121,12 +124,10 @@ function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | und
     if (pool?.peakAt != null) return pool.peakAt;
     const inUse = place?.layers.find((layer) => layer.key === "in_use");
     if (!run || !place || !inUse) return null;
-    let best: number | null = null;
-    place.times.forEach((time, index) => {
-        if (time < run.began || time > end || inUse.bytes[index] == null) return;
-        if (best === null || inUse.bytes[index]! > inUse.bytes[best]!) best = index;
-    });
-    return best === null ? null : place.times[best];
+    const size = (index: number) => inUse.bytes[index] ?? -1;
+    const own = [...place.times.keys()].filter((index) => run.began <= place.times[index] && place.times[index] <= end);
+    const best = own.reduce((highest, index) => (size(index) > size(highest) ? index : highest), -1);
+    return place.times[best] ?? null;
 }
 
 /** The place of the window that was recorded at *at*, the newest of these; else of the one nearest to it. */
@@ -137,10 +138,7 @@ function nearest(windows: Window[], at: number, now: number): number {
 
 /** The place of the run that was the last to begin by *at*, 0 before the first. */
 export function runAt(session: Session, at: number): number {
-    return Math.max(
-        0,
-        session.runs.findLastIndex((run) => run.began <= at),
-    );
+    return Math.max(0, session.runs.findLastIndex((run) => run.began <= at));
 }
 
 /** The place of the session whose last run has the most serious verdict. */
@@ -154,18 +152,20 @@ export function endOf(session: Session, run: number): number {
     return session.runs[run]?.ended ?? session.runs[run + 1]?.began ?? session.ended;
 }
 
-const moments = new WeakMap<Window, Float64Array>();
+/** What *make* makes of a window, made once. */
+export function perWindow<Made>(make: (window: Window) => Made): (window: Window) => Made {
+    const made = new WeakMap<Window, Made>();
+    return (window) => {
+        if (!made.has(window)) made.set(window, make(window));
+        return made.get(window)!;
+    };
+}
 
 /** The moments of a window's events, in seconds since the session began. */
-export function momentsOf(window: Window): Float64Array {
-    let found = moments.get(window);
-    if (!found) {
-        let sum = 0;
-        found = Float64Array.from(window.times_us, (difference) => window.began + (sum += difference) / 1e6);
-        moments.set(window, found);
-    }
-    return found;
-}
+export const momentsOf = perWindow((window) => {
+    let sum = 0;
+    return Float64Array.from(window.times_us, (difference) => window.began + (sum += difference) / 1e6);
+});
 
 /** The moment of event *event*, in seconds since the session began. */
 export function timeOf(window: Window, event: number): number {

@@ -1,14 +1,11 @@
 /** The findings of the chosen run, its settings as requested and as they are in effect, and other settings' effects. */
 import type { Finding, Page, Run } from "./data";
-import { button, clock, element, table } from "./elements";
-import type { Moment } from "./moment";
+import { button, clock, element, sentence, table } from "./elements";
+import { OF_RUN, type Moment } from "./moment";
 import { sign } from "./verdict";
 
 export function mount(place: HTMLElement, _page: Page, moment: Moment): void {
-    moment.subscribe((_choice, changed) => {
-        if (!changed.has("session") && !changed.has("run")) return;
-        place.replaceChildren(...(moment.run ? parts(moment.run, moment) : []));
-    });
+    moment.on(OF_RUN, () => place.replaceChildren(...(moment.run ? parts(moment.run, moment) : [])));
 }
 
 function* parts(run: Run, moment: Moment): Iterable<Node> {
@@ -17,10 +14,8 @@ function* parts(run: Run, moment: Moment): Iterable<Node> {
         yield element("ul", "findings", ...run.findings.map((finding) => found(finding, moment)));
     }
     if (run.settingRows.length) {
-        const heads = ["setting", "requested", "in effect", "set in"];
-        const rows = run.settingRows.map((row) => [row.setting, row.requested, row.effective, row.where]);
         yield element("h3", "", "Settings");
-        yield table(heads, rows);
+        yield table(["setting", "requested", "in effect", "set in"], run.settingRows);
     }
     for (const { device, about, columns, rows, sentences } of run.whatIf) {
         yield element("h3", "", `${device} under other settings`);
@@ -33,5 +28,5 @@ function* parts(run: Run, moment: Moment): Iterable<Node> {
 function found({ severity, text, began, ended }: Finding, moment: Moment): HTMLElement {
     const until = ended === null ? "to the end" : `to ${clock(ended)}`;
     const time = button(`${clock(began)} ${until}`, "Go to this moment", () => moment.choose({ at: began }));
-    return element("li", severity, sign(severity), element("span", "", text), time);
+    return element("li", severity, sign(severity), sentence(text), time);
 }

@@ -1,53 +1,56 @@
 /** A chart of bytes over seconds, by uPlot: axes in binary units, zoom by wheel and drag, a click chooses a moment. */
 import uPlot from "uplot";
 import { colour } from "./colours";
-import type { Session } from "./data";
-import { bytes, clock } from "./elements";
-import { endOf } from "./moment";
+import { button, bytes } from "./elements";
 
 export interface Line {
     key: string; // of its colour
-    filled: boolean; // down to the line before it in the list
+    filled?: boolean; // down to the line before it in the list
+    hidden?: boolean; // it only has a say in what the axis of bytes shows
 }
 
 export interface Chart {
     lines: Line[];
     data: uPlot.AlignedData;
-    logarithmic: boolean;
-    height: number;
-    headRoom: number; // CSS pixels at the top that the data leave free
-    reach: number[]; // sizes that are to be in sight where they are not far above the data
-    draw(u: uPlot): void;
-    onHover(seconds: number | null): void;
+    label(seconds: number, step: number): string; // at the axis of time, where `step` seconds lie between two labels
+    range?: uPlot.Scale; // the seconds in sight at first; else all
+    logarithmic?: boolean;
+    headRoom?: number; // CSS pixels at the top that the data leave free
+    footRoom?: number; // CSS pixels below the axis
+    reach?: number[]; // sizes that are to be in sight where they are not far above the data
+    drags?: boolean; // to drag is to choose moments, not to zoom
+    draw(u: uPlot): void; // over the lines
+    onHover(seconds: number | null, bytes: number): void;
     onClick(seconds: number): void;
 }
 
-const SECONDS = [
-    0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400,
-];
+const FINE = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].flatMap((power) => [power, 2 * power, 5 * power]);
+const SECONDS = [...FINE, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 const SIZES = Array.from({ length: 50 }, (_none, power) => 2 ** power);
+const AXIS = 50; // pixels
+const CLOSEST = 1e-5; // of the whole time
 
-export function chart(
-    place: HTMLElement,
-    { lines, data, logarithmic, height, headRoom, reach, ...hooks }: Chart,
-): uPlot {
+export function chart(place: HTMLElement, { lines, data, label, reach = [], headRoom = 0, ...rest }: Chart): uPlot {
+    const { logarithmic = false, drags = false, footRoom = 0 } = rest;
+    const height = (innerWidth < 600 ? 260 : 380) + footRoom;
     const axis = {
         stroke: () => colour("quiet"),
         grid: { stroke: () => colour("line"), width: 1 },
         ticks: { show: false },
     };
+    const free = (headRoom + 22) / (height - footRoom - AXIS);
     const options: uPlot.Options = {
         width: Math.max(200, place.clientWidth),
         height,
         legend: { show: false },
         padding: [6, 26, 0, 0],
-        cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 } },
+        cursor: { y: false, points: { show: false }, drag: { x: !drags, y: false, dist: 6 } },
         scales: {
             x: { time: false },
             y: {
                 distr: logarithmic ? 3 : 1,
                 log: 2,
-                range: (_u, low, high) => sizes(low, high, reach, logarithmic, (headRoom + 22) / (height - 50)),
+                range: (_u, low, high) => sizes(low, high, reach, logarithmic, free),
             },
         },
         axes: [
@@ -55,7 +58,8 @@ export function chart(
                 ...axis,
                 incrs: SECONDS,
                 space: 84,
-                values: (_u, splits, _axis, _space, step) => splits.map((at) => moment(at, step)),
+                size: AXIS + footRoom,
+                values: (_u, splits, _axis, _space, step) => splits.map((at) => label(at, step)),
             },
             {
                 ...axis,
@@ -69,22 +73,35 @@ export function chart(
             filled && place ? [{ series: [place + 1, place] as [number, number], fill: () => colour(key) }] : [],
         ),
         hooks: {
-            draw: [hooks.draw],
-            setCursor: [(u) => hooks.onHover(u.cursor.left! < 0 ? null : u.posToVal(u.cursor.left!, "x"))],
+            draw: [rest.draw],
+            setCursor: [({ cursor: { left, top }, posToVal }) => {
+                rest.onHover(left! < 0 ? null : posToVal(left!, "x"), posToVal(top!, "y"));
+            }],
+            destroy: [() => observer.disconnect()],
         },
     };
     const made = new uPlot(options, data, place);
-    made.over.addEventListener("click", () => hooks.onClick(made.posToVal(made.cursor.left!, "x")));
+    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, place.clientWidth), height }));
+    observer.observe(place);
+    const { min, max } = rest.range ?? {};
+    if (min != null && max != null) made.setScale("x", { min, max });
+    const choose = ({ offsetX }: MouseEvent) => rest.onClick(made.posToVal(offsetX, "x"));
+    if (drags) {
+        made.over.addEventListener("pointerdown", ({ pointerId }) => made.over.setPointerCapture(pointerId));
+        for (const event of ["pointerdown", "pointermove"] as const) {
+            made.over.addEventListener(event, (pointer) => pointer.buttons & 1 && choose(pointer));
+        }
+    } else made.over.addEventListener("click", choose);
     made.over.addEventListener("wheel", (event) => wheel(made, event), { passive: false });
     return made;
 }
 
-function series({ key, filled }: Line, place: number): uPlot.Series {
+function series({ key, filled, hidden }: Line, place: number): uPlot.Series {
     return {
         stroke: () => colour(key),
         width: filled ? 0 : 2,
         fill: filled && place === 0 ? () => colour(key) : undefined,
-        paths: uPlot.paths.stepped!({ align: 1 }),
+        paths: hidden ? () => null : uPlot.paths.stepped!({ align: 1 }),
         points: { show: false },
     };
 }
@@ -98,20 +115,14 @@ function sizes(low: number, high: number, reach: number[], logarithmic: boolean,
     return [least, least * (top / least) ** (1 / (1 - free))];
 }
 
-function moment(at: number, step: number): string {
-    return step >= 1 ? clock(at) : `${clock(at)}${(at % 1).toFixed(step >= 0.1 ? 1 : 3).slice(1)}`;
-}
+/** All seconds of a chart. */
+const whole = ({ data: [times] }: uPlot) => ({ min: times[0], max: times.at(-1)! });
 
 function wheel(u: uPlot, event: WheelEvent): void {
-    if (!zoomed(u) && event.deltaY > 0) return; // all is in sight: the page scrolls
+    const [{ min, max }, shown] = [whole(u), u.scales.x];
+    if (shown.min! <= min && shown.max! >= max && event.deltaY > 0) return; // all is in sight: the page scrolls
     event.preventDefault();
     zoom(u, event.deltaY < 0 ? 0.75 : 1 / 0.75, u.posToVal(u.cursor.left!, "x"));
-}
-
-/** Whether less than all is in sight. */
-function zoomed(u: uPlot): boolean {
-    const { min, max } = u.scales.x;
-    return min! > u.data[0][0] || max! < u.data[0].at(-1)!;
 }
 
 /** Show as many seconds as now, with *at* in the middle, where it is out of sight. */
@@ -123,22 +134,27 @@ export function reveal(u: uPlot, at: number): void {
 
 /** Show *factor* times as many seconds as now; *around* stays where it is. */
 export function zoom(u: uPlot, factor: number, around: number): void {
-    const { min, max } = u.scales.x;
-    const [first, last] = [u.data[0][0], u.data[0].at(-1)!];
-    const low = Math.max(first, around - (around - min!) * factor);
-    const high = Math.min(last, around + (max! - around) * factor);
-    if (high - low > 1e-4) u.setScale("x", { min: low, max: high });
+    const [{ min, max }, shown] = [whole(u), u.scales.x];
+    const low = Math.max(min, around - (around - shown.min!) * factor);
+    const high = Math.min(max, around + (shown.max! - around) * factor);
+    if (high - low > CLOSEST * (max - min)) u.setScale("x", { min: low, max: high });
 }
 
-export function showAll(u: uPlot): void {
-    u.setScale("x", { min: u.data[0][0], max: u.data[0].at(-1)! });
+/** The keys that zoom, with their actions; `at` is the moment that stays where it is. */
+export function zoomKeys(graph: () => uPlot | undefined, at: () => number): Record<string, [string, () => void]> {
+    const by = (factor: number) => () => graph() && zoom(graph()!, factor, at());
+    const all = () => graph()?.setScale("x", whole(graph()!));
+    return {
+        "+": ["Zoom in on the moment", by(0.5)],
+        "-": ["Zoom out", by(2)],
+        "0": ["Show the whole time", all],
+    };
 }
 
-/** Show the runs, where they took less than two thirds of the time. */
-export function showRuns(u: uPlot, session: Session): void {
-    const first = session.runs[0]?.began ?? 0;
-    const length = endOf(session, session.runs.length - 1) - first;
-    if (length > 0 && length < session.ended / 1.5) {
-        u.setScale("x", { min: Math.max(u.data[0][0], first - 0.03 * length), max: first + 1.03 * length });
-    }
+/** A button for each of the keys that zoom. */
+export function zoomButtons(keys: ReturnType<typeof zoomKeys>): HTMLElement[] {
+    const hints = [["+", "+", "or the wheel"], ["-", "−", "or the wheel"], ["0", "all", "or a double click"]];
+    return hints.map(([key, label, hint]) => {
+        return button(label, `${keys[key][0]} (${key}, ${hint})`, keys[key][1]);
+    });
 }

@@ -19,14 +19,9 @@ export function stacked(place: Place, ended: number): [number[], ...Column[]] {
     return [times, ...tops];
 }
 
-/** What is known of *place* at a moment: the bytes of each layer, `null` where they are not known. */
-export function figuresAt(place: Place, at: number): (number | null)[] {
-    const index = lastUpTo(place.times, at);
-    return place.layers.map(({ bytes }) => bytes[index] ?? null);
-}
-
-export function sum(figures: (number | null)[]): number | null {
-    const known = figures.filter((figure) => figure !== null);
+/** The sum of what is known; `null` where nothing is. */
+export function sum(figures: (number | null | undefined)[]): number | null {
+    const known = figures.filter((figure) => figure != null);
     return known.length ? known.reduce((one, other) => one + other, 0) : null;
 }
 
@@ -58,13 +53,9 @@ export function courses(page: Page, chosen: Session, place: Place, all: boolean)
 
 function course(place: Place, began: number, ended: number, all: boolean): { times: number[]; bytes: Column } {
     const first = Math.max(0, lastUpTo(place.times, began));
-    const times: number[] = [];
-    const bytes: Column = [];
-    for (let index = first; index < place.times.length && place.times[index] <= ended; index += 1) {
-        times.push(Math.max(0, place.times[index] - began));
-        const inUse = place.layers.find((layer) => layer.key === "in_use")?.bytes[index] ?? null;
-        bytes.push(all ? sum(place.layers.map((layer) => layer.bytes[index])) : inUse);
-    }
+    const layers = all ? place.layers : place.layers.filter((layer) => layer.key === "in_use");
+    const times = place.times.slice(first, lastUpTo(place.times, ended) + 1).map((time) => Math.max(0, time - began));
+    const bytes = times.map((_time, index) => sum(layers.map((layer) => layer.bytes[first + index])));
     if (times.length && ended - began > times.at(-1)!) {
         times.push(ended - began);
         bytes.push(bytes.at(-1)!);

@@ -12,38 +12,40 @@ export function headRoom({ runs }: Session): number {
     return STRIP * (Number(runs.length > 1) + Number(runs.some((run) => run.phases.length)));
 }
 
-/** Draw the marks of *session* and *card* over the layers; *at* is the chosen moment, in run *chosen*. */
-export function drawMarks(u: uPlot, session: Session, card: Place, at: number, chosen: number): void {
+/** What is marked on a place's layers: run *chosen* is emphasised. */
+export interface Marks {
+    session: Session;
+    card: Place;
+    chosen: number;
+}
+
+/** Draw the chosen moment *at*, upon the *marks*. */
+export function drawMarks(u: uPlot, at: number, marks?: Marks): void {
     const pen = new Pen(u);
+    if (marks) drawRuns(pen, marks);
+    pen.upright(at, "text");
+    u.ctx.restore();
+}
+
+function drawRuns(pen: Pen, { session, card, chosen }: Marks): void {
     const { runs, ended } = session;
+    const several = runs.length > 1;
     if (card.total !== null) pen.level(card.total, [0, ended], "quiet", `${card.name} has ${bytes(card.total)}`);
     runs.forEach((run, index) => {
         const end = endOf(session, index);
-        const limit = card.limits.find((each) => each.run === run.number)?.bytes;
+        const limit = card.limits[run.number];
         if (limit !== undefined) pen.level(limit, [run.began, end], "limit", `limit ${bytes(limit)}`);
         const devices = run.pools.filter((pool) => pool.place === card.key).map((pool) => pool.device);
         run.phases.forEach((phase, place) => {
-            pen.band(
-                Number(runs.length > 1),
-                [phase.began, phase.ended ?? end],
-                names(phase, devices),
-                place % 2 === 0,
-            );
+            const span: Span = [phase.began, phase.ended ?? end];
+            pen.band(Number(several), span, names(phase, devices), place % 2 === 0);
         });
-        if (runs.length > 1) {
+        if (several) {
             pen.band(0, [run.began, end], [`run ${run.number}: ${run.settings || run.title}`], index === chosen);
             pen.upright(run.began, "quiet");
         }
         for (const failure of run.failures) pen.upright(failure, "fatal", "✖ out of memory", headRoom(session) + 38);
     });
-    pen.upright(at, "text");
-    pen.end();
-}
-
-export function drawMoment(u: uPlot, at: number): void {
-    const pen = new Pen(u);
-    pen.upright(at, "text");
-    pen.end();
 }
 
 /** The names of a phase, the longest first: with its peak on *devices*, and without it. */
@@ -75,10 +77,6 @@ class Pen {
         ctx.font = "12px system-ui, sans-serif";
         ctx.textAlign = "left";
         ctx.textBaseline = "alphabetic";
-    }
-
-    end(): void {
-        this.ctx.restore();
     }
 
     /** A vertical line with a name at its right, or at its left where the right has no room. */

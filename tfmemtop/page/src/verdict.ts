@@ -1,10 +1,9 @@
 /** The head of the page: the verdict of the chosen run, what it rests on, what helps, and the run's facts. */
-import type { Answer, Comparison, Page, Run, Session } from "./data";
-import { button, clock, element } from "./elements";
-import type { Moment } from "./moment";
+import type { Answer, Comparison, Page, Run, Session, Severity } from "./data";
+import { button, clock, element, sentence } from "./elements";
+import { OF_RUN, type Moment } from "./moment";
 
 const SIGNS = { fatal: "✖", warning: "▲", info: "●", good: "✔" };
-export type Severity = keyof typeof SIGNS;
 
 /** A severity as a sign and, for those who do not see it, as a word. */
 export function sign(severity: Severity): HTMLElement {
@@ -15,10 +14,9 @@ export function sign(severity: Severity): HTMLElement {
 }
 
 export function mount(place: HTMLElement, page: Page, moment: Moment): void {
-    moment.subscribe((_choice, changed) => {
-        if (!changed.has("session") && !changed.has("run")) return;
+    place.className = "view head";
+    moment.on(OF_RUN, () => {
         const { session, run } = moment;
-        place.className = "view head";
         const told = run ? verdict(run) : [element("h1", "verdict", "No program was started in this session.")];
         const notes = session.notes.map((note) => element("p", "note", note));
         place.replaceChildren(
@@ -33,16 +31,17 @@ function* beside(comparison: Comparison | null): Iterable<Node> {
     if (!comparison) return;
     const link = element("a", "", "Side by side");
     link.href = "#comparison";
-    yield element("p", "", element("b", "", comparison.title), `. ${comparison.text[0] ?? ""} `, link);
+    const first = sentence(comparison.text[0] ?? "");
+    yield element("p", "", element("b", "", comparison.title), ". ", first, " ", link);
 }
 
 function* verdict({ heading, verdict, answers }: Run): Iterable<Node> {
     yield element("p", "note", heading);
-    yield element("h1", `verdict ${verdict.severity}`, sign(verdict.severity), " ", verdict.text);
-    if (verdict.evidence) yield element("p", "evidence", verdict.evidence);
+    yield element("h1", `verdict ${verdict.severity}`, sign(verdict.severity), " ", sentence(verdict.text));
+    if (verdict.evidence) yield element("p", "evidence", sentence(verdict.evidence));
     if (verdict.remedies.length) {
         yield element("h3", "", "What helps");
-        yield element("ul", "remedies", ...verdict.remedies.map((remedy) => element("li", "", remedy)));
+        yield element("ul", "remedies", ...verdict.remedies.map((remedy) => element("li", "", sentence(remedy))));
     }
     if (verdict.command) yield toCopy("Command to run", verdict.command);
     if (verdict.code) yield toCopy("Code for the program", verdict.code);
@@ -53,8 +52,8 @@ function* verdict({ heading, verdict, answers }: Run): Iterable<Node> {
 }
 
 function folded({ question, line, paragraphs }: Answer): HTMLElement {
-    const summary = element("summary", "", element("b", "", question), " ", line);
-    return element("details", "", summary, ...paragraphs.map((text) => element("p", "", text)));
+    const summary = element("summary", "", element("b", "", question), " ", sentence(line));
+    return element("details", "", summary, ...paragraphs.map((text) => element("p", "", sentence(text))));
 }
 
 function facts(session: Session, run: Run | undefined, end: number): HTMLElement {
@@ -71,21 +70,12 @@ function facts(session: Session, run: Run | undefined, end: number): HTMLElement
     return element("dl", "facts", ...pairs);
 }
 
-/** A text with a button that copies it. Where the clipboard is refused, the text is selected, to be copied by a key. */
+/** A text with a button that selects and copies it: in the old way, which a page from a disk or a mail may use too. */
 function toCopy(label: string, text: string): HTMLElement {
     const code = element("code", "", text);
     const copy = button("Copy", "Copy to the clipboard", () => {
-        const told = (word: string) => (copy.textContent = word);
-        Promise.resolve(navigator.clipboard?.writeText(text) ?? Promise.reject()).then(
-            () => told("Copied"),
-            () => told(selected(code) ? "Copied" : "Selected: Ctrl+C"),
-        );
+        getSelection()!.selectAllChildren(code);
+        copy.textContent = document.execCommand("copy") ? "Copied" : "Selected: Ctrl+C";
     });
     return element("figure", "copy", element("figcaption", "", label, copy), element("pre", "", code));
-}
-
-/** Select what *shown* contains, and try the old way to copy it. */
-function selected(shown: HTMLElement): boolean {
-    getSelection()!.selectAllChildren(shown);
-    return document.execCommand("copy");
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Owner, Pool, Window } from "../src/data";
 import { alive, arranged, inUse, standing, tree } from "../src/holders_at";
-import { eachPart, picture, shapeAt, whole } from "../src/lifetimes_at";
+import { eachPart, picture, shapeAt } from "../src/lifetimes_at";
 import { fragmentation, gapsOf, mapAt, rowsOf } from "../src/map_at";
 import { eventAt, stepped, timeOf } from "../src/moment";
 
@@ -83,19 +83,19 @@ test("the peak is chosen among the events of its microsecond, and a step leaves 
 
 test("no column of the picture loses the peak, and its shapes are as high as what is in use", () => {
     for (const count of [1, 3, 100]) {
-        const shown = picture(step, whole(step), count, 0.1);
-        assert.equal(shown.most, step.peak);
+        const shown = picture(step, { from: 0, to: 5e-5 }, count, 20);
         const heights = new Array<number>(count).fill(0);
-        eachPart(shown, (_, column, below, bytes) => {
-            assert.equal(heights[column], below);
-            heights[column] += bytes;
+        eachPart(shown, () => (column, from, to) => {
+            assert.equal(heights[column], from);
+            heights[column] = to;
         });
+        assert.equal(Math.max(...heights), step.peak);
         assert.deepEqual(heights, shown.events.map((event) => inUse(step)[event + 1]));
     }
 });
 
 test("what lies under a point of the picture", () => {
-    const shown = picture(step, whole(step), 4, 0);
+    const shown = picture(step, { from: 0, to: 5e-5 }, 4, 0);
     const at = (column: number, height: number) => shapeAt(shown, column, height)?.place;
     assert.equal(at(0, 50), 0);
     assert.equal(at(1, 150), 1);

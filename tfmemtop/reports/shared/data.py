@@ -32,11 +32,6 @@ class PageLayer(PageStruct, frozen=True):
     bytes: Known
 
 
-class PageLimit(PageStruct, frozen=True):
-    run: int
-    bytes: int
-
-
 class PagePlace(PageStruct, frozen=True):
     """A GPU or the CPU's pool, and its memory over time."""
 
@@ -46,24 +41,19 @@ class PagePlace(PageStruct, frozen=True):
     total: int | None
     times: list[float]
     layers: list[PageLayer]
-    limits: list[PageLimit]
+    limits: dict[str, int]
 
 
 class PageVerdict(PageStruct, frozen=True):
-    cause: str
     severity: str
     text: str
     evidence: str
     remedies: list[str]
     command: str
     code: str
-    holder: str | None
-    bytes: int | None
-    count: int | None
 
 
 class PageFinding(PageStruct, frozen=True):
-    key: str
     severity: str
     text: str
     began: float
@@ -76,13 +66,6 @@ class PageAnswer(PageStruct, frozen=True):
     paragraphs: tuple[str, ...]
 
 
-class PageSetting(PageStruct, frozen=True):
-    setting: str
-    requested: str
-    effective: str
-    where: str
-
-
 class PagePart(PageStruct, frozen=True):
     name: str
     bytes: int
@@ -92,14 +75,12 @@ class PagePart(PageStruct, frozen=True):
 
 class PageAccount(PageStruct, frozen=True):
     heading: str
-    at: float | None
     total: int
     parts: list[PagePart]
     notes: list[str]
 
 
 class PagePhase(PageStruct, frozen=True):
-    name: str
     label: str
     began: float
     ended: float | None
@@ -148,7 +129,6 @@ class PageWindow(PageStruct, frozen=True):
     unknown: int
     left_out: PageLeftOut
     times_us: list[int]
-    owners: list[PageOwner]
     owner: list[int]
     bytes: list[int]
     address: list[int]
@@ -183,6 +163,7 @@ class PagePool(PageStruct, frozen=True):
     place: str
     peak: int
     peak_at: float | None
+    owners: list[PageOwner]
     windows: list[PageWindow]
     shown: int
     maps: list[PageMap]
@@ -200,7 +181,7 @@ class PageRun(PageStruct, frozen=True):
     verdict: PageVerdict
     findings: list[PageFinding]
     answers: list[PageAnswer]
-    setting_rows: list[PageSetting]
+    setting_rows: list[tuple[str, ...]]
     accounts: list[PageAccount]
     phases: list[PagePhase]
     failures: list[float]

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import re
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
@@ -15,6 +16,7 @@ from tfmemtop.reports.shared.picture import picture
 from tfmemtop.safe import safe
 
 _LEVEL = 9
+_CODE = re.compile("`([^`]+)`")
 
 
 def html(page: PageData) -> str:
@@ -76,22 +78,27 @@ def _text(text: str) -> str:
     return escape(safe(text))
 
 
+def _sentence(text: str) -> str:
+    """Return a sentence of tfmemtop for HTML: what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", _text(text))
+
+
 def _session(session: PageSession) -> Iterator[str]:
     """Yield what the page says of a session without scripts: the last run's verdict, what helps, a picture, facts."""
     place = f" ({_text(session.placement)})" if session.placement else ""
     yield f"<h1>{_text(session.name)}{place}</h1>"
     yield from (f"<p>{_text(note)}</p>" for note in session.notes)
     for run in session.runs[-1:]:
-        yield f'<p class="verdict {run.verdict.severity}">{_text(run.verdict.text)}</p>'
-        yield from (f"<p>{_text(text)}</p>" for text in (run.verdict.evidence, run.heading) if text)
+        yield f'<p class="verdict {run.verdict.severity}">{_sentence(run.verdict.text)}</p>'
+        yield from (f"<p>{_sentence(text)}</p>" for text in (run.verdict.evidence, run.heading) if text)
         if run.verdict.remedies:
             yield "<h2>What helps</h2>"
-            yield from ("<ul>", *(f"<li>{_text(remedy)}</li>" for remedy in run.verdict.remedies), "</ul>")
+            yield from ("<ul>", *(f"<li>{_sentence(remedy)}</li>" for remedy in run.verdict.remedies), "</ul>")
         for lines in filter(None, (run.verdict.command, run.verdict.code)):
             yield "<pre>" + "\n".join(map(_text, lines.split("\n"))) + "</pre>"
         facts = [("command", run.command), ("settings", run.settings), *run.facts]
         yield '<dl class="facts">'
         yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
         yield "</dl>"
-        yield from (f"<p>{_text(finding.text)}</p>" for finding in run.findings)
+        yield from (f"<p>{_sentence(finding.text)}</p>" for finding in run.findings)
     yield f"<figure>{picture([session])}</figure>"

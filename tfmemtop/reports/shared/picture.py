@@ -127,7 +127,7 @@ def _holders(pool: PagePool) -> _Part:
     rows: dict[str, Counter[str]] = {}
     for place, size in enumerate(window.bytes):
         if is_used(window, place, window.peak_at):
-            owner = window.owners[window.owner[place]]
+            owner = pool.owners[window.owner[place]]
             rows.setdefault(owner.layer or nameless(Kind(owner.kind)), Counter())[owner.kind] += size
     if window.unknown:
         rows.setdefault(nameless(Kind.UNKNOWN), Counter())[Kind.UNKNOWN.value] += window.unknown

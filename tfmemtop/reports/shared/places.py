@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tfmemtop.events import Allocator, DeviceReading, Event, Framework
 from tfmemtop.events.device_names import is_cpu, is_pinned
 from tfmemtop.frameworks import FrameworkName
-from tfmemtop.reports.shared.data import Known, PageLayer, PageLimit, PagePlace
+from tfmemtop.reports.shared.data import Known, PageLayer, PagePlace
 from tfmemtop.series import Series
 from tfmemtop.state import State
 from tfmemtop.state.account import context_size
@@ -177,7 +177,7 @@ class MemoryOverTime:
 def _page_place(state: State, key: str, name: str, model: str, total: int | None, course: _Course) -> PagePlace:
     columns = course.columns()
     on = CPU if key == CPU else f"GPU {key}"  # as in a run's limits
-    limits = [PageLimit(run=run.run, bytes=limit) for run in state.runs if (limit := run.limit_on.get(on))]
+    limits = {str(run.run): limit for run in state.runs if (limit := run.limit_on.get(on))}
     layers = []
     for place, (layer, title) in enumerate(_LAYERS.items()):
         if key == CPU and place > 1:

@@ -19,18 +19,18 @@ from tfmemtop.reports.shared.data import (
     PageAnswer,
     PageFinding,
     PageMap,
+    PageOwner,
     PagePart,
     PagePhase,
     PagePool,
     PageRun,
-    PageSetting,
     PageVerdict,
     PageWhatIf,
 )
 from tfmemtop.reports.shared.places import CPU
-from tfmemtop.reports.shared.windows import bounded, page_map, page_window
+from tfmemtop.reports.shared.windows import bounded, page_map, page_window, with_windows
 from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest
-from tfmemtop.reports.why import command_to_paste, heading, key, quoted, sized
+from tfmemtop.reports.why import command_to_paste, heading, quoted, sized
 from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
@@ -78,8 +78,7 @@ def page_run(seen: RunReview) -> PageRun | None:
         setting_rows=[row for one in hooked.values() for row in _setting_rows(one)],
         accounts=list(_accounts(seen, hooked)),
         phases=[
-            PagePhase(name=one.name, label=one.label, began=one.began, ended=one.ended, peaks=one.peaks)
-            for one in run.phases.values()
+            PagePhase(label=one.label, began=one.began, ended=one.ended, peaks=one.peaks) for one in run.phases.values()
         ],
         failures=[one.t for one in run.ran_out],
         what_if=list(_what_if(state)),
@@ -91,8 +90,7 @@ def reduced(run: PageRun, room: int = FEW) -> PageRun:
     """Return *run* with the windows of its pools' highest peaks only, which together have *room* buffers at most."""
     room //= max(1, len(run.pools))
     pools = [
-        replace(pool, windows=[bounded(pool.windows[pool.shown], room)], shown=0) if pool.windows else pool
-        for pool in run.pools
+        with_windows(pool, [bounded(pool.windows[pool.shown], room)], 0) if pool.windows else pool for pool in run.pools
     ]
     return replace(run, pools=pools)
 
@@ -122,23 +120,18 @@ def _verdict(seen: RunReview, run: RunState, found: Verdict) -> PageVerdict:
     cause = found.cause
     severity = {Key.NONE: "good", Key.NOT_MEMORY: "info"}.get(cause.key, "fatal" if run.failed else "warning")
     return PageVerdict(
-        cause=cause.key.value,
         severity=severity,
         text=found.text,
         evidence=" ".join(filter(None, cause.evidence)),
         remedies=[step.elsewhere for step in sized(cause.remedies, suggested_limit(seen.state))],
         command="\n".join(command_to_paste(seen, found)),
         code="\n".join(cause.code),
-        holder=cause.holder or None,
-        bytes=cause.bytes,
-        count=cause.count,
     )
 
 
 def _findings(seen: RunReview, run: RunState) -> Iterator[PageFinding]:
     for held in weighed(seen):
         yield PageFinding(
-            key=key(type(held.finding).__name__),
             severity=_SEVERITIES[held.finding.severity],
             text=held.finding.said.text,
             began=run.started + held.first,
@@ -146,25 +139,20 @@ def _findings(seen: RunReview, run: RunState) -> Iterator[PageFinding]:
         )
 
 
-def _setting_rows(hooked: Hooked) -> Iterator[PageSetting]:
-    """Yield what the script asked for, what the environment and tfmemtop set, and what each device has."""
+def _setting_rows(hooked: Hooked) -> Iterator[tuple[str, ...]]:
+    """Yield what the script asked for, what the environment and tfmemtop set, and what each device has.
+
+    A row has the setting, what was requested, what is in effect, and where it was set, each empty if it is not known.
+    """
     for call in hooked.requested:
-        yield PageSetting(
-            setting=call.call.value,
-            requested=call_text(call),
-            effective=f"raised {call.error}" if call.error else _in_effect(hooked, call.devices or ()),
-            where=spot(call.file, call.line) if call.file else "",
-        )
+        effective = f"raised {call.error}" if call.error else _in_effect(hooked, call.devices or ())
+        yield call.call.value, call_text(call), effective, spot(call.file, call.line) if call.file else ""
     made = hooked.initialised
     for name, value in sorted(made.variables.items()) if made else ():
-        yield PageSetting(setting=name, requested=masked(name, value), effective="", where="environment")
+        yield name, masked(name, value), "", "environment"
     for device, effect in sorted(hooked.effective.items()):
-        yield PageSetting(
-            setting=device,
-            requested=", ".join(f"tfmemtop: {settled_text(settled)}" for settled in effect.settled),
-            effective=_effective(effect),
-            where="",
-        )
+        settled = ", ".join(f"tfmemtop: {settled_text(settled)}" for settled in effect.settled)
+        yield device, settled, _effective(effect), ""
 
 
 def _in_effect(hooked: Hooked, physical: Sequence[str]) -> str:
@@ -196,7 +184,6 @@ def _account(state: State, pid: int, found: Breakdown) -> PageAccount:
         notes += filter(None, [account_text.why_they_differ(found.account)])
     return PageAccount(
         heading=account_text.heading(state, pid, found),
-        at=found.t,
         total=found.size,
         parts=[
             PagePart(
@@ -234,13 +221,16 @@ def _pool(seen: RunReview, pid: int, hooked: Hooked, device: str) -> PagePool:
     known = recorded(hooked.windows.get(device))
     one = next((one for one in chosen(state) if (one.pid, one.device) == (pid, device)), None)
     card, reading = device_of(state, pid, device), hooked.allocators.get(device)
+    owners: dict[PageOwner, int] = {}
+    windows = [page_window(Chosen(pid, device, window, hooked), owners) for window in known]
     return PagePool(
         pid=pid,
         device=device,
         place=str(card.info.index) if card else CPU if is_cpu(device) else "",
         peak=max(reading.peak or 0 if reading else 0, one.window.peak if one else 0),
         peak_at=_peak_at(one) if one else None,
-        windows=[page_window(Chosen(pid, device, window, hooked)) for window in known],
+        owners=list(owners),
+        windows=windows,
         shown=next((place for place, window in enumerate(known) if one and window is one.window), -1),
         maps=list(_maps(state, (pid, device), hooked)),
     )
@@ -270,5 +260,6 @@ def _bounded(pools: list[PagePool]) -> list[PagePool]:
     others = sum(len(pool.windows) for pool in pools) - 1
     room = max(LEAST_ROOM, ROOM - len(whole.bytes) if whole else 0) // max(1, others)
     return [
-        replace(pool, windows=[one if one is whole else bounded(one, room) for one in pool.windows]) for pool in pools
+        with_windows(pool, [one if one is whole else bounded(one, room) for one in pool.windows], pool.shown)
+        for pool in pools
     ]

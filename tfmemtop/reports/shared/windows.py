@@ -8,7 +8,7 @@ from tfmemtop.events.allocations import FOREVER
 from tfmemtop.findings.holders import holder
 from tfmemtop.findings.names import frames
 from tfmemtop.reports.holders import about, what_was_recorded
-from tfmemtop.reports.shared.data import PageLeftOut, PageMap, PageOwner, PageRegion, PageWindow
+from tfmemtop.reports.shared.data import PageLeftOut, PageMap, PageOwner, PagePool, PageRegion, PageWindow
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, row_key, standing
@@ -20,10 +20,12 @@ NO_ADDRESS = -1
 """The address of a sum of small allocations, for which the window had no room."""
 
 
-def page_window(one: Chosen) -> PageWindow:
-    """Return the window of *one*. The values of an XLA buffer follow each other in it, the largest first."""
+def page_window(one: Chosen, known: dict[PageOwner, int]) -> PageWindow:
+    """Return the window of *one*. The values of an XLA buffer follow each other in it, the largest first.
+
+    *known* has the owners of its pool's windows so far, with their numbers. Those of this window are added.
+    """
     window, course, owners = one.window, unpacked(one.window), attribution(one.window, one.hooked)
-    known: dict[PageOwner, int] = {}
     named: dict[Owner, int] = {}
     base = min(filter(None, course.addresses), default=0)
     owner_of, sizes, addresses, begins, ends = [], [], [], [], []
@@ -48,7 +50,6 @@ def page_window(one: Chosen) -> PageWindow:
         unknown=course.nobodys,
         left_out=NOTHING,
         times_us=[now - before for before, now in zip([0, *course.times], course.times, strict=False)],
-        owners=list(known),
         owner=owner_of,
         bytes=sizes,
         address=addresses,
@@ -75,13 +76,22 @@ def bounded(window: PageWindow, room: int) -> PageWindow:
         bytes=sum(window.bytes[place] for place in others),
         at_peak=sum(window.bytes[p] for p in others if is_used(window, p, at)),
     )
-    places = {old: new for new, old in enumerate(sorted({window.owner[place] for place in stay}))}
+    columns = {name: [getattr(window, name)[place] for place in stay] for name in _COLUMNS}
+    return replace(window, left_out=left_out, **columns)
+
+
+_COLUMNS = "owner", "bytes", "address", "begins", "ends"
+"""What a window has of each of its buffers."""
+
+
+def with_windows(pool: PagePool, windows: list[PageWindow], shown: int) -> PagePool:
+    """Return *pool* with these *windows* of its, of which that at *shown* has its peak, and with their owners only."""
+    places = {old: new for new, old in enumerate(sorted({owner for window in windows for owner in window.owner}))}
     return replace(
-        window,
-        left_out=left_out,
-        owners=[window.owners[old] for old in places],
-        owner=[places[window.owner[place]] for place in stay],
-        **{name: [getattr(window, name)[place] for place in stay] for name in ("bytes", "address", "begins", "ends")},
+        pool,
+        owners=[pool.owners[old] for old in places],
+        windows=[replace(window, owner=[places[old] for old in window.owner]) for window in windows],
+        shown=shown,
     )
 
 
