@@ -10,7 +10,7 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.finding import DeviceFinding
 from tfmemtop.findings.names import place_name
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.remedy import Remedy
 from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.settings import Settings
 
@@ -165,9 +165,9 @@ class Found:
         return self[kind].said.text
 
 
-def actions(finding: Finding) -> list[Action]:
-    """Return the actions of the finding's remedies, without their figures."""
-    return [remedy.action for remedy in finding.remedies]
+def actions(finding: Finding) -> list[Remedy]:
+    """Return the finding's remedies."""
+    return list(finding.remedies)
 
 
 def found(*parts: Iterable[events.Event] | events.Event) -> Found:

@@ -65,7 +65,7 @@ def test_its_end_is_told_without_offering_to_start_it_again() -> None:
     end = events.RunEnd(t=9.0, run=1, exit_code=None, signal=None)
     state = folded(told(1.0, OutsideState.READING), told(8.9, OutsideState.GONE, "123"), end)
     [ended] = [one for one in findings(state) if isinstance(one, RunEnded)]
-    assert [remedy.action for remedy in ended.remedies] == [Action.QUIT]
+    assert ended.remedies == (Action.QUIT,)
     [left] = [one for one in findings(state) if isinstance(one, ReadFromOutside)]
     assert "process 123" in say_state(left.told).text
 

@@ -14,13 +14,14 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.out_of_memory import AllocationFailed, Doubt, NoRoom, Old
 from tfmemtop.findings.proposed_limit import suggested_limit
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.findings.room import no_room
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy
 
 OURS = Settings(memory_limit=2 * GIB)
+HIGHER, LARGER = raise_limit(2 * GIB, on_cpu=False), raise_limit(300 * MIB, on_cpu=True)
 
 
 def error(
@@ -110,13 +111,13 @@ def test_a_graph_is_called_by_its_function() -> None:
 def test_held_back_by_the_users_limit() -> None:
     finding = told(gpu(2 * GIB, OURS), error())
     assert finding.cause.key is Key.LIMIT_TOO_SMALL and finding.anatomy.limit_by is LimitBy.TFMEMTOP
-    assert actions(finding) == [Action.RAISE_LIMIT, Action.REDUCE_BATCH, Action.FIND_LIMIT]
+    assert actions(finding) == [HIGHER, Action.REDUCE_BATCH, Action.FIND_LIMIT]
     by_script = told(gpu(2 * GIB, asked_limit=2 * GIB), error())
-    assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] is Action.RAISE_LIMIT
+    assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] == HIGHER
     assert "you" in finding.cause.text and "script" in by_script.cause.text
     # The card has no more to give, whatever the limit.
     no_more = told(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
-    assert Action.RAISE_LIMIT not in actions(no_more)
+    assert HIGHER not in actions(no_more)
 
 
 def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
@@ -213,7 +214,7 @@ def test_old_figures_are_called_old() -> None:
 
 def test_figures_are_those_of_the_failure_not_of_now() -> None:
     finding = told(gpu(2 * GIB, OURS), error(), reading(40.0, 10 * MIB, pool=2 * GIB, limit=2 * GIB))
-    assert finding.anatomy.in_use == 2008 * MIB and actions(finding)[0] is Action.RAISE_LIMIT
+    assert finding.anatomy.in_use == 2008 * MIB and actions(finding)[0] == HIGHER
 
 
 def test_cudas_own_pool_is_not_judged() -> None:
@@ -229,7 +230,7 @@ def test_while_tensorflow_waits_a_limit_is_already_told_from_the_figures() -> No
     text = finding.said.text
     for part in ("MatMul at train.py:12", "more than 63.0 MiB", "less than 100.0 MiB, the pool is", "2.0 GiB"):
         assert part in text
-    assert actions(finding)[0] is Action.RAISE_LIMIT
+    assert actions(finding)[0] == HIGHER
     whole = moment(2 * GIB - 100 * MIB, 2 * GIB, 99 * MIB, t=29.95)
     pending = found(gpu(2 * GIB, OURS), whole, stands)[NoRoom]
     assert pending.cause.key is Key.LIMIT_TOO_SMALL and "fragmented" not in pending.said.text
@@ -286,7 +287,7 @@ def test_the_cpu_pools_limit_comes_from_the_environment() -> None:
     finding = told(on_cpu(300 * MIB, 250 * MIB), failed)
     assert "the environment's limit is 300.0 MiB" in finding.said.text
     assert "56.0 GiB free" in finding.said.text
-    assert actions(finding)[0] is Action.ENLARGE_CPU_POOL
+    assert actions(finding)[0] == LARGER
 
 
 def died(number: int | None, code: int | None = None) -> events.RunEnd:
@@ -297,7 +298,7 @@ def test_a_crash_near_the_cpu_pools_limit_is_told_with_doubt() -> None:
     for end in (died(signal.SIGSEGV), died(None, 139)):
         finding = found(on_cpu(298 * MIB, 200 * MIB), end)[AllocationFailed]
         assert finding.crashed and finding.anatomy.limit == 300 * MIB
-        assert "pool was full" in finding.said.text and actions(finding) == [Action.ENLARGE_CPU_POOL]
+        assert "pool was full" in finding.said.text and actions(finding) == [LARGER]
 
 
 def test_after_a_crash_with_a_full_pool_no_limit_is_suggested() -> None:

@@ -18,7 +18,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import MANY, keeper, tensors_without_path
 from tfmemtop.findings.outliers import Request, outlier
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.room import no_room
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state.attribution import Kind
@@ -71,8 +71,8 @@ def group(
     return events.Alike(holder, count, None if shape is None else list(shape), "float32", "GPU:0", size, kind, items)
 
 
-def actions(cause: Cause | None) -> list[Action]:
-    return [remedy.action for remedy in cause.remedies] if cause else []
+def actions(cause: Cause | None) -> list[Remedy]:
+    return list(cause.remedies) if cause else []
 
 
 def test_a_collection_of_tensors() -> None:
@@ -95,7 +95,7 @@ def test_a_collection_of_tensors() -> None:
         ([], Action.KEEP_NUMBERS, "losses.append(float(loss))"),
     ],
 )
-def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, action: Action, line: str) -> None:
+def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, action: Remedy, line: str) -> None:
     cause = kept(look(group("losses", 900, 600 * MIB, shape=shape)))
     assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
 
@@ -354,7 +354,7 @@ def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> No
     unknown = no_room(replace(anatomy, limit=None, card_total=None, card_free=None))
     assert unknown.key is Key.UNKNOWN and "limit" in unknown.text
     on_cpu = no_room(replace(anatomy, device="CPU:0", asked=None))
-    assert actions(on_cpu) == [Action.ENLARGE_CPU_POOL]
+    assert actions(on_cpu) == [raise_limit(GIB, on_cpu=True)]
 
 
 def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:

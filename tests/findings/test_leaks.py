@@ -58,7 +58,7 @@ def test_who_kept_what_filled_the_pool_is_named(name: str, holder: str, count: i
     cause = cause_of(name)
     assert (cause.key, cause.holder, cause.count) == (Key.TENSORS_KEPT, holder, count)
     assert cause.bytes is not None and cause.bytes == pytest.approx(count * each, rel=0.01)
-    assert [remedy.action for remedy in cause.remedies] == [Action.KEEP_ARRAYS]
+    assert cause.remedies == (Action.KEEP_ARRAYS,)
     assert suggested_limit(seen(name).state) is None, "no limit is enough"
     told = {type(held.finding): held.finding.said.text for held in weighed(seen(name))}
     assert Leak not in told and NoRoom not in told and holder in told[AllocationFailed], "told once"

@@ -38,7 +38,6 @@ from tfmemtop.findings.attached import say_state
 from tfmemtop.findings.missing import refusal_text
 from tfmemtop.findings.notices import Noticed, say
 from tfmemtop.findings.probe import probe_remedy, probe_text
-from tfmemtop.findings.remedy import on_screen
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.help import topic
 from tfmemtop.limits import HostOwner, TooMuch, Whole
@@ -71,7 +70,7 @@ def test_one_that_takes_back_says_nothing() -> None:
 @pytest.mark.parametrize("kind", NoticeKind)
 def test_a_finding_offers_what_helps_where_there_is_something(kind: NoticeKind) -> None:
     given = notice(kind)
-    assert [on_screen(remedy) for remedy in Noticed(given).remedies] == [text for text in [say(given).remedy] if text]
+    assert [remedy.text for remedy in Noticed(given).remedies] == [text for text in [say(given).remedy] if text]
 
 
 # Data that could not be read: every reason has a text, and is listed in the manual.

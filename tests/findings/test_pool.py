@@ -30,7 +30,7 @@ from tfmemtop.findings.names import Place
 from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import HeldBeside, OutsidePool
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import NO_LIBRARIES
 from tfmemtop.workload import Workload
@@ -290,7 +290,7 @@ def test_a_limit_just_above_the_peak() -> None:
     used = steady(10.0, GIB, 1960 * MIB, 2 * GIB, limit=2 * GIB)
     finding = found(begin(), limited(True, 2 * GIB), used)[TightLimit]
     assert (finding.limit, finding.peak) == (2 * GIB, 1960 * MIB)
-    assert actions(finding) == [Action.RAISE_LIMIT, Action.FIND_LIMIT]
+    assert actions(finding) == [raise_limit(2 * GIB, on_cpu=False), Action.FIND_LIMIT]
     assert found(begin(), limited(True, 2 * GIB), steady(10.0, 1700 * MIB, 1900 * MIB, 2 * GIB)) == []
 
 

@@ -110,7 +110,7 @@ def test_most_of_a_peak_without_a_name_is_offered_a_report() -> None:
     found = at.found(run(window()))
     one = found[Nameless]
     assert (one.bytes, one.peak) == (BUFFER, 1000 * MIB + 256)
-    assert [remedy.action for remedy in one.remedies] == [Action.XLA_REPORT]
+    assert one.remedies == (Action.XLA_REPORT,)
     assert "600.0 MiB" in one.said.text and "XLA" in one.said.explanation
 
 

@@ -13,7 +13,7 @@ from tests.ui.recorded import source_of
 from tests.ui.shown import app, drawn, rows, text_of
 from tfmemtop import events
 from tfmemtop.findings.pool import WholeCard
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.findings.settings import AskedTooLate
 from tfmemtop.options import ScreenOutcome, UiOptions
@@ -128,7 +128,7 @@ async def test_without_findings_it_says_so() -> None:
 
 @pytest.mark.parametrize("width", [10, 24, 40, 200])
 def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> None:
-    remedies = (Remedy(Action.SET_LIMIT), Remedy(Action.FIND_LIMIT), Remedy(Action.GROWTH_ON))
+    remedies = (Action.SET_LIMIT, Action.FIND_LIMIT, Action.GROWTH_ON)
     lines = remedy_lines(remedies, width)
     assert all(width_of(line) <= width for line in lines) and width_of(cut(remedy_line(remedies), width)) <= width
     keys = [segment.text for line in lines for segment in line if segment.style == KEY]
@@ -140,7 +140,7 @@ def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> N
 
 
 def test_a_remedy_longer_than_a_line_is_told_to_its_end() -> None:
-    lines = remedy_lines((Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.KEEP_ARRAYS)), 30, whole=True)
+    lines = remedy_lines((Action.USE_CUDA_ALLOCATOR, Action.KEEP_ARRAYS), 30, whole=True)
     told = rows(lines)
     assert told[:2] == ["[A] use cuda_malloc_async,", "    which joins free chunks"]
     assert " ".join(told[2:]) == "bound the list, queue or cache that keeps them, or store tensor.numpy() instead"

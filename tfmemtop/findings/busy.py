@@ -52,8 +52,8 @@ class FullButIdle(DeviceFinding, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         if self.waits_for_host:
-            return (Remedy(Action.FEED_FASTER),)
-        return (Remedy(Action.GROWTH_ON),) if self.reserved else ()
+            return (Action.FEED_FASTER,)
+        return (Action.GROWTH_ON,) if self.reserved else ()
 
     @property
     def said(self) -> Said:
@@ -86,7 +86,7 @@ class ReservedUnused(DeviceFinding, frozen=True):
     key = Key.RESERVED
 
     severity = Severity.INFO
-    remedies = (Remedy(Action.HIDE_UNUSED_GPUS),)
+    remedies = (Action.HIDE_UNUSED_GPUS,)
 
     used: int
     whole: int

@@ -38,7 +38,7 @@ class NoGpuSeen(Finding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Remedy(Action.CHOOSE_GPUS), *([Remedy(Action.SHOW_PROCESS)] if self.hidden is None else []))
+        return (Action.CHOOSE_GPUS, *([Action.SHOW_PROCESS] if self.hidden is None else []))
 
     @property
     def said(self) -> Said:
@@ -126,7 +126,7 @@ class LimitsBeyondCard(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Remedy(Action.SHARE_LIMIT if len(self.limits) > 1 else Action.SET_LIMIT),)
+        return (Action.SHARE_LIMIT if len(self.limits) > 1 else Action.SET_LIMIT,)
 
     @property
     def said(self) -> Said:

@@ -106,7 +106,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t
         return cause
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=text)
-    return replace(cause, remedies=(Remedy(Action.BOUND_REQUEST), *cause.remedies)) if asked > peak else cause
+    return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
 
 def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
@@ -161,9 +161,9 @@ def _beside_training(stock: Inventory) -> bool:
     return sum(bare) >= stock.in_use / 2
 
 
-def _without_batches(remedies: tuple[Remedy, ...], instead: Action = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
+def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
     """Return the *remedies* for memory that does not depend on the batch: *instead* of a smaller one, another."""
-    return tuple(Remedy(instead if one.action is Action.REDUCE_BATCH else one.action) for one in remedies)
+    return tuple(instead if one is Action.REDUCE_BATCH else one for one in remedies)
 
 
 def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:
@@ -203,7 +203,7 @@ def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause |
         f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
         "filled the pool.",
         bytes=rise.size,
-        remedies=(Remedy(Action.SHOW_PROCESS),),
+        remedies=(Action.SHOW_PROCESS,),
         evidence=("Who holds it is not known.",),
     )
 

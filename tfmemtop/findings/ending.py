@@ -29,8 +29,8 @@ class RunEnded(Finding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        again = (Remedy(Action.RUN_AGAIN), Remedy(Action.CHANGE_SETTINGS)) if self.ours else ()
-        return *again, Remedy(Action.QUIT)
+        again = (Action.RUN_AGAIN, Action.CHANGE_SETTINGS) if self.ours else ()
+        return *again, Action.QUIT
 
     @property
     def severity(self) -> Severity:

@@ -146,7 +146,7 @@ def alike(items: Iterable[T], finding_of: Callable[[T], Finding]) -> list[list[T
 
 def _kind(finding: Finding) -> Hashable:
     # Some kinds of finding have two possible reasons, which differ in their remedies.
-    return finding.kind, finding.severity, tuple(remedy.action for remedy in finding.remedies)
+    return finding.kind, finding.severity, tuple(remedy for remedy in finding.remedies)
 
 
 def say_group(group: Group) -> Said:

@@ -26,7 +26,7 @@ _MUCH = USUAL_CONTEXT + USUAL_LIBRARIES + GIB // 2
 _MOST = 0.9
 """Share of a card, above which a larger limit for JAX helps little: CUDA and libraries need some memory."""
 
-_SMALLER = Remedy(Action.REDUCE_BATCH)
+_SMALLER = Action.REDUCE_BATCH
 _UNTOLD = "Its message does not say why there was no room."
 
 
@@ -95,7 +95,7 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
         if own is None or limit is None or in_use is None or in_use + requested <= limit:
             continue
         whole = state.devices[index].info.total
-        more = (Remedy(Action.MORE_FOR_JAX),) if whole and title == JAX and limit < _MOST * whole else ()
+        more = (Action.MORE_FOR_JAX,) if whole and title == JAX and limit < _MOST * whole else ()
         return Cause(
             Key.LIMIT_TOO_SMALL,
             f"Its limit is {format_bytes(limit)}, and {format_bytes(in_use)} were in use.",
@@ -114,7 +114,7 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             Key.FRAGMENTATION,
             f"{format_bytes(cached)} were free in its pool, but not in one piece.",
             bytes=cached,
-            remedies=(Remedy(Action.EXPAND_SEGMENTS), _SMALLER),
+            remedies=(Action.EXPAND_SEGMENTS, _SMALLER),
             explanation="PyTorch takes segments from CUDA and cuts them into pieces. Free pieces of two segments are "
             "never joined. If segments can grow, PyTorch needs fewer, so their free pieces are larger.",
         )
@@ -123,18 +123,18 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             Key.LIMIT_TOO_SMALL,
             f"Its limit is {format_bytes(found.allowed)}, and {format_bytes(allocated)} were allocated.",
             bytes=allocated + requested,
-            remedies=(Remedy(Action.MORE_FOR_TORCH), _SMALLER),
+            remedies=(Action.MORE_FOR_TORCH, _SMALLER),
         )
     if found.card is not None and found.free is not None and found.process is not None:
         lacking, others = requested - found.free, found.card - found.free - found.process
         if 0 < lacking <= others and others >= HELD_SHARE * found.card:
             text = f"Other processes hold {format_bytes(others)} of the card."
-            helps = (Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU))
+            helps = (Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU)
             return Cause(Key.OTHERS, text, "other processes", others, remedies=helps)
         beside = found.process - allocated - cached
         if 0 < lacking <= beside and beside >= _MUCH:
             text = f"The process holds {format_bytes(beside)} of the card outside PyTorch."
-            return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Remedy(Action.SHOW_PROCESS),))
+            return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Action.SHOW_PROCESS,))
     if found.card is None or found.free is None or found.free >= requested:
         return Cause(Key.UNKNOWN, _UNTOLD, remedies=(_SMALLER,))
     return Cause(

@@ -27,8 +27,8 @@ _MUCH = 0.5  # share of a card
 
 
 REMEDIES = {
-    TENSORFLOW: (Remedy(Action.HIDE_FROM_TENSORFLOW), Remedy(Action.GROWTH_ON)),
-    JAX: (Remedy(Action.JAX_GROWTH_ON),),
+    TENSORFLOW: (Action.HIDE_FROM_TENSORFLOW, Action.GROWTH_ON),
+    JAX: (Action.JAX_GROWTH_ON,),
 }
 CODE = {
     TENSORFLOW: (
@@ -140,7 +140,7 @@ class OtherPools(DeviceFinding, frozen=True):
     """The frameworks ``others`` of the run hold much of a card beside TensorFlow, and none has reserved it."""
 
     key = Key.OTHER_FRAMEWORK
-    remedies = (Remedy(Action.SHOW_PROCESS),)
+    remedies = (Action.SHOW_PROCESS,)
 
     others: tuple[Taker, ...]
 
@@ -188,7 +188,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Remedy(Action.JAX_AGAIN),) if self.growth_chosen else REMEDIES[JAX]
+        return (Action.JAX_AGAIN,) if self.growth_chosen else REMEDIES[JAX]
 
     @property
     def severity(self) -> Severity:

@@ -66,8 +66,8 @@ class HostGrowth(Finding, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         if self.generators:
-            return (Remedy(Action.ONE_DATASET),)
-        return self.retraced.remedies if self.retraced else (Remedy(Action.SHOW_PROCESS),)
+            return (Action.ONE_DATASET,)
+        return self.retraced.remedies if self.retraced else (Action.SHOW_PROCESS,)
 
     @property
     def said(self) -> Said:

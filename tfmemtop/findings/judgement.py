@@ -18,7 +18,7 @@ from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.remedy import Remedy
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.frameworks import without_tensorflow
@@ -34,6 +34,7 @@ _STEADY = 0.98
 _FUNCTION_NODE = re.compile(r"\{\{[^{}]*\}\}")
 """TensorFlow's mark of the node that raised an error, in front of its message."""
 
+_NO_POOL = "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only in a pool, as by --cpu-pool 50%."
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
 
@@ -152,7 +153,8 @@ def _silent(hooked: Hooked | None, run: RunState) -> bool:
 def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
     others = _of_other_frameworks(state)
     if run.peak_in_use is None and not others and not run.peak_process_total:
-        return Cause(Key.NONE, _unread(state, run))
+        text = _unread(state, run)
+        return Cause(Key.NONE, text, remedies=(Action.GIVE_CPU_POOL,) if text is _NO_POOL else ())
     took = spoken((run.ended if run.ended is not None else state.now) - run.started)
     found = f"found so far, after {took}" if going else f"found in this run of {took}"
     own = peaks_of_processes(state)
@@ -195,7 +197,7 @@ def _unread(state: State, run: RunState) -> str:
         return f"Nothing was measured: on the CPU, there is no pool of {names}."
     if pool_kind(run).on_gpu:
         return "No memory of TensorFlow was read."
-    return "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only with --cpu-pool SIZE."
+    return _NO_POOL
 
 
 def _steady(state: State) -> str:

@@ -87,7 +87,7 @@ def notebook_history(scene: Scene) -> Cause | None:
         ", ".join(held),
         size,
         count,
-        (Remedy(Action.CLEAR_RESULTS),),
+        (Action.CLEAR_RESULTS,),
         ("result = compute();  # no result is kept of a line that ends with ;", "%reset -f out"),
     )
 
@@ -121,7 +121,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 holder,
                 one.bytes,
                 one.count,
-                (Remedy(remedy),),
+                (remedy,),
                 (code,),
                 tuple(filter(None, (scene.each,))),
             )
@@ -156,7 +156,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         "",
         most.bytes,
         most.count,
-        (Remedy(Action.KEEP_ARRAYS),),
+        (Action.KEEP_ARRAYS,),
         evidence=(
             *_made_by(most, scene),
             "A thread's own data may hold them, or, up to Python 3.12, a local variable of a function that runs.",
@@ -225,8 +225,8 @@ def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
     """Return what frees the variables of one of several *models* before the next is made."""
     windows = recorded(scene.hooked.windows.get(scene.stock.device))
     if any(window.function == _SESSION for window in windows):
-        return (Remedy(Action.SEPARATE_GRAPH),)
-    return (Remedy(Action.SEPARATE_PROCESS), Remedy(Action.DROP_MODELS)) if models else (Remedy(Action.BOUND_CACHE),)
+        return (Action.SEPARATE_GRAPH,)
+    return (Action.SEPARATE_PROCESS, Action.DROP_MODELS) if models else (Action.BOUND_CACHE,)
 
 
 def runtime_keeps(scene: Scene) -> Cause | None:
@@ -249,7 +249,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         "TensorFlow",
         size,
         scene.stock.gone[0],
-        (Remedy(Action.SEPARATE_PROCESS),),
+        (Action.SEPARATE_PROCESS,),
         evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made, scene.each))),
     )
 
@@ -285,7 +285,7 @@ def tape_open(scene: Scene) -> Cause | None:
         holder,
         size,
         counts[most],
-        (Remedy(Action.TAPE_EACH_STEP),),
+        (Action.TAPE_EACH_STEP,),
         ("for batch in batches:", "    with tf.GradientTape() as tape:  # a new tape for each step"),
     )
 
@@ -313,7 +313,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         made.name,
         size,
         sum(part.count for part in constants),
-        (Remedy(Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS),),
+        (Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS,),
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
             f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
@@ -355,7 +355,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         f"tf.data {kind}",
         size,
         count or size // each,
-        (Remedy(_BUFFERS[kind]),),
+        (_BUFFERS[kind],),
     )
 
 

@@ -63,7 +63,7 @@ class Leak(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return self.by.remedies if self.by else (Remedy(Action.SHOW_PROCESS),)
+        return self.by.remedies if self.by else (Action.SHOW_PROCESS,)
 
     @property
     def each(self) -> int | None:

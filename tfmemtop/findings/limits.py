@@ -29,7 +29,7 @@ class TightLimit(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return raise_limit(on_cpu=self.place.on_cpu), Remedy(Action.FIND_LIMIT)
+        return raise_limit(self.limit, on_cpu=self.place.on_cpu), Action.FIND_LIMIT
 
     @property
     def said(self) -> Said:
@@ -47,7 +47,7 @@ class LooseLimit(DeviceFinding, frozen=True):
     key = Key.RESERVED
 
     severity = Severity.INFO
-    remedies = Remedy(Action.FIND_LIMIT), Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT)
+    remedies = Action.FIND_LIMIT, Action.GROWTH_ON, Action.SET_LIMIT
 
     limit: int
     peak: int

@@ -35,7 +35,7 @@ class Noticed(Finding, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         helps = say(self.notice).remedy
-        return (Remedy(Action.AS_NOTICE_SAYS, helps),) if helps else ()
+        return (Remedy(helps),) if helps else ()
 
     @property
     def kind(self) -> Hashable:
@@ -60,7 +60,7 @@ def notices(state: State) -> Iterator[Noticed]:
 class HookAbsent(Finding, frozen=True):
     """A process of the run uses TensorFlow, and the hook is not in it; ``why`` is the reason."""
 
-    remedies = (Remedy(Action.SHOW_PROCESS),)
+    remedies = (Action.SHOW_PROCESS,)
 
     pid: int
     why: events.HookAbsence

@@ -9,7 +9,7 @@ from tfmemtop.findings.busy import FULL_SHARE
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said
 from tfmemtop.findings.names import Place, place_name
-from tfmemtop.findings.remedy import GROWTH, Action, Remedy
+from tfmemtop.findings.remedy import GROWTH, Action
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
@@ -41,7 +41,7 @@ class OthersHoldCard(DeviceFinding, frozen=True):
 
     key = Key.OTHERS
 
-    remedies = Remedy(Action.RUN_WHEN_FREE), Remedy(Action.USE_OTHER_GPU)
+    remedies = Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU
 
     used: int
     whole: int
@@ -109,7 +109,7 @@ class TwoReserveCard(DeviceFinding, frozen=True):
 
     key = Key.OTHERS
 
-    remedies = Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)
+    remedies = Action.GROWTH_ON, Action.SET_LIMIT, Action.USE_OTHER_GPU
 
     script: str | None
     first: Holder

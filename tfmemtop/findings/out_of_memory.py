@@ -40,7 +40,7 @@ _NOTABLY = 1.05
 """Fragmentation is mentioned if more than so many times what was asked for at least was free in pieces."""
 
 _TOO_MUCH = "What is in use and the request together are more than there is."
-_LOOK = (Remedy(Action.SHOW_POOL),)
+_LOOK = (Action.SHOW_POOL,)
 
 
 class Old(Enum):

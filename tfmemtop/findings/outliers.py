@@ -9,7 +9,7 @@ import msgspec
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, tensor_text
-from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, standing
@@ -112,7 +112,7 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
         name.strip("`"),
         size or None,
         1,
-        (Remedy(Action.FEED_BATCHES),),
+        (Action.FEED_BATCHES,),
         ("ds = tf.data.Dataset.from_generator(batches, output_signature=...)  # not from_tensor_slices(x)",),
     )
 
@@ -141,7 +141,7 @@ def grown_by_copying(request: Request) -> Cause | None:
                 name,
                 size + a.asked,
                 2,
-                (Remedy(Action.CONCAT_ON_HOST),),
+                (Action.CONCAT_ON_HOST,),
                 ("parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"),
                 ("No limit is enough for long: each step needs a little more than the one before.",),
             )
@@ -166,7 +166,7 @@ def dense_gradient(request: Request) -> Cause | None:
         tables[0][0],
         size,
         1 + len(dense),
-        (Remedy(Action.KEEP_SPARSE),),
+        (Action.KEEP_SPARSE,),
         ("tf.IndexedSlices(change(g.values), g.indices, g.dense_shape)  # not tf.convert_to_tensor(g)",),
     )
 
@@ -184,7 +184,7 @@ def broadcast(request: Request) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"{request.who} broadcasts its operands{made}; no tensor before was larger than {format_bytes(largest)}.",
         bytes=a.asked,
-        remedies=(Remedy(Action.CHECK_SHAPES), raise_limit(on_cpu=a.on_cpu)),
+        remedies=(Action.CHECK_SHAPES, raise_limit(a.limit, on_cpu=a.on_cpu)),
         code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
         evidence=_in_use(a),
     )
@@ -199,7 +199,7 @@ def vectorized(request: Request) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         "It belongs to a Jacobian or a vectorized map, which computes all rows at once.",
         bytes=a.asked,
-        remedies=(Remedy(Action.FEWER_ROWS), raise_limit(on_cpu=a.on_cpu)),
+        remedies=(Action.FEWER_ROWS, raise_limit(a.limit, on_cpu=a.on_cpu)),
         evidence=_in_use(a),
     )
 
@@ -217,7 +217,7 @@ def whole_again(request: Request) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one.",
         bytes=a.asked,
-        remedies=(Remedy(Action.IN_PARTS), raise_limit(on_cpu=a.on_cpu)),
+        remedies=(Action.IN_PARTS, raise_limit(a.limit, on_cpu=a.on_cpu)),
         evidence=_in_use(a),
     )
 
@@ -247,7 +247,7 @@ def step_larger(request: Request) -> Cause | None:
         request.who,
         a.asked,
         1,
-        (Remedy(Action.BOUND_REQUEST),),
+        (Action.BOUND_REQUEST,),
         evidence=tuple(filter(None, (f"That is {_times(a.asked / past.bytes)} times as much.", _changed(request)))),
     )
 
@@ -273,7 +273,7 @@ def longer_loop(request: Request) -> Cause | None:
         request.who,
         size,
         rounds,
-        (Remedy(Action.BOUND_REQUEST),),
+        (Action.BOUND_REQUEST,),
         evidence=("The loop's results are kept for the gradient: each round needs as much again.",),
     )
 

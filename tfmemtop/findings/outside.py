@@ -6,7 +6,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.others import script_name
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
@@ -30,7 +30,7 @@ class OutsidePool(DeviceFinding, frozen=True):
 
     key = Key.OTHER_FRAMEWORK
 
-    remedies = (Remedy(Action.SHOW_PROCESS),)
+    remedies = (Action.SHOW_PROCESS,)
 
     pid: int
     outside: int

@@ -42,7 +42,7 @@ class WholeCard(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return Remedy(Action.GROWTH_ON), Remedy(Action.SET_LIMIT)
+        return Action.GROWTH_ON, Action.SET_LIMIT
 
     @property
     def said(self) -> Said:
@@ -106,7 +106,7 @@ class CachedButIdle(DeviceFinding, frozen=True):
     key = Key.RESERVED
 
     severity = Severity.INFO
-    remedies = (Remedy(Action.SEPARATE_PROCESS),)
+    remedies = (Action.SEPARATE_PROCESS,)
 
     idle: int
     pool: int

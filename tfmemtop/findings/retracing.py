@@ -69,7 +69,7 @@ class Retraced(Finding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Remedy(Action.COMPILE_ONCE if self.of_keras else Action.FIX_ARGUMENTS),)
+        return (Action.COMPILE_ONCE if self.of_keras else Action.FIX_ARGUMENTS,)
 
     @property
     def said(self) -> Said:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import LimitBy
@@ -43,7 +43,7 @@ def scratch(a: Anatomy) -> Cause | None:
     return Cause(
         Key.SCRATCH,
         "This is harmless: it was scratch memory, which TensorFlow can do without.",
-        remedies=(Remedy(Action.SHOW_POOL),),
+        remedies=(Action.SHOW_POOL,),
         explanation="Convolutions try several algorithms, each with its own scratch memory. TensorFlow leaves out "
         "those that do not fit.",
     )
@@ -57,7 +57,7 @@ def library(a: Anatomy) -> Cause | None:
     return Cause(
         Key.LIMIT_TOO_SMALL,
         f"A CUDA library found no memory beside TensorFlow's pool{free}.",
-        remedies=(Remedy(Action.SET_LIMIT), Remedy(Action.USE_OTHER_GPU)),
+        remedies=(Action.SET_LIMIT, Action.USE_OTHER_GPU),
         evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
         explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
         "card, or other processes, leave less of it. A limit for the pool leaves some.",
@@ -73,13 +73,13 @@ def fragmented(a: Anatomy) -> Cause | None:
         if a.on_cpu
         else "cuda_malloc_async, which can join free pages; a pool that is one region from the start (growth off); "
     )
-    pool = (Remedy(Action.ENLARGE_CPU_POOL), Remedy(Action.FIX_SHAPES))
+    pool = (raise_limit(a.limit, on_cpu=True), Action.FIX_SHAPES)
     return Cause(
         Key.FRAGMENTATION,
         f"The pool is fragmented: {format_bytes(a.cached)} of it were free, in chunks of at most "
         f"{format_bytes(a.largest_free)}.",
         bytes=a.cached,
-        remedies=pool if a.on_cpu else (Remedy(Action.USE_CUDA_ALLOCATOR), Remedy(Action.SHOW_POOL)),
+        remedies=pool if a.on_cpu else (Action.USE_CUDA_ALLOCATOR, Action.SHOW_POOL),
         evidence=("In one chunk they would have been enough.",),
         explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. A tensor in use keeps the free "
         f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
@@ -99,7 +99,7 @@ def held_back(a: Anatomy) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"{format_bytes(a.in_use)} were in use; {_LIMIT_OF[a.limit_by]} is {format_bytes(a.limit)}.",
         bytes=a.asked,
-        remedies=(raise_limit(on_cpu=a.on_cpu), Remedy(Action.REDUCE_BATCH), Remedy(Action.FIND_LIMIT)),
+        remedies=(raise_limit(a.limit, on_cpu=a.on_cpu), Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
     )
@@ -122,7 +122,7 @@ def held_by_others(a: Anatomy) -> Cause | None:
         f"Other processes hold {format_bytes(a.others)} of the card.",
         "other processes",
         a.others,
-        remedies=(Remedy(Action.USE_OTHER_GPU),),
+        remedies=(Action.USE_OTHER_GPU,),
         evidence=(f"{format_bytes(short)} of that were lacking here.",),
         explanation="TensorFlow's own limit is what was free on the card when TensorFlow started, less a reserve. It "
         "cannot get what other processes hold. The process table shows who they are.",
@@ -140,7 +140,7 @@ def truly_full(a: Anatomy) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"{text} {format_bytes(whole)}, and {format_bytes(needed - whole)} more were needed.",
         bytes=needed,
-        remedies=(Remedy(Action.REDUCE_BATCH),),
+        remedies=(Action.REDUCE_BATCH,),
         evidence=(f"{format_bytes(a.in_use)} were in use.",),
         explanation="Weights, gradients, the optimizer's slots (Adam has two for each weight) and a step's activations "
         "share the pool. Only the activations grow with the batch.",
@@ -157,7 +157,7 @@ def card_full(a: Anatomy) -> Cause | None:
         Key.LIMIT_TOO_SMALL,
         f"The card is full: {format_bytes(more)} more were needed, and {format_bytes(a.card_free)} were free.",
         bytes=more,
-        remedies=(Remedy(Action.LEAVE_ROOM),),
+        remedies=(Action.LEAVE_ROOM,),
         evidence=(f"The process's other pools, its CUDA context and libraries hold the rest{others}.",),
         explanation="Each logical device has a pool of its own, and TensorFlow does not compare their limits with the "
         f"card. CUDA's context and libraries take more besides: {BESIDE_POOLS}.",
@@ -168,7 +168,7 @@ def unexplained(a: Anatomy) -> Cause:
     """Say which figure is missing, or that the figures explain nothing."""
     figures = (("requested size", a.asked), ("size of the pool", a.pool), ("pool's limit", a.limit))
     missing = [f"the {name}" for name, value in figures if value is None]
-    remedy = Remedy(Action.ENLARGE_CPU_POOL if a.on_cpu else Action.SET_LIMIT)
+    remedy = raise_limit(a.limit, on_cpu=True) if a.on_cpu else Action.SET_LIMIT
     evidence = ""
     if a.device is None:
         reason = "TensorFlow did not say which of the process's pools ran out"
@@ -178,7 +178,7 @@ def unexplained(a: Anatomy) -> Cause:
         reason = f"tfmemtop does not know {' and '.join(missing)}"
     elif a.cached is not None and a.asked is not None and a.cached >= a.asked and a.largest_free is None:
         reason = "as much was free in the pool, and there is no map that shows whether it was fragmented"
-        remedy = remedy if a.on_cpu else Remedy(Action.USE_CUDA_ALLOCATOR)
+        remedy = remedy if a.on_cpu else Action.USE_CUDA_ALLOCATOR
     else:
         reason, evidence = "by these figures it should have fitted", "The figures may be of another moment."
     return Cause(

@@ -43,9 +43,9 @@ class AskedTooLate(Finding, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         if self.of_growth:
-            return (Remedy(Action.GROWTH_ON),)
+            return (Action.GROWTH_ON,)
         of_gpus = self.request.call is events.Call.SET_VISIBLE_DEVICES
-        return (Remedy(Action.CHOOSE_GPUS if of_gpus else Action.SET_LIMIT),)
+        return (Action.CHOOSE_GPUS if of_gpus else Action.SET_LIMIT,)
 
     @property
     def said(self) -> Said:
@@ -90,7 +90,7 @@ class GrowthDropped(Finding, frozen=True):
 
     key = Key.SETTING
 
-    remedies = (Remedy(Action.GROWTH_ON),)
+    remedies = (Action.GROWTH_ON,)
 
     growth: events.Requested
     limit: events.Requested
@@ -143,7 +143,7 @@ class CallRefused(Finding, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         of_growth = self.request.call is events.Call.SET_MEMORY_GROWTH and self.request.growth is not False
-        return (Remedy(Action.GROWTH_ON if of_growth else Action.SHOW_PROCESS),)
+        return (Action.GROWTH_ON if of_growth else Action.SHOW_PROCESS,)
 
     @property
     def said(self) -> Said:
@@ -180,7 +180,7 @@ class GrowthDiffers(Finding, frozen=True):
     key = Key.SETTING
 
     severity = Severity.ERROR
-    remedies = Remedy(Action.GROWTH_ON), Remedy(Action.HIDE_OTHER_GPUS)
+    remedies = Action.GROWTH_ON, Action.HIDE_OTHER_GPUS
 
     asked: tuple[str, ...]
     at: Callsite | None
@@ -220,7 +220,7 @@ class GrowthOverridden(Finding, frozen=True):
 
     key = Key.SETTING
 
-    remedies = (Remedy(Action.SET_GROWTH),)
+    remedies = (Action.SET_GROWTH,)
 
     request: events.Requested
     is_on: bool
@@ -269,7 +269,7 @@ class GrowthWordIgnored(Finding, frozen=True):
 
     key = Key.SETTING
 
-    remedies = (Remedy(Action.SET_GROWTH),)
+    remedies = (Action.SET_GROWTH,)
 
     word: str | None
 

@@ -7,7 +7,7 @@ from tfmemtop.events import Holders, XlaMissing
 from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import place_name
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
@@ -21,7 +21,7 @@ _SHARE = 0.5  # of the peak, above which a buffer is reported
 class Nameless(DeviceFinding, frozen=True):
     """One allocation of ``bytes``, more than half of the ``peak``, belongs to no operation that TensorFlow names."""
 
-    remedies = (Remedy(Action.XLA_REPORT),)
+    remedies = (Action.XLA_REPORT,)
 
     bytes: int
     peak: int

@@ -7,7 +7,6 @@ from tfmemtop.events import Event, NoticeKind
 from tfmemtop.findings.ending import UNSEEN, RunEnded, ended, ending
 from tfmemtop.findings.finding import Finding, Severity
 from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.remedy import said
 from tfmemtop.findings.review import review, verdict
 from tfmemtop.findings.rules import findings, follow_rule
 from tfmemtop.findings.settings import SETTINGS_RULES
@@ -70,7 +69,7 @@ def summarise(events: Iterable[Event], readings: int) -> list[str]:
     settled = [finding.said.text for rule in SETTINGS_RULES for finding in follow_rule(rule, state)]
     if found is None:
         return [*summary(state, readings), *settled]
-    steps = [said(remedy).elsewhere for remedy in found.cause.remedies if not said(remedy).screen_only]
+    steps = [remedy.elsewhere for remedy in found.cause.remedies if not remedy.screen_only]
     helps = [f"What helps: {'; '.join(steps)}."] if steps else []
     return [*summary(state, readings), found.text, *helps, *(text for text in settled if found.text not in text)]
 

@@ -12,7 +12,7 @@ from tfmemtop.findings.finding import Group, alike, group_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.names import alike_gpus, gpus
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
-from tfmemtop.findings.remedy import Action, Remedy, SaidRemedy, said
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.review import WIDTH, RunReview, Verdict, verdict, weighed
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.placement import where
@@ -76,7 +76,7 @@ def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
         yield command
 
 
-def _step(steps: Sequence[SaidRemedy], found: Verdict) -> SaidRemedy | None:
+def _step(steps: Sequence[Remedy], found: Verdict) -> Remedy | None:
     """Return the first of *steps* that is a whole command; ``None`` if there is code to paste instead."""
     return next((step for step in steps if step.complete), None) if not found.cause.code else None
 
@@ -87,7 +87,7 @@ def command_to_paste(seen: RunReview, found: Verdict) -> list[str]:
     return _command(step, run) if step is not None and run is not None else []
 
 
-def _command(step: SaidRemedy, run: RunState) -> list[str]:
+def _command(step: Remedy, run: RunState) -> list[str]:
     name = [step.name] if step.name else []
     if run.kernel is not None:  # only Jupyter starts a kernel; a named command runs the script itself
         return pasted(["tfmemtop", "kernel", "install", *step.options], WIDTH) if not step.name else []
@@ -281,15 +281,15 @@ def found_groups(seen: RunReview) -> Iterator[tuple[Group, str]]:
         yield group, f"{when}: {group_text(group)}" + (f" What helps: {helps}." if helps else "")
 
 
-def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[SaidRemedy]:
+def sized(remedies: Iterable[Remedy], suggested: SuggestedLimit | None) -> list[Remedy]:
     """Return *remedies* as they can be done without the screen, best first.
 
     Those about a limit contain the limit *suggested* for the run, if there is one that fits.
     """
-    return [_sized(said(remedy), remedy.action, suggested) for remedy in remedies if not said(remedy).screen_only]
+    return [_sized(remedy, suggested) for remedy in remedies if not remedy.screen_only]
 
 
-def _sized(words: SaidRemedy, action: Action, suggested: SuggestedLimit | None) -> SaidRemedy:
-    if suggested is not None and action is Action.SET_LIMIT and not suggested.is_guess:
-        return SaidRemedy(f"{words.text} of {amount(suggested)}", options=options(suggested))
-    return words
+def _sized(remedy: Remedy, suggested: SuggestedLimit | None) -> Remedy:
+    if suggested is not None and remedy is Action.SET_LIMIT and not suggested.is_guess:
+        return Remedy(f"{remedy.text} of {amount(suggested)}", options=options(suggested))
+    return remedy

@@ -8,7 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.findings.finding import Group, Severity, grouped, say_group
-from tfmemtop.findings.remedy import Remedy, SaidRemedy, offered
+from tfmemtop.findings.remedy import Remedy, offered
 from tfmemtop.findings.rules import findings
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -157,6 +157,6 @@ def _wrapped(part: Line, width: int, glyphs: Glyphs) -> list[Line]:
     return [[*keys, first], *([Segment(" " * before), line] if before else [line] for line in rest)]
 
 
-def _segments(words: SaidRemedy) -> Line:
+def _segments(words: Remedy) -> Line:
     keys = [part for key in words.keys for part in (Segment(f"[{key}]", KEY), Segment(" ", DIM))]
     return [*keys, Segment(safe(words.text), PLAIN)]

@@ -7,7 +7,6 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tfmemtop.findings.remedy import said
 from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
@@ -117,7 +116,7 @@ class WhyScreen(PageDialog[str]):
 
     def on_key(self, event: events.Key) -> None:
         chosen = self.chosen
-        keys = {key for remedy in chosen.remedies for key in said(remedy).keys} if chosen else set()
+        keys = {key for remedy in chosen.remedies for key in remedy.keys} if chosen else set()
         if event.character in keys and event.character.isupper():  # q closes the dialog
             event.stop()
             self.dismiss(event.character)
