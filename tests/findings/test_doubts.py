@@ -32,6 +32,7 @@ from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.settings import CallRefused, GrowthDropped, GrowthOverridden
+from tfmemtop.placement import Placement
 
 
 def on_card(index: int, growth: bool = False) -> events.Effective:
@@ -162,6 +163,15 @@ def test_between_several_gpus_nccl_has_its_buffers() -> None:
     assert OutsidePool in beside(1600 * MIB, 0)
     assert OutsidePool not in beside(1600 * MIB, 0, 1)
     assert beside(3 * GIB, 0, 1)[OutsidePool].between_gpus
+
+
+def test_between_the_ranks_of_a_job_nccl_has_its_buffers_too() -> None:
+    stream = [*begin(), effective(True), reading(3.0, GIB, GIB, GIB)]
+    stream += [s.device_reading(4.0 + i, {100: GIB + 1500 * MIB}) for i in range(3)]
+    assert OutsidePool in found(stream)
+    assert isinstance(stream[0], events.Session)
+    stream[0] = msgspec.structs.replace(stream[0], placement=Placement(rank=0, ranks=2, host="box"))
+    assert OutsidePool not in found(stream)
 
 
 def test_kernels_that_are_all_loaded_at_once_are_named() -> None:

@@ -18,14 +18,17 @@ BEYOND_USUAL = 512 * MIB
 """Context and libraries differ by up to this between cards, drivers and models."""
 
 USUAL_BETWEEN = 1024 * MIB
-"""NCCL's buffers in a process that computes on several GPUs: 858 MiB each on two H200s, and no more on four."""
+"""NCCL's buffers in a process that computes on several GPUs, or with other ranks.
+
+858 MiB each on two H200s in one process, and no more on four; 840 MiB for each of two ranks on two H200s.
+"""
 
 
 class OutsidePool(DeviceFinding, frozen=True):
     """``outside`` of a process's ``total`` bytes on a GPU are not in TensorFlow's pool; ``usual`` bytes are usual.
 
-    ``between_gpus`` if the process computes on several GPUs, for which it needs buffers. ``eager`` if CUDA loads all
-    kernels at once.
+    ``between_gpus`` if the process computes on several GPUs, or with other ranks, for which it needs buffers.
+    ``eager`` if CUDA loads all kernels at once.
     """
 
     key = Key.OTHER_FRAMEWORK
@@ -89,6 +92,10 @@ def _much(context: Context) -> bool:
 
 
 def _computes_on_several(state: State, pid: int) -> bool:
+    """Return whether the process exchanges data with other GPUs: with those of its own, or as one of several ranks."""
+    placement = state.session.placement if state.session else None
+    if placement and placement.among_others:
+        return True
     return len({device.card.info.index for device in run_devices(state) if device.pid == pid and device.card}) > 1
 
 
