@@ -14,7 +14,8 @@ from tests.starting import tfmemtop
 from tfmemtop.cli import doctor as command
 from tfmemtop.cli.doctor import Check, CheckState, missing, ok, run_all
 from tfmemtop.cli.interpreter import Interpreter, Unclear
-from tfmemtop.engine.sources.nvml import NO_DRIVER, Nvml
+from tfmemtop.engine.sources.nvml import Nvml
+from tfmemtop.engine.sources.nvml_calls import NO_DRIVER
 
 NAMES = ["driver", "processes", "hook", "tensorflow", "pools", "compiler", "sockets", "terminal"]
 

@@ -12,7 +12,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tfmemtop.engine.sources.window_events import Known, events_of, region_name
+from tfmemtop.engine.sources.holders_event import region_name
+from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import ChunkInUse, PoolStart, Record, WindowFile
 from tfmemtop.events import Closed, Holders, Opened, Window, decode_event
 from tfmemtop.state.step_course import WindowCourse, unpacked

@@ -22,7 +22,7 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import StoppingPhase, recording
-from tfmemtop.events.engine import Ending, Way, how_ended
+from tfmemtop.events.runs import Ending, Way, how_ended
 from tfmemtop.findings.cause import LONGEST, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import DeviceFinding, Finding, Group, Severity

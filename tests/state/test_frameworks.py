@@ -12,7 +12,8 @@ from tfmemtop.reports.shared.data import PagePlace
 from tfmemtop.reports.shared.places import MemoryOverTime
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, allocators, at_moment, panels
+from tfmemtop.state.allocator_rows import allocators
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, at_moment, panels
 
 JAX, PYTORCH, CUPY, RMM = FrameworkName
 PID = 100

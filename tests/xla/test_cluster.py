@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
-from tfmemtop.engine.sources.xla_cluster import (
-    PARTS,
-    Origins,
-    Purpose,
-    Unread,
-    function_name,
-    make_cluster,
-    read_assignment,
-)
+from tfmemtop.engine.sources.xla_assignment import Purpose, Unread, read_assignment
+from tfmemtop.engine.sources.xla_cluster import PARTS, function_name, make_cluster
+from tfmemtop.engine.sources.xla_origins import Origins
 from tfmemtop.events import XlaCluster, XlaValue, decode_event, encode
 
 

@@ -29,7 +29,7 @@ from tfmemtop.ui.draw.layout import first_size
 from tfmemtop.units import format_bytes
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.sources.nvml import DriverTrouble
+    from tfmemtop.engine.sources.nvml_calls import DriverTrouble
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""

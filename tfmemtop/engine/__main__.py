@@ -7,7 +7,8 @@ written.
 
 import os
 
-from tfmemtop.engine.process.keeper import PseudoTerminal, inherited, leave_behind
+from tfmemtop.engine.process.keeper import leave_behind
+from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal, inherited
 from tfmemtop.uncollected import uncollected
 
 _USAGE = 2

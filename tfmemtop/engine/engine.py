@@ -15,8 +15,9 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal
+from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Kernel, Launch, readable
+from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.process.run import Prepared, unstarted
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
 from tfmemtop.engine.stream.complaints import complain, keep_short

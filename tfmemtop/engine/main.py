@@ -26,8 +26,9 @@ import msgspec
 
 from tfmemtop.engine.engine import Engine, session_info
 from tfmemtop.engine.own_thread import OwnThread
-from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal, detach
+from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal, detach
 from tfmemtop.engine.process.run import REFUSALS, allow_many_files, unstarted
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
 from tfmemtop.engine.stream.folders import SessionFolder, open_session

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.keeper import Keeper, PseudoTerminal
+from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import INJECT, Launch, data_folder, mark, readable, xla_folder
 from tfmemtop.engine.process.output import OutputPump
+from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.process.run import Prepared, Runs
 from tfmemtop.engine.sources.allocator_lines import AllocatorLines
 from tfmemtop.engine.sources.cgroup import host_memory

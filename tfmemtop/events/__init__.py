@@ -22,11 +22,12 @@ from tfmemtop.events.decoding import decode_from_hook as decode_from_hook
 from tfmemtop.events.decoding import decoder as decoder
 from tfmemtop.events.decoding import encode as encode
 from tfmemtop.events.decoding import union_of as union_of
-from tfmemtop.events.engine import *
 from tfmemtop.events.holders import *
 from tfmemtop.events.hook import *
 from tfmemtop.events.hook_error import *
+from tfmemtop.events.machine import *
 from tfmemtop.events.memory_map import *
 from tfmemtop.events.notice import *
 from tfmemtop.events.probe import *
 from tfmemtop.events.replayed import *
+from tfmemtop.events.runs import *

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator
 
 from tfmemtop.events import Leftover, StillHeld, StoppingPhase
-from tfmemtop.events.engine import Ending, Way
+from tfmemtop.events.runs import Ending, Way
 from tfmemtop.exit_codes import signal_name
 from tfmemtop.findings.attached import WENT_ON
 from tfmemtop.findings.finding import Finding, Said, Severity

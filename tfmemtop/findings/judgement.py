@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tfmemtop.events.engine import Way
+from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended

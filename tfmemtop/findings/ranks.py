@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.events.engine import Ending
+from tfmemtop.events.runs import Ending
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
 from tfmemtop.state.effective_settings import EffectiveSettings
 from tfmemtop.state.overlay import Measure

@@ -105,14 +105,14 @@ def _part(run: RunFigures, span_s: float, until: float, pace: float | None) -> R
     A figure that is not known of the whole run is not known of the part either.
     """
 
-    def highest(measure: Measure, of_whole: int | None) -> int | None:
-        return None if of_whole is None else run.past.curve.highest(measure.value, until)
+    def highest(measure: Measure) -> int | None:
+        return None if measure.peak(run) is None else run.past.curve.highest(measure.value, until)
 
     return replace(
         run,
         duration_s=max(0.0, span_s),
-        peak_in_use=highest(Measure.IN_USE, run.peak_in_use),
-        peak_pool=highest(Measure.POOL, run.peak_pool),
-        peak_process_total=highest(Measure.PROCESS, run.peak_process_total),
+        peak_in_use=highest(Measure.IN_USE),
+        peak_pool=highest(Measure.POOL),
+        peak_process_total=highest(Measure.PROCESS),
         steps_per_s=pace,
     )

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tfmemtop.events.engine import Ending
+from tfmemtop.events.runs import Ending
 from tfmemtop.state.curve import Curve
 from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
 from tfmemtop.state.model import RunState

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.engine import Ending, how_ended
+from tfmemtop.events.runs import Ending, how_ended
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
 from tfmemtop.state.curve import Curve

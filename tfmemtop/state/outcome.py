@@ -6,7 +6,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_pinned
-from tfmemtop.events.engine import Ending
+from tfmemtop.events.runs import Ending
 from tfmemtop.placement import Placement
 
 TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)

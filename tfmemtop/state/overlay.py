@@ -5,6 +5,7 @@ from enum import Enum
 
 import msgspec
 
+from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.model import RunState
 
 _SPANS_S = (
@@ -26,7 +27,7 @@ class Measure(Enum):
         """The name of the measure for people."""
         return ("in use", "pool", "process total")[self.value]
 
-    def peak(self, run: RunState) -> int | None:
+    def peak(self, run: RunState | RunFigures) -> int | None:
         """Return the highest value of this measure in *run*, in bytes; ``None`` where it is not known."""
         return (run.peak_in_use, run.peak_pool, run.peak_process_total)[self.value]
 

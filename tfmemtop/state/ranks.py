@@ -156,19 +156,10 @@ def _marks(begin: float, end: float, count: int) -> tuple[float, ...]:
 def _sizes(
     ranks: tuple[Rank, ...], spans: list[list[tuple[float, float] | None]]
 ) -> tuple[tuple[tuple[int | None, ...], ...], ...]:
-    def of(rank: Rank, measure: Measure, known: int | None, mine: list[tuple[float, float] | None]) -> list[int | None]:
-        curve = rank.figures.past.curve
+    def of(rank: Rank, measure: Measure, mine: list[tuple[float, float] | None]) -> list[int | None]:
+        curve, known = rank.figures.past.curve, measure.peak(rank.figures)
         return [None if span is None or known is None else curve.between(*span, measure.value) for span in mine]
 
-    peaks = {
-        Measure.IN_USE: [rank.figures.peak_in_use for rank in ranks],
-        Measure.POOL: [rank.figures.peak_pool for rank in ranks],
-        Measure.PROCESS: [rank.figures.peak_process_total for rank in ranks],
-    }
     return tuple(
-        tuple(
-            tuple(of(rank, measure, known, mine))
-            for rank, known, mine in zip(ranks, peaks[measure], spans, strict=True)
-        )
-        for measure in Measure
+        tuple(tuple(of(rank, measure, mine)) for rank, mine in zip(ranks, spans, strict=True)) for measure in Measure
     )

@@ -13,11 +13,11 @@ from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
+from tfmemtop.state.allocator_rows import AllocatorRow, allocators
 from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace
-from tfmemtop.state.views import AllocatorRow, allocators
 
 PREFIX = "tfmemtop_"
 

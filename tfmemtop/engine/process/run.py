@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import limits
-from tfmemtop.engine.process.keeper import PseudoTerminal
 from tfmemtop.engine.process.launch import Launch, Refused, readable, with_hook, with_report, xla_folder
+from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
 from tfmemtop.engine.stream.complaints import complain

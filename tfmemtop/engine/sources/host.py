@@ -98,25 +98,8 @@ TENSORFLOW_LEAST = 60 * MIB
 """Bytes of host memory. A process that has less is not checked for TensorFlow, which takes more than twice that."""
 
 
-class Shown(NamedTuple):
+class Shown:
     """A process that is shown, and its run if it has one."""
-
-    process: HostProcess
-    run: int | None
-
-
-class Sweep(NamedTuple):
-    """One look at all processes."""
-
-    processes: list[Process]  # new ones, and those of which something has changed
-    readings: ProcessReadings
-    gone: list[int]
-    unknown: set[int]  # requested, but not found
-    shown: Mapping[int, Shown]
-
-
-class _Known:
-    """A process that is shown."""
 
     def __init__(self, process: HostProcess, run: int | None) -> None:
         self.process = process
@@ -128,6 +111,16 @@ class _Known:
         self.look_at = self.seen
         self.look_every = _ABSENT_LOOK_S
         self.loaded_since: float | None = None
+
+
+class Sweep(NamedTuple):
+    """One look at all processes."""
+
+    processes: list[Process]  # new ones, and those of which something has changed
+    readings: ProcessReadings
+    gone: list[int]
+    unknown: set[int]  # requested, but not found
+    shown: Mapping[int, Shown]
 
 
 class Host:
@@ -148,7 +141,7 @@ class Host:
         self._mark = mark
         self._since = own_start()
         self._inject = inject
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, Shown] = {}
         self._foreign: set[int] = set()
         self._adopted: int | None = None
         self._run = 0  # the first run; 0 before it begins
@@ -205,7 +198,7 @@ class Host:
             ),
             gone,
             {pid for pid in wanted if pid not in self._known},
-            {pid: Shown(known.process, known.run) for pid, known in self._known.items()},
+            dict(self._known),
         )
 
     def _discover(self, wanted: set[int], run: int, apart: Set[int]) -> list[int]:
@@ -235,7 +228,7 @@ class Host:
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
             else:
-                self._known[pid] = _Known(process, of_run)
+                self._known[pid] = Shown(process, of_run)
         return gone
 
     def _run_of(self, ppid: int, new: Mapping[int, HostProcess], run: int) -> int | None:
@@ -263,7 +256,7 @@ class Host:
         self._foreign.update(dropped)
         return dropped
 
-    def _refresh_command(self, known: _Known, now: float) -> bool:
+    def _refresh_command(self, known: Shown, now: float) -> bool:
         """Read the command line again if it may have changed, and return whether it has.
 
         Between fork and exec a process has its parent's command line.
@@ -276,7 +269,7 @@ class Host:
         known.command, known.named = command, name
         return changed
 
-    def _look_for_absence(self, known: _Known, now: float, hooked: Set[int]) -> bool:
+    def _look_for_absence(self, known: Shown, now: float, hooked: Set[int]) -> bool:
         process = known.process
         if now < known.look_at or process.rss < TENSORFLOW_LEAST:
             return False
@@ -294,7 +287,7 @@ class Host:
         known.hook_absence = find_absence(process.pid, self._inject, self._mark)
         return True
 
-    def _describe(self, known: _Known, t: float) -> Process:
+    def _describe(self, known: Shown, t: float) -> Process:
         process = known.process
         belonging = read_workload(process.pid, process.ppid, known.command)
         return Process(

@@ -1,135 +1,36 @@
 """Reads the GPUs from NVIDIA's management library (NVML). Only this module imports ``pynvml``.
 
-Every call of the library can fail, return N/A or return an impossible value: in containers, under WSL, on slices of a
-divided card (MIG), and on cards that have lost their bus. A figure that cannot be known is ``None``, and the reading
-reports why. An error is a notice to the user, or the reason why a figure is missing. A divided card is reported as its
-slices, one device each: a process can use one of them, never the whole.
+A figure that cannot be known is ``None``, and the reading reports why. An error is a notice to the user, or the reason
+why a figure is missing. A divided card is reported as its slices, one device each: a process can use one of them, never
+the whole.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from tfmemtop.engine.sources.nvml_calls import (
+    LARGEST_MEMORY,
+    LARGEST_PID,
+    LARGEST_POWER_MW,
+    NO_DRIVER,
+    NO_GPU,
+    NOT_AVAILABLE,
+    TEMPERATURES_C,
+    DriverTrouble,
+    NvmlCalls,
+    lost,
+    no_shares,
+    unopened,
+)
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
 from tfmemtop.engine.sources.traffic import TrafficMeter
-from tfmemtop.events import (
-    Device,
-    DeviceProcess,
-    DeviceReading,
-    Lacking,
-    Level,
-    NoticeKind,
-    SharesMissing,
-    Traffic,
-    WhyLacking,
-)
+from tfmemtop.events import Device, DeviceProcess, DeviceReading, SharesMissing, Traffic
 from tfmemtop.units import MIB
 
-LARGEST_MEMORY = 1 << 50  # bytes; a PiB on one card
-LARGEST_POWER_MW = 100_000_000
-TEMPERATURES_C = (-100, 300)
-LARGEST_PID = 1 << 22  # the kernel's own highest for pid_max
-MOST_CARDS = 1024
-MOST_PROCESSES = 65_536
-
-NOT_AVAILABLE = (1 << 64) - 1
-"""The value by which NVML reports that it does not know a process's memory (NVML_VALUE_NOT_AVAILABLE)."""
-
-_SHOWN = 24  # characters of an impossible figure
-_TOLD = 64  # impossible figures of one reading
-
-
-class DriverTrouble(NamedTuple):
-    """A problem that the user should know, or, with no ``kind``, the end of it. The fields are those of a notice."""
-
-    key: str
-    kind: NoticeKind | None = None
-    level: Level = Level.INFO
-    detail: str = ""
-    about: int | None = None
-
-
-NO_DRIVER = DriverTrouble("nvml", NoticeKind.NO_DRIVER)
-NO_GPU = DriverTrouble("nvml", NoticeKind.NO_GPU)
-
-
-def _unopened(library: Any, error: Exception) -> DriverTrouble:
-    """Return why the library could not be opened, from the *error* that it raised."""
-    code = getattr(error, "value", None)
-    if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
-        return NO_DRIVER
-    if code == library.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return DriverTrouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
-    if code == library.NVML_ERROR_NO_PERMISSION:
-        return DriverTrouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
-    return DriverTrouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
-
-
-def _lost(index: int) -> DriverTrouble:
-    """Return the trouble of a card that was there and is there no longer."""
-    return DriverTrouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
-
-
-def _refused(library: Any, codes: dict[str, int | None], part: bool) -> list[Lacking]:
-    """Return which figures are missing and why.
-
-    *codes* has the error code of each figure. *part* is true for a slice of a divided card (MIG).
-    """
-    by_code = {
-        library.NVML_ERROR_NOT_SUPPORTED: WhyLacking.NOT_OF_A_PART if part else WhyLacking.NOT_REPORTED,
-        library.NVML_ERROR_NO_PERMISSION: WhyLacking.NOT_FOR_USER,
-        library.NVML_ERROR_FUNCTION_NOT_FOUND: WhyLacking.OLD_DRIVER,
-        library.NVML_ERROR_GPU_IS_LOST: WhyLacking.CARD_LOST,
-    }
-    names: dict[WhyLacking, list[str]] = {}
-    for name, code in codes.items():
-        names.setdefault(by_code.get(code, WhyLacking.FAILED), []).append(name)
-    return [Lacking(why, figures) for why, figures in names.items()]
-
-
-def _no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: bool) -> SharesMissing:
-    """Return why the memory of each process is not known.
-
-    *code* is the error code of the call that lists the processes, or ``None`` if that call did not fail.
-    """
-    if mig:
-        return SharesMissing.MIG
-    if wsl:
-        return SharesMissing.WSL
-    if vgpu:
-        return SharesMissing.VGPU
-    if code == library.NVML_ERROR_FUNCTION_NOT_FOUND:
-        return SharesMissing.DRIVER_TOO_OLD
-    if code == library.NVML_ERROR_NO_PERMISSION:
-        return SharesMissing.USER_FORBIDDEN
-    return SharesMissing.NOT_TOLD
-
-
-class Sieve:
-    """Separates the possible figures of one reading from the impossible ones, and keeps the latter by name."""
-
-    def __init__(self) -> None:
-        self.held_back: dict[str, str] = {}
-
-    def figure(self, name: str, value: Any, most: int, least: int = 0) -> int | None:
-        """Return *value* if it is a whole number from *least* to *most*, else ``None``."""
-        if value is None:
-            return None
-        if type(value) is int and least <= value <= most:
-            return value
-        self.held_back.setdefault(name, str(value)[:_SHOWN])
-        return None
-
-    def lacking(self) -> list[Lacking]:
-        """Return the names of the impossible figures, with their values."""
-        told = [f"{name} {value}" for name, value in self.held_back.items()]
-        return [Lacking(WhyLacking.IMPOSSIBLE, told[:_TOLD])] if told else []
-
-
-T = TypeVar("T")
-
+_MOST_CARDS, _MOST_PROCESSES = 1024, 65_536
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")  # the last is WSL's
 _CODERS = ("Encoder", "Decoder")
 _UNEXPLAINED = 256 * MIB  # bytes that may be in use although the driver lists no process
@@ -157,40 +58,6 @@ class _Card(NamedTuple):
     handle: Any
     whole: Any = None
     instance: int | None = None  # the slice's number, as in the lists of the whole GPU's processes
-
-
-class _Questions:
-    """The calls for one reading of one card. It stores which figures were refused, and which are impossible."""
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-        self.codes: dict[str, int | None] = {}
-        self.sieve = Sieve()
-
-    def ask(self, name: str, function: str, *arguments: Any, **options: Any) -> Any:
-        """Call *function* and return its result.
-
-        The result is ``None`` if the call fails or the library does not have the function. The error code is then
-        stored under *name*.
-        """
-        try:
-            answer = getattr(self._library, function)(*arguments, **options)
-        except self._library.NVMLError as error:
-            self.codes[name] = getattr(error, "value", None)
-            return None
-        except (AttributeError, UnicodeDecodeError, MemoryError):  # the last if it counts billions of something
-            self.codes[name] = self._library.NVML_ERROR_FUNCTION_NOT_FOUND
-            return None
-        self.codes.pop(name, None)
-        return answer
-
-    def first(self, name: str, functions: list[str], *arguments: Any) -> Any:
-        """Call the first of *functions* that this driver has, and return its result. The newest comes first."""
-        for function in functions:
-            answer = self.ask(name, function, *arguments)
-            if self.codes.get(name) != self._library.NVML_ERROR_FUNCTION_NOT_FOUND:
-                return answer
-        return None
 
 
 class Nvml:
@@ -248,12 +115,12 @@ class Nvml:
         if self._cards is not None:
             for meter in self._meters.values():
                 meter.close()
-            _Questions(self._library).ask("", "nvmlShutdown")
+            NvmlCalls(self._library).ask("", "nvmlShutdown")
             self._cards, self._meters = None, {}
 
     def driver_version(self) -> str | None:
         """Return the driver's version; ``None`` if the library is not open or does not report it."""
-        return None if self._cards is None else _text(_Questions(self._library).ask("", "nvmlSystemGetDriverVersion"))
+        return None if self._cards is None else _text(NvmlCalls(self._library).ask("", "nvmlSystemGetDriverVersion"))
 
     def _open(self, t: float) -> DriverTrouble | None:
         if self._library is None:
@@ -265,16 +132,16 @@ class Nvml:
         library = self._library
         try:
             library.nvmlInit()
-            count = Sieve().figure("", library.nvmlDeviceGetCount(), MOST_CARDS) or 0
+            count = NvmlCalls(library).figure("", library.nvmlDeviceGetCount(), _MOST_CARDS) or 0
             wholes = [library.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
         except library.NVMLError as error:
-            return _unopened(library, error)
+            return unopened(library, error)
         if not wholes:
-            _Questions(library).ask("", "nvmlShutdown")  # when it is opened again, it lists the GPUs anew
+            NvmlCalls(library).ask("", "nvmlShutdown")  # when it is opened again, it lists the GPUs anew
             return NO_GPU
         cards = [card for whole in wholes for card in self._parts(whole)]
         self._cards = [(card, self._name(index, card, t)) for index, card in enumerate(cards)]
-        ask = partial(_Questions(library).ask, "")
+        ask = partial(NvmlCalls(library).ask, "")
         self._meters = {
             index: TrafficMeter(library, ask, card.handle) for index, card in enumerate(cards) if card.whole is None
         }
@@ -282,7 +149,7 @@ class Nvml:
 
     def _parts(self, whole: Any) -> Iterator[_Card]:
         """Yield the slices of a divided card that are visible here, or the whole card if there are none."""
-        ask = _Questions(self._library).ask
+        ask = NvmlCalls(self._library).ask
         mode = ask("", "nvmlDeviceGetMigMode", whole)
         most = ask("", "nvmlDeviceGetMaxMigDeviceCount", whole) if mode and mode[0] else None
         handles = [ask("", "nvmlDeviceGetMigDeviceHandleByIndex", whole, i) for i in range(min(most or 0, 64))]
@@ -294,7 +161,7 @@ class Nvml:
         yield from slices or [_Card(whole)]
 
     def _name(self, index: int, card: _Card, t: float) -> Device:
-        questions = _Questions(self._library)
+        questions = NvmlCalls(self._library)
         memory = self._memory(card.handle, questions)
         mode = None if card.whole is not None else questions.ask("", "nvmlDeviceGetMigMode", card.handle)
         return Device(
@@ -309,17 +176,17 @@ class Nvml:
         )
 
     def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, DriverTrouble]:
-        questions = _Questions(self._library)
-        ask, figure = questions.ask, questions.sieve.figure
+        questions = NvmlCalls(self._library)
+        ask, figure = questions.ask, questions.figure
         # First the figures that change within milliseconds while a process starts to use the card.
         memory = self._memory(card.handle, questions)
-        processes, missing = self._processes(device, card, memory, questions.sieve)
+        processes, missing = self._processes(device, card, memory, questions.figure)
         rates = ask("utilisation", "nvmlDeviceGetUtilizationRates", card.handle)
         power = ask("power", "nvmlDeviceGetPowerUsage", card.handle)
         sensor = self._library.NVML_TEMPERATURE_GPU
         temperature = ask("temperature", "nvmlDeviceGetTemperature", card.whole or card.handle, sensor)
         # Many cards have no fan and no encoder, which is no failure: these are not listed among the missing figures.
-        beside = _Questions(self._library)
+        beside = NvmlCalls(self._library)
         speed = beside.ask("", "nvmlDeviceGetFanSpeed", card.whole or card.handle)
         fan = figure("fan", speed, 200)  # a fan may be faster than its nominal highest speed
         encoder, decoder = (beside.ask("", f"nvmlDeviceGet{kind}Utilization", card.handle) for kind in _CODERS)
@@ -335,7 +202,7 @@ class Nvml:
             temperature_c=figure("temperature", temperature, *TEMPERATURES_C[::-1]),
             processes=processes,
             processes_missing=missing,
-            lacking=self._lacking(questions, memory, card.whole is not None),
+            lacking=questions.lacking(part=card.whole is not None, unified=memory.unified),
             of_host=memory.unified,
             fan=fan,
             encoder=figure("encoder", encoder[0], 100) if encoder else None,
@@ -344,14 +211,10 @@ class Nvml:
         )
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
-            return reading, _lost(device.index)
+            return reading, lost(device.index)
         return reading, DriverTrouble(f"gpu{device.index}")
 
-    def _lacking(self, questions: _Questions, memory: _Memory, part: bool) -> list[Lacking]:
-        codes = {name: code for name, code in questions.codes.items() if not (memory.unified and name == "memory")}
-        return [*_refused(self._library, codes, part), *questions.sieve.lacking()]
-
-    def _memory(self, handle: Any, questions: _Questions) -> _Memory:
+    def _memory(self, handle: Any, questions: NvmlCalls) -> _Memory:
         library = self._library
         info = None
         if not self._v2_missing:
@@ -371,7 +234,7 @@ class Nvml:
             return _Memory(whole, None, max(0, whole - left), left, unified=True)
         if info is None:
             return _Memory(None, None, None, None)
-        figure = questions.sieve.figure
+        figure = questions.figure
         total = figure("total", info.total, LARGEST_MEMORY, 1)
         most = LARGEST_MEMORY if total is None else total
         used, free = figure("used", info.used, most), figure("free", info.free, most)
@@ -380,16 +243,16 @@ class Nvml:
         return _Memory(total, figure("reserved", reserved, most), used, free)
 
     def _processes(
-        self, device: Device, card: _Card, memory: _Memory, sieve: Sieve
+        self, device: Device, card: _Card, memory: _Memory, figure: Callable[..., int | None]
     ) -> tuple[list[DeviceProcess], SharesMissing | None]:
-        library, questions = self._library, _Questions(self._library)
+        library, questions = self._library, NvmlCalls(self._library)
         lists = [self._listed(card, kind, questions) for kind in ("Compute", "Graphics")]
 
         def why_missing() -> SharesMissing:
             mode = questions.ask("vgpu", "nvmlDeviceGetVirtualizationMode", card.handle)
             guest = getattr(library, "NVML_GPU_VIRTUALIZATION_MODE_VGPU", None)
             code = questions.codes.get("Compute")
-            return _no_shares(library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest)
+            return no_shares(library, code, mig=device.mig, wsl=self._wsl, vgpu=mode is not None and mode == guest)
 
         if lists == [None, None]:
             return [], why_missing()
@@ -399,11 +262,11 @@ class Nvml:
         held: dict[int, int | None] = {}
         for listed in lists:
             share: dict[int, int | None] = {}
-            for row in (listed or ())[:MOST_PROCESSES]:
-                if sieve.figure("process number", row.pid, LARGEST_PID, 1) is None:
+            for row in (listed or ())[:_MOST_PROCESSES]:
+                if figure("process number", row.pid, LARGEST_PID, 1) is None:
                     continue
                 known, told = share.get(row.pid), row.usedGpuMemory
-                size = None if told == NOT_AVAILABLE else sieve.figure(f"process {row.pid}", told, most)
+                size = None if told == NOT_AVAILABLE else figure(f"process {row.pid}", told, most)
                 share[row.pid] = known if size is None else size + (known or 0)
             for pid, amount in share.items():
                 before = held.get(pid)
@@ -423,7 +286,7 @@ class Nvml:
             return rows, SharesMissing.NAMES_NONE if reason is SharesMissing.NOT_TOLD else reason
         return rows, None
 
-    def _listed(self, card: _Card, kind: str, questions: _Questions) -> Any:
+    def _listed(self, card: _Card, kind: str, questions: NvmlCalls) -> Any:
         """Return the processes on a card, or on a slice; ``None`` if the driver does not report them."""
         functions = [f"nvmlDeviceGet{kind}RunningProcesses{version}" for version in ("_v3", "_v2", "")]
         rows = questions.first(kind, functions, card.handle)
@@ -435,7 +298,7 @@ class Nvml:
 
     def _load(self, index: int, handle: Any) -> dict[int, tuple[int, int]] | None:
         """Return SM and bandwidth percent by process since the last reading; ``None`` if they are not available."""
-        library, questions = self._library, _Questions(self._library)
+        library, questions = self._library, NvmlCalls(self._library)
         samples = questions.ask("", "nvmlDeviceGetProcessUtilization", handle, self._sampled.get(index, 0))
         if samples is None:
             # Without a sample since the last reading, all processes were idle.

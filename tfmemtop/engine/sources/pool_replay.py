@@ -3,22 +3,16 @@
 The chunks that were in use as the window began, and TensorFlow's records since then, are replayed. Each record contains
 the bytes in use after it. So a missing record is detected: the bytes in use before the next record are not those that
 were in use after the last one.
-
-All allocations of the start window, in their order, become events of bounded size.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, CallStart, Record
-from tfmemtop.events import Trace
-from tfmemtop.events.allocations import FOREVER, MOST_OF_PART, Call, TraceAllocations, pack
-from tfmemtop.events.device_names import is_gpu
-from tfmemtop.events.holders import MOST_PACKED
+from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
+from tfmemtop.events.allocations import FOREVER
 
 _AT_ONCE = 1024  # records between two calls of ``breathe``
 _AHEAD = 64  # records among which the one that follows is searched for
@@ -282,160 +276,3 @@ def _end_what_is_too_much(course: PoolCourse) -> None:
                 changes[life.end + 1] += life.alike.size
             life.end = number
             known -= life.alike.size
-
-
-_NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
-
-
-class Scratch:
-    """Finds the scratch memory among the lives of one course. *steps* are its events at which a step began."""
-
-    def __init__(self, course: PoolCourse, steps: Sequence[int]) -> None:
-        self._steps = steps
-        # TensorFlow's DnnScratchAllocator (conv_ops_gpu.h) requests scratch memory as temporary bytes, and never waits.
-        self._convolutions = {
-            life.alike.operation
-            for life in course.lives
-            if (life.alike.region, life.alike.dtype) == (_TEMP, _UINT8) and life.alike.operation
-        }
-        self._nameless: dict[int, set[int]] = defaultdict(set)  # by bytes requested: the steps
-        for life in course.lives:
-            if not life.alike.operation:
-                self._nameless[life.alike.requested].add(self._step(life.begin))
-
-    def has(self, life: Life) -> bool:
-        """Return whether TensorFlow can do without the allocation *life*."""
-        alike = life.alike
-        if not alike.operation:
-            return self._tries_a_kernel(life)
-        if alike.operation not in self._convolutions:
-            return False
-        # A convolution makes allocations without a region to try its algorithms. Without them TensorFlow tries the
-        # algorithms on the output itself, or leaves one out (WrapRedzoneBestEffort and AutotuneUnfusedConv in
-        # conv_ops_gpu.cc).
-        return alike.region == _NO_REGION or (alike.region, alike.dtype) == (_TEMP, _UINT8)
-
-    def _tries_a_kernel(self, life: Life) -> bool:
-        """Return whether XLA requested *life* while it compiled, to try a kernel.
-
-        XLA leaves out a kernel that gets no memory. What XLA allocates has no operation. The buffers of its clusters
-        have the same sizes again in the next step, so an allocation to try a kernel has a size of one step only.
-        """
-        step = self._step(life.begin)
-        within = life.end != FOREVER and 0 <= step == self._step(life.end) < len(self._steps) - 1
-        return within and len(self._nameless[life.alike.requested]) == 1
-
-    def _step(self, event: int) -> int:
-        """Return the number of the step in which *event* lies; -1 before the first step."""
-        return bisect_right(self._steps, event) - 1
-
-
-_STEPS = 4096  # of one part
-_BEFORE = 0  # the thread's number for allocations that were there before the first event
-
-
-def trace_of(
-    pid: int,
-    device: str,
-    course: PoolCourse,
-    steps: list[int],
-    calls: list[CallStart],
-    *,
-    lost: int,
-    whole: bool,
-    breathe: Callable[[], None],
-    t: float,
-) -> Iterator[Trace]:
-    """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
-
-    *calls* are all calls of functions and sessions in the process. If a run is called again from within, its first call
-    counts. *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to
-    let other threads run. *t* is the time of the parts. The free of something unknown is left out. An allocation that
-    must have been freed, although no free was recorded, is freed where something else was allocated in its place.
-    """
-    started = {call.run: call for call in reversed(calls)}
-    calls = sorted(started.values())
-    runs = {call.run: number for number, call in enumerate(calls)}
-    threads: dict[int, int] = {}
-    events, made, places = _in_order(course, threads, breathe)
-    places.append(len(events))
-    begins = [places[step] for step in steps]
-    begun = [
-        Call(threads.setdefault(call.thread, len(threads)), places[bisect_left(course.at_ns, call.at_ns)])
-        for call in calls
-    ]
-    scratch = Scratch(course, steps) if is_gpu(device) else None
-    names: dict[str, int] = {"": -1}
-    at = first = part = 0  # the places of the part's first event and its first allocation
-    while at < len(events) or part == 0:
-        count = MOST_OF_PART
-        while True:
-            end = min(at + count, len(events))
-            last = end == len(events)
-            lives = made[first : first + sum(not who & 1 for who, _ in events[at:end])]
-            new = list(dict.fromkeys(life.alike.operation for life in lives if life.alike.operation not in names))
-            known = names | {name: number for number, name in enumerate(new, len(names) - 1)}
-            content = TraceAllocations(
-                names=new,
-                events=events[at:end],
-                operations=[known[life.alike.operation] for life in lives],
-                runs=[runs.get(life.run, -1) if life.begin >= 0 else -1 for life in lives],
-                scratch=[number for number, life in enumerate(lives, first) if scratch and scratch.has(life)],
-                calls=[call for call in begun if at <= call.event < end or (last and call.event == end)],
-            )
-            breathe()
-            packed = pack(content)
-            if len(packed) <= MOST_PACKED:
-                break
-            count //= 2
-        yield Trace(
-            t=t,
-            pid=pid,
-            device=device,
-            part=part,
-            last=last,
-            whole=whole,
-            events=end - at,
-            lost=max(lost, course.lost) if last else 0,
-            before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
-            steps=[begin for begin in begins if at <= begin < end or (last and begin == end)][:_STEPS],
-            packed=packed,
-        )
-        at, first, part, names = end, first + len(lives), part + 1, known
-        breathe()
-
-
-def _in_order(
-    course: PoolCourse, threads: dict[int, int], breathe: Callable[[], None]
-) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
-    """Return all events of the trace, its allocations, and for each event of the course its place in the trace.
-
-    *threads* maps the file's numbers of threads to those in the trace. Threads that are missing in *threads* are added
-    to it.
-    """
-    ended: dict[int, list[Life]] = defaultdict(list)
-    for life in course.lives:
-        if life.end != FOREVER:
-            ended[life.end].append(life)
-    breathe()
-    made = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
-    events = [(_BEFORE << 1, life.alike.requested) for life in made]
-    if made:
-        threads[0] = _BEFORE
-    numbers = {id(life): number for number, life in enumerate(made)}
-    begun = iter(course.lives[len(made) :])
-    following = next(begun, None)
-    places = []
-    for event in range(len(course.at_ns)):
-        if event % 1024 == 0:
-            breathe()
-        places.append(len(events))
-        for life in ended.pop(event, ()):
-            thread = life.thread if life.freed_by is None else life.freed_by
-            events.append((threads.setdefault(thread, len(threads)) << 1 | 1, numbers[id(life)]))
-        if following is not None and following.begin == event:
-            numbers[id(following)] = len(made)
-            made.append(following)
-            events.append((threads.setdefault(following.thread, len(threads)) << 1, following.alike.requested))
-            following = next(begun, None)
-    return events, made, places

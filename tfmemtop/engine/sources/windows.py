@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from tfmemtop.engine.sources.holders_event import nothing_of
 from tfmemtop.engine.sources.source import Send, Source
-from tfmemtop.engine.sources.window_events import Known, events_of, nothing_of
+from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
@@ -37,7 +38,7 @@ from tfmemtop.events import (
     Windowless,
 )
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
-from tfmemtop.events.damage import Damaged, damage_of
+from tfmemtop.events.damage import damage_of
 
 if TYPE_CHECKING:
     from tfmemtop.findings.leaks import WindowWishes
@@ -60,7 +61,6 @@ class _Made(NamedTuple):
 
     events: Sequence[Holders | Trace]
     operations: Sequence[str] = ()
-    unread: tuple[Damage, str] | None = None  # why there are no events
 
 
 class WindowReader(Source):
@@ -148,9 +148,6 @@ class WindowReader(Source):
             self._stream.publish(HookError(t=now, pid=window.pid, text=detail, kind=kind, of=why.value))
 
     def _publish(self, window: Window, made: _Made) -> None:
-        if made.unread is not None:
-            self._publish_nothing(window, *made.unread)
-            return
         for event in made.events:
             self._stream.publish(event)
         self._ask_for_lines(window.pid, made.operations)
@@ -188,7 +185,12 @@ class WindowReader(Source):
     # These run in the thread:
 
     def _made(self, window: Window) -> _Made:
-        """Read *window*, delete its file unless it goes on, and return its events."""
+        """Read *window*, delete its file unless it goes on, and return its events.
+
+        Raises:
+            OSError: the file cannot be read.
+            Damaged: its content is not that of a window.
+        """
         name = file_name(window.pid, window.window)
         # Nothing here makes reference cycles. To search so many records for cycles would delay the readings.
         gc.disable()
@@ -198,8 +200,6 @@ class WindowReader(Source):
             now = self._stream.now()
             events = [*events_of(window, file, known, self._stream.since_start, self._breath, t=now)]
             return _Made(events, _largest_operations(events, self._breath))
-        except (OSError, Damaged) as error:
-            return _Made((), unread=damage_of(error))
         finally:
             gc.enable()
             if window.last:

@@ -170,7 +170,7 @@ class XlaReports(Source):
         return sorted(found, key=lambda file: file.changed)
 
     def _consider(self, file: _File, now: float, ended: bool, found: list[XlaCluster]) -> None:
-        from tfmemtop.engine.sources.xla_cluster import Unread  # imported here, as few sessions have reports
+        from tfmemtop.engine.sources.xla_assignment import Unread  # imported here, as few sessions have reports
 
         name = file.path.name
         process = self._processes.setdefault(file.pid, _Process())

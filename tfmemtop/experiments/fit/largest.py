@@ -153,32 +153,21 @@ class LargestSearch(Search):
         high = wanted.highest + 1 if fails is None else fails
         if high - low <= (1 if works is None or fails is None else max(1, works // CLOSE)):
             return None
-        if works is None:
-            value = high // 4
-        elif fails is None:
-            value = self._upward(low)
-        else:
-            value = self._between(low, high)
+        value = high // 4 if works is None else self._beyond(low, fails)
         return min(max(value, low + 1), high - 1)
 
-    def _upward(self, low: int) -> int:
-        """Return a value above *low*, the largest that passed, while no value is known to fail."""
-        predicted = self._predicted()
-        if predicted is None:
-            return low * 2 + 1  # at an exact double, a size that has doubled could equal another size of the first try
-        close = max(1, low // CLOSE)
-        return max(predicted, low + (close << self._in_a_row(predicted)))
-
-    def _between(self, low: int, high: int) -> int:
-        """Return a value between *low*, which passed, and *high*, which failed."""
-        middle, close = round(sqrt(low * high)), max(1, low // CLOSE)
-        predicted = self._predicted()
+    def _beyond(self, low: int, fails: int | None) -> int:
+        """Return a value above *low*, the largest that passed, and below *fails*, the smallest that failed, if any."""
+        close, predicted = max(1, low // CLOSE), self._predicted()
+        # At an exact double, a size that has doubled could equal another size of the first try.
+        middle = low * 2 + 1 if fails is None else round(sqrt(low * fails))
         if predicted is None:
             return middle
         if predicted <= low:
-            return min(middle, low + (close << self._in_a_row(predicted)))
-        if predicted > high - close:
-            return max(middle, high - (max(1, high // _BACK) << self._in_a_row(0)))
+            further = low + (close << self._in_a_row(predicted))
+            return further if fails is None else min(middle, further)
+        if fails is not None and predicted > fails - close:
+            return max(middle, fails - (max(1, fails // _BACK) << self._in_a_row(0)))
         return max(predicted, low + close)
 
     def _predicted(self) -> int | None:

@@ -199,7 +199,7 @@ class FromOutside(Source):
 
     def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:
         now, before = self._stream.now(), self._last.get(device)
-        self._settle(look, device, len([one for one in (*self._last, device) if is_gpu(one)]))
+        self._settle(look, device)
         if before is not None and before.pool is not None and figures.pool is not None and before.pool != figures.pool:
             growth = PoolGrowth(t=now, pid=look.pid, device=device, at=now, before=before.pool, after=figures.pool)
             self._stream.publish(growth)
@@ -207,7 +207,7 @@ class FromOutside(Source):
         self._last[device] = figures
         self._stream.publish(allocator_event(look.pid, device, name, figures, now, high))
 
-    def _settle(self, look: Look, device: str, gpus: int) -> None:
+    def _settle(self, look: Look, device: str) -> None:
         """Publish what can be seen of how TensorFlow made *device*, whenever more of it is known."""
         known = self._effective.get(device)
         if known is not None and known.growth is not None and (known.uuid is not None or not is_gpu(device)):

@@ -1,0 +1,236 @@
+"""Makes the event of one part of a window: the holders of a pool, each allocation from its beginning to its end.
+
+The size of an event is bounded, whatever its window contains.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from operator import itemgetter
+
+from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, surplus
+from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
+from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
+from tfmemtop.events.holders import MOST_PACKED
+
+_KINDS, _SPANS = 4096, 2**15  # in one event
+_STRETCHES = 256
+"""Allocations for which the event has no room are added up: the course has about this many stretches, each a sum."""
+
+_SHAPE = re.compile(r"\[(\d{1,18}(?:,\d{1,18})*)?\]")
+_DIMENSIONS = 256
+
+# ``DataType`` of tensorflow/core/framework/types.proto, by its number.
+_DTYPES = (
+    *("", "float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8"),
+    *("quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant"),
+    *("uint32", "uint64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"),
+    *("int4", "uint4", "int2", "uint2", "float4_e2m1fn"),
+)
+_REFERENCE = 100  # TensorFlow adds this to the number of a type for a reference to it
+
+# The names of RegionOf() in probe/window.h, by its numbers.
+_REGIONS = ("", "output", "temp", "persist", "dynamic")
+
+
+def nothing_of(window: Window, why: Windowless | Damage, detail: str = "", *, t: float) -> list[Holders]:
+    """Return an event for each pool of *window* that reports why its file cannot be read, or why there is no window."""
+    return [
+        Holders(
+            t=t,
+            pid=window.pid,
+            device=device,
+            window=window.window,
+            opened=window.opened,
+            closed=window.closed or Closed.EXIT,
+            began=0.0,
+            ended=0.0,
+            function=window.function,
+            cost_us=window.cost_us,
+            pace_s=window.pace_s,
+            windowless=why if isinstance(why, Windowless) else None,
+            damage=why if isinstance(why, Damage) else None,
+            detail=detail,
+        )
+        for device in window.pools
+    ]
+
+
+def holders_of(
+    window: Window,
+    device: str,
+    course: PoolCourse,
+    part: tuple[int, int],
+    *,
+    steps: int,
+    lost: int,
+    began: int,
+    clock: Callable[[int], float],
+    breathe: Callable[[], None],
+    t: float,
+) -> Holders:
+    """Return the event for one part of *course*: from the event with *part*'s first number to before its second.
+
+    *steps* is the number of whole steps in the part. *lost* is the number of events that are known to be lost, of all
+    pools. *began* is the time from which the course counts, in ns of CLOCK_REALTIME. *clock* converts such a time to
+    session seconds. *breathe* is called now and then, to let other threads run. *t* is the time of the event.
+    """
+    first, last = part
+    times, in_use = course.at_ns[first:last], course.in_use[first:last]
+    before = course.in_use[first - 1] if first else course.before
+    peak = max(before, *in_use) if in_use else before
+    peak_at = in_use.index(peak) if peak > before else -1
+    lived = _cut(course, first, last)
+    breathe()
+    unknown = peak - _known_at_peak(peak, lived, peak_at)
+    passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
+    between = [max(0, now - earlier) for earlier, now in pairwise([0, *passed])]
+    ended = times[-1] if times else began
+    since = max(0.0, clock(began))
+    return Holders(
+        t=t,
+        pid=window.pid,
+        device=device,
+        window=window.window,
+        opened=window.opened,
+        closed=window.closed or Closed.OPEN,
+        began=since,
+        ended=max(since, clock(ended)),
+        function=window.function,
+        steps=float(steps) if steps else None,
+        before=before,
+        peak=peak,
+        peak_at=peak_at,
+        unknown=unknown,
+        lost=max(lost, course.lost),
+        packed=_packed(lived, peak_at, between, breathe),
+        cost_us=window.cost_us,
+        pace_s=window.pace_s,
+    )
+
+
+def _cut(course: PoolCourse, first: int, last: int) -> list[Life]:
+    """Return what lived from event *first* to before event *last*. Their events are counted from *first*."""
+    found = []
+    for life in course.lives:
+        if life.begin >= last:
+            break
+        if life.end == FOREVER or life.end >= first:
+            end = FOREVER if life.end == FOREVER or life.end >= last else life.end - first
+            found.append(Life(life.alike, life.address, max(life.begin - first, -1), end))
+    return found
+
+
+def _known_at_peak(peak: int, lived: list[Life], peak_at: int) -> int:
+    """Return the bytes of the allocations of *lived* that are in use at event *peak_at*, at most *peak* bytes.
+
+    If their sum exceeds *peak*, some of them were freed without a record. These are removed from *lived*.
+    """
+    there = [life for life in lived if life.at(peak_at)]
+    total = sum(life.alike.size for life in there)
+    gone = {id(life): life.alike.size for life in surplus(there, total - peak)}
+    lived[:] = [life for life in lived if id(life) not in gone]
+    return total - sum(gone.values())
+
+
+def _packed(lived: list[Life], peak_at: int, times: list[int], breathe: Callable[[], None]) -> bytes:
+    """Return the packed allocations: all if there is room, else the largest and the sums of the others."""
+    most_kinds, most_spans = _KINDS, _SPANS
+    while True:
+        listed, rest = _largest(lived, peak_at, most_kinds, most_spans)
+        breathe()
+        packed = pack(_content(listed, _sums(rest, peak_at, len(times)), times))
+        breathe()
+        if len(packed) <= MOST_PACKED:
+            return packed
+        most_kinds, most_spans = most_kinds // 2, most_spans // 2
+
+
+def _largest(lived: list[Life], peak_at: int, most_kinds: int, most_spans: int) -> tuple[list[Life], list[Life]]:
+    """Return the allocations that the event describes one by one, and the rest. Both are in their order."""
+    kinds = {life.alike for life in lived}
+    if len(lived) <= most_spans and len(kinds) <= most_kinds:
+        return lived, []
+    most_spans, most_kinds = most_spans - 2 * _STRETCHES, most_kinds - 2 * _STRETCHES  # the sums need room too
+    kinds.clear()
+    listed: set[int] = set()
+    for life in sorted(lived, key=lambda life: (life.at(peak_at), life.alike.size), reverse=True)[:most_spans]:
+        if len(kinds) < most_kinds:
+            kinds.add(life.alike)
+        if life.alike in kinds:
+            listed.add(id(life))
+    return [life for life in lived if id(life) in listed], [life for life in lived if id(life) not in listed]
+
+
+def _content(listed: list[Life], sums: list[tuple[int, int, int]], times: list[int]) -> WindowAllocations:
+    names: dict[str, int] = {}
+    kinds: dict[Alike, int] = {}
+    spans = [(kinds.setdefault(life.alike, len(kinds)), life.address, life.begin, life.end) for life in listed]
+    for size, begin, end in sums:
+        spans.append((kinds.setdefault(Alike("", "", 0, 0, size, size, 0), len(kinds)), 0, begin, end))
+    spans.sort(key=itemgetter(2))
+    return WindowAllocations(
+        kinds=[_holding(alike, names) for alike in kinds],
+        names=list(names),
+        holdings=[holding for holding, _, _, _ in spans],
+        addresses=[address for _, address, _, _ in spans],
+        begins=[begin for _, _, begin, _ in spans],
+        ends=[end for _, _, _, end in spans],
+        times=times,
+    )
+
+
+def _sums(rest: list[Life], peak_at: int, events: int) -> list[tuple[int, int, int]]:
+    """Return the sum of the *rest* as size, begin and end of each stretch.
+
+    The size is exact at the peak. Elsewhere it is the smallest sum in the stretch.
+    """
+    if not rest:
+        return []
+    changes = [0] * (events + 2)
+    for life in rest:
+        changes[life.begin + 1] += life.alike.size
+        if life.end != FOREVER:
+            changes[life.end + 1] -= life.alike.size
+    known = 0
+    course = [known := known + change for change in changes[:-1]]  # at place 0: before the first event
+    length = max(1, -(-events // _STRETCHES))
+    borders = sorted({-1, *range(0, events, length), events, peak_at, min(peak_at + 1, events)})
+    found = []
+    for begin, end in pairwise(borders):
+        if size := min(course[begin + 1 : end + 1]):
+            found.append((size, begin, FOREVER if end == events else end))
+    return found
+
+
+def _holding(alike: Alike, names: dict[str, int]) -> Holding:
+    operation = names.setdefault(alike.operation, len(names)) if alike.operation else None
+    return Holding(
+        operation,
+        _dimensions(alike.shape),
+        _dtype_name(alike.dtype),
+        region_name(alike.region),
+        alike.requested,
+        alike.size,
+        max(0, alike.window),
+    )
+
+
+def _dimensions(shape: str) -> list[int] | None:
+    """Return the dimensions in TensorFlow's text of a shape, such as ``[32,10]``; ``None`` if they are not known."""
+    found = _SHAPE.fullmatch(shape)
+    if found is None:
+        return None
+    sizes = [int(size) for size in found[1].split(",")] if found[1] else []
+    return sizes if len(sizes) <= _DIMENSIONS else None
+
+
+def _dtype_name(number: int) -> str:
+    """Return TensorFlow's name of a type, such as ``float32``; empty if TensorFlow gave no type."""
+    number = number - _REFERENCE if number > _REFERENCE else number
+    return _DTYPES[number] if number < len(_DTYPES) else f"type {number}"
+
+
+def region_name(number: int) -> str:
+    """Return what the memory is used for: ``output``, ``temp``, ``persist`` or ``dynamic``; empty for anything else."""
+    return _REGIONS[number] if number < len(_REGIONS) else ""

@@ -1,0 +1,174 @@
+"""Events of the machine: its GPUs, and the processes on them and of the run."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+
+from tfmemtop.bounds import Change, Epoch, Few, Index, Many, Name, Number, Positive, Size, Words
+from tfmemtop.events.base import Curve, DescribedEnum, Event, Latest
+from tfmemtop.workload import Workload
+
+
+class Device(Event, tag="device", frozen=True):
+    """A GPU, as NVML names it."""
+
+    keep = Latest("index")
+    urgent = True
+
+    index: Index
+    uuid: Name
+    name: Name
+    total: Positive | None
+    reserved: Size | None  # the driver keeps these bytes; they are never available
+    mig: bool = False  # the GPU is divided into slices (MIG), or is such a slice
+    unified: bool = False  # the GPU uses the host's memory
+
+
+class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
+    """One process's share of one GPU: bytes used, percent of SMs and of memory bandwidth."""
+
+    pid: Number
+    used: Size | None
+    sm: Number | None = None
+    bandwidth: Number | None = None
+
+
+class OuterNumber(msgspec.Struct, frozen=True, array_like=True):
+    """The number by which the driver lists a process of this container, where it is not the number here."""
+
+    pid: Number
+    outer: Number
+
+
+class SharesMissing(DescribedEnum):
+    """Why it is not known how much of a GPU's memory each process uses."""
+
+    NOT_TOLD = "not_told", "the driver does not report memory per process here"
+    NAMES_NONE = "names_none", "the driver names no process for the memory in use"
+    MIG = "mig", "the card is divided (MIG), and the driver reports memory per process to root only"
+    WSL = "wsl", "under WSL the driver does not report memory per process"
+    VGPU = "vgpu", "in a virtual machine with a vGPU the driver does not report memory per process"
+    DRIVER_TOO_OLD = "driver_too_old", "this driver is too old to report memory per process"
+    USER_FORBIDDEN = "user_forbidden", "the driver does not report memory per process to this user"
+    NOT_TOLD_IN_CONTAINER = "not_told_in_container", "the driver does not report memory per process in this container"
+    NUMBERED_OTHERWISE = (
+        "numbered_otherwise",
+        "the driver numbers processes differently from this container, so which of them are here is unknown",
+    )
+
+
+class WhyLacking(DescribedEnum):
+    """Why figures of a GPU are not available."""
+
+    NOT_REPORTED = "not_reported", "the driver does not report {} here"
+    NOT_OF_A_PART = "not_of_a_part", "the driver does not report {} of a part of a card (MIG)"  # (MIG)
+    NOT_FOR_USER = "not_for_user", "the driver does not report {} to this user"
+    OLD_DRIVER = "old_driver", "this driver is too old to report {}"
+    CARD_LOST = "card_lost", "the card is lost, so there is no {}"
+    FAILED = "failed", "the driver failed to report {}"
+    IMPOSSIBLE = "impossible", "the driver reports impossible figures, which are not shown: {}"
+
+
+class Lacking(msgspec.Struct, frozen=True, array_like=True):
+    """The ``figures`` that are not available for one reason; impossible ones with their value, as ``power 1e9``."""
+
+    why: WhyLacking
+    figures: Annotated[list[Name], Few]
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """Bytes a second that reach a GPU (in) or leave it (out), over PCIe and over all its NVLinks."""
+
+    pcie_in: Size | None
+    pcie_out: Size | None
+    nvlink_in: Size | None
+    nvlink_out: Size | None
+
+
+class DeviceReading(Event, tag="device_reading", frozen=True):
+    """NVML's figures of a GPU at one moment."""
+
+    keep = Curve("index", highest=("used",))
+    droppable = True
+
+    index: Index
+    used: Size | None  # without `reserved`
+    free: Size | None
+    utilisation: Number | None  # percent of the time in which a kernel ran
+    bandwidth: Number | None  # percent of the time in which memory was read or written
+    power_w: Change | None
+    temperature_c: Number | None
+    processes: Annotated[list[DeviceProcess], Many]
+    processes_missing: SharesMissing | None = None
+    outside: Size | None = None  # bytes of `used` that processes outside this container have, where that is much
+    lacking: Annotated[list[Lacking], Few] = msgspec.field(default_factory=list)  # other figures that are missing
+    of_host: bool = False  # `used` and `free` are the host's: the GPU has no memory of its own
+    fan: Number | None = None  # percent of the fan's highest speed; a card without a fan has none
+    encoder: Number | None = None  # percent of the time in which video was encoded, and decoded
+    decoder: Number | None = None
+    traffic: Traffic | None = None
+    outer_numbers: Annotated[list[OuterNumber], Many] = msgspec.field(default_factory=list)
+
+    def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
+        """Return the reading without processes that belong to no run: of those only the newest reading matters."""
+        processes = [process for process in self.processes if ours(process.pid)]
+        return self if len(processes) == len(self.processes) else msgspec.structs.replace(self, processes=processes)
+
+
+class Absence(Enum):
+    """Why the hook is not in a process that uses TensorFlow."""
+
+    ISOLATED = "isolated"  # Python's option -I
+    IGNORES_ENVIRONMENT = "ignores_environment"  # -E
+    NO_SITE = "no_site"  # -S
+    OTHER_PROGRAM = "other_program"  # the process is not a Python interpreter
+    ENVIRONMENT_CLEANED = "environment_cleaned"  # PYTHONPATH does not lead to the hook
+    UNREADABLE = "unreadable"  # the process is another user's
+    OTHER_SESSION = "other_session"  # the hook is in it, and reports to another session
+    UNEXPLAINED = "unexplained"
+
+
+class HookAbsence(msgspec.Struct, frozen=True):
+    """Why the hook is not in a process. ``program`` or ``session`` is the name of the cause, if the reason has one."""
+
+    reason: Absence
+    program: Name = ""
+    session: Name = ""
+
+
+class Process(Event, tag="process", frozen=True):
+    """A process that was found for the first time, on a GPU or among those of the run."""
+
+    keep = Latest("pid")
+
+    pid: Number
+    ppid: Number
+    user: Name
+    command: Words
+    started: Epoch  # seconds since the epoch
+    run: Number | None  # the run that the process belongs to
+    hook_absence: HookAbsence | None = None  # set once it is known that the hook could not be loaded into it
+    workload: Workload | None = None  # the container, job and so on that it belongs to
+    inner_pids: Annotated[tuple[Number, ...], Few] = ()  # its numbers within its containers, the outermost first
+    unread: Annotated[tuple[Name, ...], Few] = ()  # files about it that this user may not read
+
+
+class ProcessReading(msgspec.Struct, frozen=True, array_like=True):
+    """CPU percent (100 = one core) and resident bytes of a process."""
+
+    pid: Number
+    cpu: Change | None
+    rss: Size | None
+
+
+class ProcessReadings(Event, tag="process_readings", frozen=True):
+    """The readings of all processes that run now. A process that is missing here has ended."""
+
+    keep = Latest()
+    droppable = True
+
+    processes: Annotated[list[ProcessReading], Many]
+    host_used: Size | None = None  # bytes of the session's `host_memory` that are not available
+    host_cpu: Change | None = None  # percent of all cores
