@@ -9,9 +9,9 @@ from msgspec.structs import asdict, replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
-from tfmemtop.state.attribution import Kind
+from tfmemtop.state.attribution import Kind, attribution
 from tfmemtop.state.holder_choice import chosen, recorded
-from tfmemtop.state.holders import ORDER, By, Holder, StepSlice, course, slices, standing
+from tfmemtop.state.holders import ORDER, By, Holder, Standing, StepSlice, course, slices, standing
 from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
@@ -129,7 +129,12 @@ def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> floa
 
 def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None) -> Listed:
     """Return the holders at the peak of *window*, or after event *at*."""
-    stands = standing(window, hooked, by, at)
+    return attribution(window, hooked).once(
+        ("listed", by, at), lambda: _listed(standing(window, hooked, by, at), window)
+    )
+
+
+def _listed(stands: Standing, window: events.Holders) -> Listed:
     total = max(1, stands.total)
     rows = tuple(_row(one, total) for one in stands.holders)
     unknown = None
@@ -210,4 +215,4 @@ def happened(window: events.Holders, at: int) -> Happened | None:
 
 def course_slices(window: events.Holders, hooked: Hooked, count: int) -> tuple[StepSlice, ...]:
     """Return the course of *window* in *count* slices of equal time."""
-    return slices(course(window, hooked), count)
+    return attribution(window, hooked).once(("course", count), lambda: slices(course(window, hooked), count))

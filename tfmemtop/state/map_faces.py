@@ -161,6 +161,11 @@ def _most(used: int, stays: dict[Kind, int], went: dict[Kind, int]) -> Kind:
     return max(sizes, key=lambda kind: sizes[kind], default=Kind.UNKNOWN)
 
 
+def faces_in(window: events.Holders, hooked: Hooked) -> Faces:
+    """Return the faces of *window*, cached for as long as its owners are the same."""
+    return attribution(window, hooked).once("faces", lambda: Faces(window, hooked))
+
+
 def faces_of(view: PoolMap, faces: Faces) -> dict[int, bytes]:
     """Return the faces of all cells, by the region's address."""
     return {region.address: faces.cells(region) for region in view.regions if region.cells}

@@ -1,7 +1,6 @@
 """The user's choices in the view of a pool's holders: the window, the grouping, the moment, the open rows."""
 
-from collections.abc import Callable, Hashable
-from typing import TypeVar
+from collections.abc import Hashable
 
 import msgspec
 from textual.geometry import clamp
@@ -24,9 +23,6 @@ from tfmemtop.state.holders import By, Part, StepSlice
 from tfmemtop.state.lifetimes import Lifetimes, lifetimes
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
-
-T = TypeVar("T")
-_KEPT = 16
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -53,7 +49,6 @@ class HoldersChoice:
         self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
         self._by_buffer = False  # whether each buffer has a line, in place of a table
-        self._kept: dict[str, tuple[tuple[object, ...], object]] = {}
 
     def follow(self, state: State) -> None:
         """Use *state* as the newest. If the pool has gone, show that of the same device in the next run."""
@@ -102,26 +97,16 @@ class HoldersChoice:
         return (shown, before) if shown.began < before.began else (before, shown)
 
     def listed(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Listed:
-        """Return the holders in *window* after the event *at* (the peak if none), cached until something changes.
-
-        *by* is the grouping; without it, the user's choice is used.
-        """
-        hooked, by = self._hooked(), by or self.by
-        known = window, by, at, *_knowledge(hooked)
-        return self._once(f"rows {window.began} {by.name}", known, lambda: listed(window, hooked, by, at))
+        """Return the holders in *window* after the event *at* (the peak if none), grouped *by* that or the choice."""
+        return listed(window, self._hooked(), by or self.by, at)
 
     def course(self, window: events.Holders, count: int) -> tuple[StepSlice, ...]:
-        """Return the course of *window* in *count* slices; it is cached too."""
-        hooked = self._hooked()
-        known = window, count, *_knowledge(hooked)
-        return self._once(f"course {window.began}", known, lambda: course_slices(window, hooked, count))
+        """Return the course of *window* in *count* slices."""
+        return course_slices(window, self._hooked(), count)
 
     def changes(self) -> list[Change]:
-        """Return what differs between the two windows that are compared; it is cached too."""
-        if self.pair is None:
-            return []
-        first, second = (self.listed(window) for window in self.pair)
-        return self._once("changes", (first, second), lambda: changes(first, second))
+        """Return what differs between the two windows that are compared."""
+        return changes(*map(self.listed, self.pair)) if self.pair else []
 
     def entries(self) -> list[Entry]:
         """Return all lines of the table of one window, in order."""
@@ -167,15 +152,6 @@ class HoldersChoice:
         hooked = hooked_at(self.state, self.key)
         assert hooked is not None  # callers have a window, which only a process with the hook has
         return hooked
-
-    def _once(self, name: str, known: tuple[object, ...], work: Callable[[], T]) -> T:
-        """Return the cached result for *name*, or call *work* if *known*, what the result depends on, has changed."""
-        before = self._kept.get(name)
-        if before is None or len(before[0]) != len(known) or not all(map(_same, before[0], known)):
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            before = self._kept[name] = known, work()
-        return before[1]  # type: ignore[return-value]
 
     # What keys do.
 
@@ -285,15 +261,3 @@ class HoldersChoice:
         self.key = key
         self.began = self.against = self.at = self.line = None
         self.open, self._held, self.newest = set(), False, False
-
-
-def _knowledge(hooked: Hooked) -> tuple[object, ...]:
-    """Return what the rows of a window depend on, apart from the window itself."""
-    newest_line = next(reversed(hooked.lines.values()), None)
-    newest_cluster = next(reversed(hooked.clusters.values()), None)
-    counts = len(hooked.lines), len(hooked.clusters)
-    return hooked, hooked.census, hooked.look, newest_line, newest_cluster, *counts
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other or (isinstance(one, int) and one == other)

@@ -13,7 +13,7 @@ from tfmemtop.state import State
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import hooked_at, older_s, since_run_s, windows
 from tfmemtop.state.holders import ORDER
-from tfmemtop.state.map_faces import FREE, Faces, Lies, faces_of, kind_of
+from tfmemtop.state.map_faces import FREE, Faces, Lies, faces_in, faces_of, kind_of
 from tfmemtop.state.pool_views import PoolKey, PoolMap, RegionView
 from tfmemtop.ui.draw import chunk_map
 from tfmemtop.ui.draw.chunk_map import shades
@@ -117,7 +117,6 @@ class MapHolders:
         self.cursor: int | None = None  # index of the cell under it, among those drawn of the chosen region
         self.age_s = 0.0
         self._glyphs = glyphs
-        self._basis: tuple[object, ...] = ()
         self._cells: dict[int, bytes] = {}
         self._drawn_from: tuple[object, ...] = ()
         self._merged: dict[int, bytes] = {}
@@ -132,12 +131,9 @@ class MapHolders:
         if view is None or hooked is None or key is None or not known:
             self.faces = None
             return
-        basis = known[-1], hooked.census, hooked.look, len(hooked.lines), len(hooked.clusters)
-        if len(basis) != len(self._basis) or any(a is not b for a, b in zip(basis, self._basis, strict=True)):
-            self.faces, self._basis, self._drawn_from = Faces(known[-1], hooked), basis, ()
-        assert self.faces is not None
+        self.faces = faces_in(known[-1], hooked)
         self.age_s = older_s(state, key[0], known[-1], view.at_s)
-        drawn_from = view.at_s, view.exhausted, tuple(len(region.cells) for region in view.regions)
+        drawn_from = self.faces, view.at_s, view.exhausted, tuple(len(region.cells) for region in view.regions)
         if drawn_from != self._drawn_from:
             self._cells, self._drawn_from, self._merged = faces_of(view, self.faces), drawn_from, {}
 
