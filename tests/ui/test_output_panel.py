@@ -138,7 +138,7 @@ async def test_a_new_run_begins_below_a_rule() -> None:
         app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None), run(2))
         app.write("new", run=2)
         assert app.lines[1] == "new"
-        app.panel.action_to_start()
+        app.panel.move(-100_000)
         assert app.lines[1:5] == ["old", "last words", "── run 2 ──", "new"]
 
 
@@ -166,7 +166,7 @@ async def test_hidden_it_is_not_fed_and_catches_up_when_shown() -> None:
         while app.panel._next < app.state.output_count:
             await pilot.pause()
         assert app.lines[-2].strip() == "399"
-        app.panel.action_to_start()
+        app.panel.move(-100_000)
         assert app.lines[1].startswith("… earlier output left out")
 
 

@@ -14,8 +14,6 @@ from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting_co
 from tfmemtop.ui.draw.lines import Line, fit, segments
 from tfmemtop.ui.draw.palette import CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
-from tfmemtop.ui.keys import FILTERING
-from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.units import GIB, UNKNOWN, format_short
 
@@ -140,11 +138,6 @@ class ClusterTable(RowTable[ClusterRow]):
             self.forget()
         self.seen = seen
         self.redraw()
-
-    @property
-    def mode(self) -> Hints:
-        """The keys of the filter while the user types it."""
-        return FILTERING if self.filter.typing else ()
 
     def in_order(self) -> list[ClusterRow]:
         rows = matching(self.seen.rows, self.filter.text)

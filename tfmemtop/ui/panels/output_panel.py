@@ -1,6 +1,7 @@
 """The panel of the script's output, as a terminal shows it. The user can also type to the script here."""
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -13,8 +14,9 @@ from textual.timer import Timer
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui import keys, refusals
-from tfmemtop.ui.draw.lines import Line, Panel, fit, with_cursor, wrapped
+from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
+from tfmemtop.ui.panels.cursor_panel import CursorPanel
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.panels.prompt import Prompt
@@ -28,13 +30,11 @@ if TYPE_CHECKING:
 _FRAME_S = 0.02
 _PIECE = 64  # characters that are drawn before the clock is read again
 _CATCH_UP_S = 0.1
-_WHEEL_LINES = 3
-_BEYOND = 1_000_000  # lines: more than there are, so that the first is reached
 _SHORTEST_PATH = 12
 _TWICE_S = 0.5  # between two presses of Esc that belong together
 
 
-class OutputPanel(Panel, can_focus=True):
+class OutputPanel(CursorPanel):
     """A terminal of the size that the script has been given, with scroll-back.
 
     It shows the end of the output unless the user has scrolled back. Keys are sent to the script only after the user
@@ -44,31 +44,24 @@ class OutputPanel(Panel, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,i", "type", "type to the script", show=False),
-        Binding("up", "scroll(1)", "scroll up", show=False),
-        Binding("down", "scroll(-1)", "scroll down", show=False),
-        Binding("pageup", "page(1)", "a page up", show=False),
-        Binding("pagedown", "page(-1)", "a page down", show=False),
-        Binding("home", "to_start", "to the oldest line", show=False),
-        Binding("end", "to_end", "follow the end", show=False),
         Binding("slash", "search", "search", show=False),
         Binding("n", "next_match(1)", "the next match", show=False),
         Binding("N", "next_match(-1)", "the match before", show=False),
         Binding("escape", "end_search", "end the search", show=False),
     ]
 
+    @dataclass
     class Typed(Message):
-        """The user typed *text* for the script."""
+        """The user typed ``text`` for the script."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self, *, can_type: bool = True, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(glyphs=glyphs)
         self.can_type = can_type
         self.typing = False
         self.frame_s = _FRAME_S
-        self._room = (80, 24)
+        self._area = (80, 24)
         self._prompt = Prompt(self, self._look_for)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
@@ -93,15 +86,10 @@ class OutputPanel(Panel, can_focus=True):
             self._terminal = TerminalScreen(*self._terminal_size())
         return self._terminal
 
-    @property
-    def rows(self) -> int:
-        """How many lines of the terminal are shown, at least 1."""
-        return max(1, self._room[1])
-
     def _terminal_size(self) -> tuple[int, int]:
         # The size that the script has been given counts; before that, the room here, which it may be given.
         told = self.state.terminal
-        return (max(1, told.columns), max(1, told.rows)) if told else self._room
+        return (max(1, told.columns), max(1, told.rows)) if told else self._area
 
     @property
     def mode(self) -> Hints:
@@ -125,7 +113,7 @@ class OutputPanel(Panel, can_focus=True):
         rows = height - 1
         if rows < 1:
             return [self._title(width)]
-        self._room = (width, rows)
+        self._area, self.room = (width, rows), rows
         if (self.terminal.columns, self.terminal.lines) != self._terminal_size():
             columns, lines_ = self._terminal_size()
             self.terminal.resize(lines_, columns)
@@ -229,28 +217,10 @@ class OutputPanel(Panel, can_focus=True):
                 right = asks
         return self.title_line(width, "Output", right, chosen=self.has_focus)
 
-    # Scrolling.
-
-    def action_scroll(self, lines: int) -> None:
-        self.scrolled = max(0, self.scrolled + lines)
+    def move(self, count: int) -> None:
+        """Scroll by *count* lines, down if positive."""
+        self.scrolled = max(0, self.scrolled - count)
         self.redraw()
-
-    def action_page(self, pages: int) -> None:
-        self.action_scroll(pages * max(1, self._room[1] - 1))
-
-    def action_to_start(self) -> None:
-        self.action_scroll(self.terminal.most(self._room[1]) + _BEYOND)
-
-    def action_to_end(self) -> None:
-        self.action_scroll(-self.scrolled)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.action_scroll(_WHEEL_LINES)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.action_scroll(-_WHEEL_LINES)
 
     # Searching.
 
@@ -274,13 +244,13 @@ class OutputPanel(Panel, can_focus=True):
         self._search.want(text)
         self._search.look(self.terminal)
         if text:
-            self._search.go_near(self.terminal.number(self.scrolled, self.rows) + self.rows - 1)
+            self._search.go_near(self.terminal.number(self.scrolled, self.room) + self.room - 1)
         self._show_match()
 
     def _show_match(self) -> None:
-        at, first = self._search.at, self.terminal.number(self.scrolled, self.rows)
-        if at is not None and not first <= at < first + self.rows:
-            self.scrolled = self.terminal.offset_of(at, self.rows)
+        at, first = self._search.at, self.terminal.number(self.scrolled, self.room)
+        if at is not None and not first <= at < first + self.room:
+            self.scrolled = self.terminal.offset_of(at, self.room)
         self.redraw()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:

@@ -1,6 +1,7 @@
 """The process table: every process on the GPUs or of the run, with the keys of htop and nvitop."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events as textual_events
@@ -14,7 +15,7 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
-from tfmemtop.ui.keys import FILTERING, ORDER_KEYS
+from tfmemtop.ui.keys import ORDER_KEYS
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
@@ -45,26 +46,23 @@ class ProcessTable(RowTable[TreeRow]):
         Binding("escape", "clear", "clear filter and tags", show=False),
     ]
 
+    @dataclass
     class Details(Message):
-        """The user wants the details of process *pid*."""
+        """The user wants the details of process ``pid``."""
 
-        def __init__(self, pid: int) -> None:
-            super().__init__()
-            self.pid = pid
+        pid: int
 
+    @dataclass
     class Attach(Message):
-        """The user wants to have process *pid*, which tfmemtop did not start, read from outside."""
+        """The user wants to have process ``pid``, which tfmemtop did not start, read from outside."""
 
-        def __init__(self, pid: int) -> None:
-            super().__init__()
-            self.pid = pid
+        pid: int
 
+    @dataclass
     class Signal(Message):
-        """The user wants to send a signal to *pids*: the tagged ones, or the selected one."""
+        """The user wants to send a signal to ``pids``: the tagged ones, or the selected one."""
 
-        def __init__(self, pids: list[int]) -> None:
-            super().__init__()
-            self.pids = pids
+        pids: list[int]
 
     def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(order or process_order(), glyphs=glyphs)
@@ -85,7 +83,7 @@ class ProcessTable(RowTable[TreeRow]):
     @property
     def mode(self) -> Hints:
         """The keys of the filter while the user types it, and of the columns while the user chooses one to sort by."""
-        return FILTERING if self.filter.typing else tuple(ORDER_KEYS.items()) if self._ordering else ()
+        return super().mode or (tuple(ORDER_KEYS.items()) if self._ordering else ())
 
     @property
     def selected(self) -> ProcessRow | None:

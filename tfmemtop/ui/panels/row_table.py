@@ -12,7 +12,9 @@ from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line, fit
 from tfmemtop.ui.draw.palette import DIM, Glyphs
+from tfmemtop.ui.keys import FILTERING
 from tfmemtop.ui.panels.cursor_panel import CursorPanel
+from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.panels.prompt import Prompt
 
 _TOP = 2
@@ -101,6 +103,11 @@ class RowTable(CursorPanel, Generic[R]):
     def under_cursor(self) -> R | None:
         """The row under the cursor; ``None`` if there are no rows."""
         return self.arranged[self.index] if self.arranged else None
+
+    @property
+    def mode(self) -> Hints:
+        """The keys of the filter while the user types it, else none."""
+        return FILTERING if self.filter.typing else ()
 
     def build(self, width: int, height: int) -> list[Line]:
         rows = self.arranged

@@ -1,5 +1,7 @@
 """What the app uses of a screen: it can be drawn from a state, and it may need a pool's map."""
 
+from dataclasses import dataclass
+
 from textual.message import Message
 
 from tfmemtop.events import MapWanted
@@ -14,17 +16,16 @@ class Changed(Message):
     """The user has changed what is to be shown, so the app must draw anew."""
 
 
+@dataclass
 class PoolWanted(Message):
     """The user wants to look into the pool ``key``: at its holders if ``holders`` is true, else at its map.
 
     ``column`` is the begin and end of the time to look at, in session seconds; without it, the peak is shown.
     """
 
-    def __init__(self, key: PoolKey | None, *, holders: bool, column: tuple[float, float] | None = None) -> None:
-        super().__init__()
-        self.key = key
-        self.holders = holders
-        self.column = column
+    key: PoolKey | None
+    holders: bool
+    column: tuple[float, float] | None = None
 
 
 class Drawn:
