@@ -109,7 +109,8 @@ import cupy
 
 def test_a_framework_is_read_once_its_import_has_ended(monitor: Monitor, script: Script, stand_ins: str) -> None:
     package = Path(stand_ins, "cupy", "__init__.py")
-    package.write_text(package.read_text().replace("_pool =", "pause()\n_pool ="))
+    version, *source = package.read_text().strip().splitlines()
+    package.write_text("\n".join([*source, version]).replace("_pool =", "pause()\n_pool ="))
     process = start(monitor, script(IMPORTING + WAITING), PYTHONPATH=stand_ins)
     assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "within\n"
     before = len(monitor.of("framework"))
@@ -119,6 +120,10 @@ def test_a_framework_is_read_once_its_import_has_ended(monitor: Monitor, script:
     process.stdin.flush()
     reading_of(monitor, "CuPy:0")
     assert outcome(process, "\n").code == 0
+    versions = [
+        {one["name"]: one["version"] for one in hello["frameworks"]}.get("cupy") for hello in monitor.of("hook")
+    ]
+    assert versions[-1] == "13.4.1" and versions.count("13.4.1") == 1
 
 
 FORKING = """

@@ -109,7 +109,7 @@ def test_one_alone_is_equal_to_the_byte(name: str, tmp_path: Path) -> None:
 
 
 def test_all_beside_tensorflow_are_equal_and_named(tmp_path: Path) -> None:
-    """Three of a hundred bytes of the process, at most, are neither context nor pool nor another framework's."""
+    """What is neither context nor pool nor another framework's is the size of the kernels that were loaded."""
     said, stream = watch(tmp_path, TENSORFLOW, *(USE[name] for name in INSTALLED))
     check(said, stream)
     session = stream[0]
@@ -121,7 +121,7 @@ def test_all_beside_tensorflow_are_equal_and_named(tmp_path: Path) -> None:
     print(f"process total {account.total / MIB:.0f} MiB, context {(account.context or 0) / MIB:.0f}, "
           f"by framework {account.by_framework}, outside {account.outside / MIB:.0f}")  # fmt: skip
     assert {one.value for one in account.by_framework} == set(INSTALLED)
-    assert account.outside <= 0.03 * account.total
+    assert account.outside <= 160 * MIB  # on an H100 124: 34 came with JAX, 90 with PyTorch
 
 
 STEPS = {

@@ -35,10 +35,15 @@ class Frameworks:
     def found(self, reader: Reader, module: Any, begin: "Callable[[], object]") -> None:
         """Read a framework from now on, which the script has imported; have *begin* called as it initialises GPUs."""
         self._found[reader.framework] = reader
-        self._messenger.frameworks[reader.framework] = _version(reader)
-        self._messenger.hello()
+        self._tell_version(reader)
         if reader.watch is not None:
             reader.watch(module, begin)
+
+    def _tell_version(self, reader: Reader) -> None:
+        version = str(getattr(_package(reader), "__version__", ""))[:_VERSION]
+        if self._messenger.frameworks.get(reader.framework) != version:
+            self._messenger.frameworks[reader.framework] = version
+            self._messenger.hello()
 
     @property
     def any_found(self) -> bool:
@@ -69,6 +74,7 @@ class Frameworks:
         if readings and reader.framework not in self._settings:
             told = {name: variable(name) for name in reader.variables}
             self._settings[reader.framework] = {name: value for name, value in told.items() if value is not None}
+            self._tell_version(reader)  # at the beginning of its import, a package may not have it yet
         for reading in readings:
             ordinal = reading.ordinal
             if self._uuids.get(ordinal) is None:
@@ -77,10 +83,6 @@ class Frameworks:
             fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", uuid=self._uuids[ordinal])
             self._messenger.offer("framework", settings=self._settings[reader.framework], **fields)
         self._due[reader.framework] = monotonic() + max(interval, (thread_time() - began) / _SHARE)
-
-
-def _version(reader: Reader) -> str:
-    return str(getattr(_package(reader), "__version__", ""))[:_VERSION]
 
 
 def _is_importing(reader: Reader) -> bool:
