@@ -63,14 +63,14 @@ _IDLE_PERCENT = 50.0
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a question: in a ``line``, and in ``paragraphs``.
+    """The answer to a question: in a ``line``, and further ``paragraphs``.
 
     ``command`` are the words of a command to try, ``code`` lines for the script.
     """
 
     question: Question
     line: str
-    paragraphs: tuple[str, ...]
+    paragraphs: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
 
@@ -88,17 +88,15 @@ def answers(seen: RunReview) -> list[Answer]:
 
 def _answer(question: Question, seen: RunReview, run: RunState) -> Answer:
     """Return the answer; if it raises, one that reports the error, so that other answers remain."""
-    in_short, at_length = _ANSWERS[question]
     try:
-        line, paragraphs = in_short(seen, run), tuple(at_length(seen, run))
+        line, *paragraphs = _ANSWERS[question](seen, run)
     except Exception as error:
-        failed = f"This cannot be answered: {describe(error)}."
-        return Answer(question, failed, (failed,))
+        return Answer(question, f"This cannot be answered: {describe(error)}.")
     limit = suggested_limit(seen.state, run) if question is Question.EFFICIENTLY else None
     if limit is None or limit.is_guess:
-        return Answer(question, line, paragraphs)
+        return Answer(question, line, tuple(paragraphs))
     command = started(limit, run.argv) if run.kernel is None else kernel_installed(limit)
-    return Answer(question, line, paragraphs, command, code(limit))
+    return Answer(question, line, tuple(paragraphs), command, code(limit))
 
 
 def arising(seen: RunReview) -> set[Question]:
@@ -135,50 +133,37 @@ def _most_of_card(seen: RunReview, run: RunState) -> bool:
     return taken is not None and card is not None and taken >= card * WHOLE_CARD
 
 
-def _taken_in_short(seen: RunReview, run: RunState) -> str:
-    kind, pool = pool_kind(run), f"{format_bytes(run.peak_pool)} of {format_bytes(_card(seen))}"
-    if not kind.on_gpu:
-        return "No: TensorFlow used no GPU, as far as was seen."
-    answer = "Yes" if _most_of_card(seen, run) else "No"
-    if kind is PoolKind.RESERVED:
-        return f"{answer}: growth was off, so TensorFlow took {pool} at once."
-    if kind is PoolKind.GROWING:
-        limit = run.settings.memory_limit
-        limited = f" under a limit of {format_bytes(limit)}" if limit is not None else ""
-        return f"{answer}: growth was on, and the pool came to {pool}{limited}."
-    return "Not known." if kind is PoolKind.UNKNOWN else f"{answer}: CUDA's own pool takes what is needed."
-
-
 def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
-    yield _as_it_was(seen, run)
+    yield _how_taken(seen, run)
     if run.settings.growth is not None:
         yield f"tfmemtop was told to turn growth {run.settings.growth} for this run, which overrides the script."
     hooked = [hooked for _, hooked in hooked_of_run(seen.state)]
     yield _calls([each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH])
     if made := [line_with_code(site) for one in hooked if (site := devices_made_at(one))]:
         yield f"TensorFlow initialised its devices (fixing growth and limits) at {'; '.join(made[:_LISTED])}."
+    if pool_kind(run) is PoolKind.GROWING:
+        yield f"Besides the pool every process has a CUDA context and libraries: {BESIDE_POOLS}."
 
 
-def _as_it_was(seen: RunReview, run: RunState) -> str:
-    kind = pool_kind(run)
+def _how_taken(seen: RunReview, run: RunState) -> str:
+    kind, what, size = pool_kind(run), "the pool", run.peak_pool
+    if size is None:
+        what, size = "the whole process", run.peak_process_total
+    came = f"{format_bytes(size)} of {format_bytes(_card(seen))}"
+    if not kind.on_gpu:
+        return "No: TensorFlow used no GPU, as far as was seen."
+    answer = "Yes" if _most_of_card(seen, run) else "No"
+    if kind is PoolKind.RESERVED:
+        return f"{answer}: growth was off, so TensorFlow took {came} at once."
     if kind is PoolKind.GROWING:
-        came_to = f"the whole process came to {format_bytes(run.peak_process_total)}"
-        if run.peak_pool is not None:
-            came_to = f"{_the_pool(run)} came to {format_bytes(run.peak_pool)}"
-        took = "still took most of" if _most_of_card(seen, run) else "did not take"
-        return (
-            f"Growth was on, and TensorFlow {took} the whole card: {came_to} of its {format_bytes(_card(seen))}, with "
-            f"{format_bytes(run.peak_in_use)} in use at the peak. Besides the pool every process has a CUDA context "
-            f"and libraries: {BESIDE_POOLS}."
-        )
-    return {
-        PoolKind.NO_DEVICE: "TensorFlow used no GPU in this run, as far as was seen.",
-        PoolKind.CPU_ONLY: "TensorFlow used no GPU in this run, as far as was seen. Its pool on the CPU always grows.",
-        PoolKind.CUDA: "The allocator was cuda_malloc_async: CUDA's own pool takes what is needed, with growth or "
-        "without.",
-        PoolKind.RESERVED: "Growth was off in this run, so the pool took all that it could have at once.",
-        PoolKind.UNKNOWN: "Growth was not the same on all GPUs, or is not known.",
-    }[kind]
+        limit = run.settings.memory_limit
+        limited = f" under a limit of {format_bytes(limit)}" if limit is not None else ""
+        return f"{answer}: growth was on, and {what} came to {came}{limited}."
+    return (
+        "Not known."
+        if kind is PoolKind.UNKNOWN
+        else f"{answer}: cuda_malloc_async, CUDA's own pool, takes what is needed."
+    )
 
 
 def _the_pool(run: RunState) -> str:
@@ -205,33 +190,20 @@ def _full_and_idle(seen: RunReview, index: int, card: CardUse) -> bool:
     return full and card.busy is not None and card.busy < _IDLE_PERCENT
 
 
-def _idle_in_short(seen: RunReview, run: RunState) -> str:
+def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
     pool, used, processes = run.peak_pool, run.peak_in_use, len(peaks_of_processes(seen.state))
-    if processes > 1 and not seen.cards:
-        return f"Each of {processes} processes has a pool of its own."
     busy = [card.busy for card in seen.cards.values() if card.busy is not None]
     how_busy = f"; GPU ~{round(sum(busy) / len(busy), -1):.0f} % busy" if busy else ""
-    if pool and used is not None:
-        return f"At most {format_bytes(used)} of the pool's {format_bytes(pool)} were in use{how_busy}."
-    return f"How full the pool was is not known{how_busy}."
-
-
-def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
+    if processes > 1 and not seen.cards:
+        yield f"Each of {processes} processes has a pool of its own."
+    elif pool and used is not None:
+        yield f"At most {format_bytes(used)} of the pool's {format_bytes(pool)} were in use{how_busy}."
+    else:
+        yield f"How full the pool was is not known{how_busy}."
     told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
         counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""
         yield f"{gpus(numbers)}: {words}{counts}"
-    pool, used = run.peak_pool, run.peak_in_use
-    if pool is not None and used is not None:
-        share = used / pool if pool else 0.0
-        yield (
-            f"Of {_the_pool(run)}, {format_bytes(pool)} at its largest, {format_bytes(used)} were in use at the peak "
-            f"({share:.0%})."
-        )
-    elif used is not None:
-        yield f"{format_bytes(used)} were in use at the peak; how large the pool was is not known without the probe."
-    if not seen.cards and used is None:
-        yield "Nothing was read of TensorFlow's memory in this run."
 
 
 def _taken_and_busy(seen: RunReview, run: RunState, index: int, card: CardUse) -> str:
@@ -247,11 +219,29 @@ def _taken_and_busy(seen: RunReview, run: RunState, index: int, card: CardUse) -
 # How should it be set?
 
 
-def _limit_in_short(seen: RunReview, run: RunState) -> str:
+def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
     limit = suggested_limit(seen.state, run)
-    if limit is not None:
-        each = " It holds for each process." if len(peaks_of_processes(seen.state)) > 1 else ""
-        return next(sentences(limit)) + each
+    first, *more = sentences(limit) if limit is not None else [_without_limit(seen, run)]
+    yield f"{first} It holds for each process." if limit and len(peaks_of_processes(seen.state)) > 1 else first
+    if run.peak_in_use is None:
+        return
+    peak = format_bytes(run.peak_in_use)
+    if limit is not None and limit.divided:
+        peak = " and ".join(f"{format_bytes(run.peaks[one.device])} on {one.device}" for one in limit.each)
+    yield f"The run had {peak} in use at its peak{' so far' if run.going else ''}."
+    requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
+    if run.out_of_memory and requests:
+        size = max(requests)
+        yield (
+            f"The last request that failed needed {format_bytes(size)} in use."
+            if size > run.peak_in_use
+            else f"The request that failed would have brought use to {format_bytes(size)}, no more than the peak."
+        )
+    yield from more
+
+
+def _without_limit(seen: RunReview, run: RunState) -> str:
+    """Return why no limit is suggested."""
     if run.peak_in_use is None:
         return "Nothing was read of TensorFlow's memory."
     if run.out_of_memory:
@@ -263,79 +253,41 @@ def _limit_in_short(seen: RunReview, run: RunState) -> str:
     return "The run was cut short, so what it needs is not known."
 
 
-def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
-    limit = suggested_limit(seen.state, run)
-    if run.peak_in_use is None:
-        yield "Nothing was read of TensorFlow's memory in this run, so there is no figure to go by."
-        return
-    peak = format_bytes(run.peak_in_use)
-    if limit is not None and limit.divided:
-        peak = " and ".join(f"{format_bytes(run.peaks[one.device])} on {one.device}" for one in limit.each)
-    yield f"The run had {peak} in use at its peak{_how_far(seen, run)}."
-    requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
-    if run.out_of_memory and requests:
-        size = max(requests)
-        yield (
-            f"The last request that failed needed {format_bytes(size)} in use."
-            if size > run.peak_in_use
-            else f"The request that failed would have brought use to {format_bytes(size)}, no more than the peak."
-        )
-    if limit is not None:
-        yield from sentences(limit)
-
-
-def _how_far(seen: RunReview, run: RunState) -> str:
-    """Return why the peak is perhaps not what the run needs; empty where it is."""
-    if run.out_of_memory:
-        return ". A request then failed, so how much the run needs is not known"
-    if leaks(seen.state):
-        return ", and its use kept rising: how much it needs is not known"
-    if run.going:
-        return " so far"
-    good = run.ending is not None and run.ending.good
-    return "" if good else ". It was cut short, so how much it needs is not known"
-
-
 # What does growth change?
-
-
-def _growth_in_short(seen: RunReview, run: RunState) -> str:
-    kind, steps = pool_kind(run), _growths(seen)
-    if kind is PoolKind.RESERVED:
-        return f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
-    grew = "The pool's growth was not seen"
-    if steps:
-        grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
-    return f"{grew}{'.' if kind.on_gpu else '; growth is a setting for GPUs.'}"
 
 
 def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
     kind, steps = pool_kind(run), _growths(seen)
+    if kind is PoolKind.RESERVED:
+        yield f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
+    else:
+        grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
+        grew = grew if steps else "The pool's growth was not seen"
+        yield f"{grew}{'.' if kind.on_gpu else '; growth is a setting for GPUs.'}"
     if kind is PoolKind.CUDA:
         yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
         return
-    yield _with_and_without(seen, run, kind)
+    yield _otherwise(seen, run, kind)
     if steps and kind is not PoolKind.RESERVED:
         shown = ", ".join(
             f"{format_bytes(step.before)} to {format_bytes(step.after)} at {spoken(step.at - run.started)}"
             for step in steps[-_LISTED:]
         )
-        which = f", the last {_LISTED}" if len(steps) > _LISTED else ""
-        yield f"As far as was seen, the pool grew {counted(len(steps), 'time')}{which}: {shown}."
+        yield f"It grew{f', the last {_LISTED} times' if len(steps) > _LISTED else ''}: {shown}."
     yield (
         "Growth changes when memory is taken, not what the model needs: the peak in use is much the same. The pool "
         "keeps what it has taken until the process ends; only after a failed allocation does it give back free regions."
     )
 
 
-def _with_and_without(seen: RunReview, run: RunState, kind: PoolKind) -> str:
+def _otherwise(seen: RunReview, run: RunState, kind: PoolKind) -> str:
+    """Return what the pool would have been without growth; where growth was off, what it was."""
     limited = [device for device in run_devices(seen.state) if device.asked_limit is not None]
     limit = sum(device.asked_limit or 0 for device in limited)
-    pool = f"; with it {_the_pool(run)} came to {format_bytes(run.peak_pool)}." if run.peak_pool is not None else "."
     if kind is PoolKind.GROWING and limit:
         return (
-            "Growth was on, and a limit was set: without growth TensorFlow would have reserved all of its "
-            f"{format_bytes(limit)} at the first allocation{pool}"
+            "A limit was set: without growth TensorFlow would have reserved all of its "
+            f"{format_bytes(limit)} at the first allocation."
         )
     if kind is PoolKind.GROWING:
         cards = used_cards(seen.state) or run.before.keys()
@@ -343,18 +295,13 @@ def _with_and_without(seen: RunReview, run: RunState, kind: PoolKind) -> str:
         own = max((limit for name, limit in run.limits.items() if is_gpu(name)), default=None)
         reserved = "" if own is None else f"{format_bytes(own)}: "
         at_start = "" if free is None else f", {format_bytes(free)}"
-        return (
-            f"Growth was on. Without it TensorFlow would have reserved {reserved}nearly all that was free at the "
-            f"start{at_start}{pool}"
-        )
+        taken_at_start = f"nearly all that was free at the start{at_start}"
+        return f"Without growth TensorFlow would have reserved {reserved}{taken_at_start}."
     if kind is not PoolKind.RESERVED:
         return "Growth is a setting for GPUs, and tfmemtop saw TensorFlow use none."
     pools = [run.pools.get(device.name) for device in limited]
     taken = None if None in pools else sum(size or 0 for size in pools)
-    return (
-        f"Growth was off: {_taken_at_once(run, limit, taken)}. With growth the pool would have begun small and grown "
-        f"as needed; at most {format_bytes(run.peak_in_use)} were in use."
-    )
+    return f"Growth was off: {_taken_at_once(run, limit, taken)}."
 
 
 def _taken_at_once(run: RunState, limit: int, taken: int | None) -> str:
@@ -381,23 +328,17 @@ def _growths(seen: RunReview) -> list[events.PoolGrowth]:
 # Why is it less than nvidia-smi says?
 
 
-def _less_in_short(seen: RunReview, run: RunState) -> str:
-    account = seen.account
-    if account is None or account.total is None:
-        return "No GPU memory of a TensorFlow process was read."
-    total, in_use = format_bytes(account.total), format_bytes(account.in_use)
-    others = "".join(f", {name.title} has {format_bytes(size)}" for name, size in account.by_framework.items())
-    return f"{total} there, {in_use} in use{others}; the rest is unused, CUDA and libraries."
-
-
 def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     account = seen.account
+    if account is None or account.total is None:
+        yield "No GPU memory of a TensorFlow process was read."
+    else:
+        total, in_use = format_bytes(account.total), format_bytes(account.in_use)
+        others = "".join(f", {name.title} has {format_bytes(size)}" for name, size in account.by_framework.items())
+        yield f"{total} there, {in_use} in use{others}; the rest is unused, CUDA and libraries."
     if account is None:
         if run.peak_process_total:
-            size = format_bytes(run.peak_process_total)
-            yield f"The run held up to {size} of a GPU, and no allocator of TensorFlow was read in it."
-        else:
-            yield "No GPU memory of a TensorFlow process was read in this run."
+            yield f"The run held up to {format_bytes(run.peak_process_total)} of a GPU."
         return
     if reason := why_they_differ(account):
         yield reason
@@ -408,12 +349,11 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
             yield f"{sentence(counted_kinds(held))}."
 
 
-_ANSWERS: dict[
-    Question, tuple[Callable[[RunReview, RunState], str], Callable[[RunReview, RunState], Iterator[str]]]
-] = {
-    Question.ALL_TAKEN: (_taken_in_short, _taken),
-    Question.FULL_NOT_USED: (_idle_in_short, _idle),
-    Question.EFFICIENTLY: (_limit_in_short, _limit),
-    Question.GROWTH: (_growth_in_short, _growth),
-    Question.REPORTS_LESS: (_less_in_short, _less),
+_ANSWERS: dict[Question, Callable[[RunReview, RunState], Iterator[str]]] = {
+    Question.ALL_TAKEN: _taken,
+    Question.FULL_NOT_USED: _idle,
+    Question.EFFICIENTLY: _limit,
+    Question.GROWTH: _growth,
+    Question.REPORTS_LESS: _less,
 }
+"""For each question what yields its answer: a line, then the paragraphs."""

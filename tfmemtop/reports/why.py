@@ -111,7 +111,7 @@ def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question in asked:
-            yield [*_wrap(answer.question.value), *_paragraphs(answer.paragraphs)]
+            yield [*_wrap(answer.question.value), *_paragraphs((answer.line, *answer.paragraphs))]
             if answer.command:
                 yield pasted(answer.command, WIDTH)
             if answer.code:
