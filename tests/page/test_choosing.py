@@ -114,6 +114,22 @@ def test_zoom_by_wheel_and_drag(tab: Tab, page: Make) -> None:
     until(lambda: picture(tab, "time") != whole)
 
 
+def test_lifetimes_zoom_by_wheel_button_and_key(tab: Tab, page: Make) -> None:
+    opened(tab, page(*RESNET))
+    whole = picture(tab, "lifetimes")
+    tab.do("point", *at(tab, ".lifetimes .u-over", 0.3))
+    tab.do("wheel", -240)
+    until(lambda: picture(tab, "lifetimes") != whole)
+    button = "[...document.querySelectorAll('#lifetimes button')].find((each) => each.textContent === 'all')"
+    assert tab.ask(f"{button}.title") == "Show the whole time (0, or a double click)"
+    tab.ask(f"{button}.click()")
+    until(lambda: picture(tab, "lifetimes") == whole)
+    tab.ask("document.querySelector('.lifetimes').focus()")
+    tab.do("press", "+")
+    until(lambda: picture(tab, "lifetimes") != whole)
+    assert tab.ask("document.querySelector('#holders .about').title").startswith("A window is a time, usually one step")
+
+
 def test_another_run(tab: Tab, page: Make) -> None:
     opened(tab, page(*RUNS))
     verdict = text(tab, "#verdict .verdict")

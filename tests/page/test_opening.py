@@ -71,7 +71,8 @@ def test_recordings_with_little_in_them(tab: Tab, page: Make) -> None:
     for name in ("cpu-plain.jsonl", "windows/no-events.jsonl", "seeds/growth-no-device.jsonl"):
         file = page(name)
         opened(tab, file)
-        assert "No window of allocations was recorded" in tab.ask("document.querySelector('#holders').innerText")
+        said = tab.ask("document.querySelector('#holders').innerText")
+        assert "No window of allocations was recorded" in said and "A window is a time, usually one step" in said
     assert tab.errors == []
 
 

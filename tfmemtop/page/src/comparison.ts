@@ -14,7 +14,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         ["", ...names],
         comparison.rows.map(({ name, values, different }) => [element(different ? "b" : "span", "", name), ...values]),
     );
-    figures.querySelectorAll("td b").forEach((cell) => cell.closest("tr")!.classList.add("different"));
     place.append(
         element("h3", "", comparison.title),
         ...comparison.text.map((text) => element("p", "", sentence(text))),

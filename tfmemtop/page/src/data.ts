@@ -41,12 +41,11 @@ export interface Layer {
 export interface Run {
     number: number;
     title: string; // the command line, short
-    command: string; // the whole command line, quoted for a shell
     settings: string; // "growth on, limit 2.0 GiB"
     heading: string; // the run in one sentence
     began: number;
     ended: number | null;
-    facts: [string, string][]; // "TensorFlow": "2.21.0", …
+    facts: [string, string][]; // "command": "python train.py", "TensorFlow": "2.21.0", …
     verdict: Verdict;
     findings: Finding[]; // the most serious first
     answers: Answer[]; // of the five questions
@@ -110,8 +109,6 @@ export interface Pool {
     pid: number;
     device: string; // "GPU:0"
     place: string; // the key of its place
-    peak: number; // the allocator's own figure
-    peakAt: number | null;
     owners: Owner[]; // of the buffers in all its windows
     windows: Window[]; // in the order of their beginnings; that of the highest peak is `shown`
     shown: number; // -1 if there are no windows, only maps
@@ -127,7 +124,7 @@ export interface Window {
     peak: number;
     peakAt: number; // the event that reached the peak
     unknown: number; // bytes of the peak that belong to no buffer: in the row "unknown", as buffers of that kind are
-    leftOut: { count: number; bytes: number; atPeak: number }; // the smallest buffers, which the page does not have
+    leftOut: number; // bytes of the peak that belong to small buffers, which the page does not have
     times_us: number[]; // of each event, as differences from the one before
     owners: Owner[]; // those of its pool, put here when the page is read
     // The buffers, in the order of their beginnings. The known parts of an XLA buffer stand here as buffers.

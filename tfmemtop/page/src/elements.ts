@@ -103,14 +103,3 @@ export function duration(us: number): string {
 }
 
 export const share = (part: number, whole: number) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : UNKNOWN);
-
-/** Draws *canvas* sharply at its size on the page, whenever it changes: *draw* gets its size in CSS pixels. */
-export function onSize(canvas: HTMLCanvasElement, draw: (width: number, height: number) => void): void {
-    new ResizeObserver(() => {
-        const { width, height } = canvas.getBoundingClientRect();
-        canvas.width = Math.round(width * devicePixelRatio);
-        canvas.height = Math.round(height * devicePixelRatio);
-        canvas.getContext("2d")!.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-        draw(width, height);
-    }).observe(canvas);
-}

@@ -10,20 +10,14 @@ const DEEPEST = 16; // rows
 /** An icicle in `place`. A click on a cell makes it as wide as the whole, and `chosen` gets it. */
 export class Flame {
     private root: Cell | null = null;
-    private width = 0; // pixels
+    private width = 0; // pixels, when it was drawn
     private zoomed: string[] = []; // the keys of the cells below the root, down to the one that is as wide as the whole
 
     constructor(
         private readonly place: HTMLElement,
         private readonly readout: HTMLElement,
         private readonly chosen: (cell: Cell) => void,
-    ) {
-        new ResizeObserver(() => {
-            if (this.width === place.clientWidth) return;
-            this.width = place.clientWidth;
-            this.draw();
-        }).observe(place);
-    }
+    ) {}
 
     show(root: Cell, keepZoom: boolean): void {
         this.root = root;
@@ -32,7 +26,8 @@ export class Flame {
     }
 
     private draw(): void {
-        if (!this.root || !this.width) return;
+        if (!this.root) return;
+        this.width = this.place.clientWidth;
         const path = [this.root];
         for (const key of this.zoomed) {
             const next = path.at(-1)!.children.get(key);

@@ -1,13 +1,12 @@
 /** Who holds the memory at the chosen moment: the window and its words, the icicle, and the table below it. */
 import type { Page } from "./data";
-import { button, bytes, clock, duration, element, noWindow, refill, select, WINDOW } from "./elements";
+import { button, bytes, duration, element, noWindow, refill, select, WINDOW } from "./elements";
 import { Flame } from "./flame";
 import { shownEvent, standing, tree } from "./holders_at";
 import { HoldersTable } from "./holders_table";
 import { GROUPINGS, OF_WINDOW, type Moment } from "./moment";
 
 const NOT_THEN = "No allocations were recorded at that moment: this is the peak of the recorded step nearest to it.";
-const HIGHER = 1.05; // a peak that is hardly higher is no other one
 
 export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const choices = element("div", "choices");
@@ -18,12 +17,9 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const clear = button("", "Show all again", () => moment.choose({ selection: null }));
     let byStack = false;
     const flame = new Flame(cells, readout, ({ by, name, kind }) => {
-        if (by && kind !== "unknown") moment.choose({ grouping: by, selection: name });
-        else moment.choose({ selection: null });
+        moment.choose(by && kind !== "unknown" ? { grouping: by, selection: name } : { selection: null });
     });
-    const table = new HoldersTable((name) => {
-        moment.choose({ selection: moment.choice.selection === name ? null : name });
-    });
+    const table = new HoldersTable(moment);
     const groupings = GROUPINGS.map((by) => {
         return button(by === "op" ? "operation" : by, `Rows by ${by}`, () => moment.choose({ grouping: by }));
     });
@@ -46,14 +42,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         if (!window) return;
         const { event, recorded } = shownEvent(window, at);
         const found = standing(window, event, grouping);
-        const { count, bytes: size } = window.leftOut;
-        const { peak, peakAt } = moment.pool!;
         words.textContent = window.about;
-        if (peak > HIGHER * window.peak) {
-            const when = peakAt === null ? "" : ` at ${clock(peakAt)}`;
-            words.textContent += ` The highest use of this pool, ${bytes(peak)}${when}, was outside this window.`;
-        }
-        if (count) words.textContent += ` The ${count} smallest buffers, ${bytes(size)}, are left out of this page.`;
         const then = event === window.peakAt ? "at the peak" : `${duration(1e6 * (at - window.began))} into the window`;
         now.textContent = recorded ? `${bytes(found.total)} in use ${then}.` : NOT_THEN;
         now.title = recorded ? `At ${at.toFixed(6)} s: tfmemtop holders --at ${at.toFixed(6)}` : "";
@@ -65,10 +54,10 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         groupings.forEach((each, which) => (each.ariaPressed = String(GROUPINGS[which] === grouping)));
         clear.hidden = selection === null;
         clear.textContent = `✕ ${selection}`;
-        table.show(found, grouping, selection);
+        table.show(found);
     }
 
-    function drawChoices(): void {
+    moment.on(OF_WINDOW, () => {
         const { choice, run, pool } = moment;
         const pools = run?.pools.map((each) => `${each.device} of process ${each.pid}`) ?? [];
         const windows = (pool?.windows ?? []).map((each, number) => {
@@ -80,9 +69,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
             select("Pool", pools, choice.pool, (which) => moment.choose({ pool: which })),
             select("Window", windows, choice.window, (which) => moment.choose({ window: which })),
         );
-    }
-
-    moment.on(OF_WINDOW, drawChoices);
+    });
     moment.on([...OF_WINDOW, "at", "grouping", "selection"], (_, changed) => {
         draw(!changed.has("window") && !changed.has("pool"));
     });

@@ -80,7 +80,7 @@ export function standing(window: Window, event: number, by: Grouping): Standing 
         return { name, kind, bytes: sum(kinds.values()), count };
     });
     rows.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
-    const leftOut = event === window.peakAt ? window.leftOut.atPeak : 0;
+    const leftOut = event === window.peakAt ? window.leftOut : 0;
     return { rows, unknown, leftOut, total: sum(rows.map((row) => row.bytes)) + unknown + leftOut };
 }
 
@@ -131,6 +131,9 @@ export interface Cell {
     children: Map<string, Cell>;
 }
 
+/** A step down in the tree: what the names are of there, and the name. */
+type Level = readonly [by: Grouping | null, name: string];
+
 const LEVELS: Grouping[] = ["kind", "layer", "op", "line"];
 
 /** The key of a cell beside its neighbours. The kind is part of it, so that every cell has one colour. */
@@ -143,32 +146,29 @@ const cell = (name: string, by: Grouping | null, kind: string): Cell => {
 /** What is in use after an event, by kind, layer, operation and line, or by call stack. */
 export function tree(window: Window, event: number, byStack: boolean): Cell {
     const root = cell("in use", null, "");
-    const paths = window.owners.map((owner): [Grouping | null, string][] => {
+    const paths = window.owners.map((owner): Level[] => {
         if (byStack && owner.stack.length) return owner.stack.map((frame) => [null, frame]);
-        const levels = LEVELS.map((by): [Grouping, string] => [by, rowName(owner, by)]);
+        const levels = LEVELS.map((by) => [by, rowName(owner, by)] as const);
         // A level that has no name of its own, or that of the level above, would say nothing.
         return levels.filter(([by, name], level) => level === 0 || (owner[by] && name !== levels[level - 1][1]));
     });
-    const add = (into: Cell, size: number, count: number) => {
-        into.bytes += size;
-        into.count += count;
-        return into;
+    const put = (kind: string, path: Level[], size: number, count: number) => {
+        const cells = [root];
+        for (const [by, name] of path) {
+            const { children } = cells.at(-1)!;
+            const key = keyOf({ name, kind });
+            if (!children.has(key)) children.set(key, cell(name, by, kind));
+            cells.push(children.get(key)!);
+        }
+        for (const each of cells) [each.bytes, each.count] = [each.bytes + size, each.count + count];
     };
     // What belongs to no buffer of the page.
-    const others = { unknown: window.unknown, "smaller buffers": event === window.peakAt ? window.leftOut.atPeak : 0 };
-    for (const [name, size] of Object.entries(others)) {
-        if (!size) continue;
-        root.children.set(keyOf({ name, kind: "unknown" }), add(cell(name, null, "unknown"), size, 0));
-        add(root, size, 0);
-    }
+    const leftOut = event === window.peakAt ? window.leftOut : 0;
+    if (window.unknown) put("unknown", [[null, "unknown"]], window.unknown, 0);
+    if (leftOut) put("unknown", [[null, "smaller buffers"]], leftOut, 0);
     for (const place of alive(window, event)) {
-        const { kind } = window.owners[window.owner[place]];
-        let at = add(root, window.bytes[place], 1);
-        for (const [by, name] of paths[window.owner[place]]) {
-            const key = keyOf({ name, kind });
-            if (!at.children.has(key)) at.children.set(key, cell(name, by, kind));
-            at = add(at.children.get(key)!, window.bytes[place], 1);
-        }
+        const owner = window.owner[place];
+        put(window.owners[owner].kind, paths[owner], window.bytes[place], 1);
     }
     return root;
 }

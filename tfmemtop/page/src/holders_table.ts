@@ -2,7 +2,7 @@
 import { swatch } from "./colours";
 import { button, element, refill, share, sized, table, type Child } from "./elements";
 import { arranged, HEADS, sum, type Head, type Row, type Standing } from "./holders_at";
-import type { Grouping } from "./moment";
+import type { Grouping, Moment } from "./moment";
 
 const MOST = 25; // rows, until all are asked for
 
@@ -12,29 +12,33 @@ export class HoldersTable {
     private by: Head = "bytes";
     private rising = false;
     private all = false;
-    private last: [Standing, Grouping, string | null] | null = null;
+    private last: Standing | null = null;
 
-    constructor(private readonly chosen: (name: string) => void) {
+    constructor(private readonly moment: Moment) {
         this.filter.type = "search";
         this.filter.placeholder = this.filter.ariaLabel = "Filter by name or kind";
         this.filter.addEventListener("input", () => this.draw());
         this.filter.addEventListener("keydown", (event) => event.stopPropagation());
     }
 
-    show(...what: [Standing, Grouping, string | null]): void {
+    show(what: Standing): void {
         this.last = what;
         this.draw();
     }
 
     private draw(): void {
         if (!this.last) return;
-        const [{ rows, unknown, leftOut, total }, grouping, selection] = this.last;
+        const { rows, unknown, leftOut, total } = this.last;
+        const { grouping, selection } = this.moment.choice;
         const found = arranged(rows, this.filter.value, this.by, this.rising);
         // The chosen row is always there.
         const shown = found.filter((row, place) => this.all || place < MOST || row.name === selection);
         const body = shown.map((row) => {
-            const name = button(row.name, row.name, () => this.chosen(row.name));
-            name.ariaPressed = String(row.name === selection);
+            const isChosen = row.name === selection;
+            const name = button(row.name, row.name, () => {
+                this.moment.choose({ selection: isChosen ? null : row.name });
+            });
+            name.ariaPressed = String(isChosen);
             return line(name, row.kind, row.bytes, total, row.count);
         });
         const foot = [line("in use", "", total, total)];

@@ -4,7 +4,7 @@ import { colour, legend, onTheme } from "./colours";
 import type { Page, Window } from "./data";
 import { bytes, duration, element, noWindow, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
-import { bufferRow, columns, eachPart, largestBuffers, picture, shapeAt, totals, type Picture } from "./lifetimes_at";
+import { bufferRow, columns, largestBuffers, picture, shapeAt, sizeAt, totals, type Picture } from "./lifetimes_at";
 import { momentsOf, OF_WINDOW, stepped, timeOf, type Moment } from "./moment";
 import { chart, reveal, zoomButtons, zoomKeys } from "./time_chart";
 
@@ -74,18 +74,21 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         const { selection, grouping } = moment.choice;
         const chosen = ofRow(window, grouping, selection);
         const inks = Object.fromEntries(KINDS.map((kind) => [kind, [ink(kind, 1), ink(kind, 0.72), ink(kind, 0.18)]]));
-        eachPart(shown, ({ place, kind, first }) => {
+        const tops = new Float64Array(width); // of the shapes so far, in bytes
+        for (const shape of shown.shapes) {
+            const { place, kind, first, last } = shape;
             const isChosen = selection === null || (place >= 0 && chosen[window.owner[place]]);
             const [plain, edge, faint] = inks[kind];
-            return (column, from, to) => {
-                const high = height - Math.round((to / most) * height);
-                const low = height - Math.round((from / most) * height);
+            for (let column = first; column <= last; column++) {
+                const low = height - Math.round((tops[column] / most) * height);
+                tops[column] += sizeAt(shape, column);
+                const high = height - Math.round((tops[column] / most) * height);
                 const isTall = low - high > 2 && isChosen;
                 const inner = !isChosen ? faint : isTall && place >= 0 && column === first ? edge : plain;
                 for (let y = high; y < low; y++) pixels[y * width + column] = inner;
                 if (isTall) pixels[high * width + column] = edge;
-            };
-        });
+            }
+        }
         sheet.putImageData(image, 0, 0);
         u.ctx.drawImage(sheet.canvas, left, top);
     }
@@ -136,7 +139,6 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         else if (keys[key.key]) keys[key.key][1]();
         else return;
         key.preventDefault();
-        key.stopPropagation();
     });
 
     moment.on(OF_WINDOW, () => {

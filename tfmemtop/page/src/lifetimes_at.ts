@@ -77,20 +77,8 @@ export function picture(window: Window, span: Span, count: number, least: number
     return { events, shapes: [...staying, ...rest, ...released] };
 }
 
-const sizeAt = ({ course, bytes }: Shape, column: number) => course?.[column] ?? bytes;
-
-/** Call the function that `draws` returns for a shape for each column of it, with its lower and upper edge in bytes. */
-export function eachPart(shown: Picture, draws: (shape: Shape) => (column: number, from: number, to: number) => void): void {
-    const tops = new Float64Array(shown.events.length);
-    for (const shape of shown.shapes) {
-        const draw = draws(shape);
-        for (let column = shape.first; column <= shape.last; column++) {
-            const from = tops[column];
-            tops[column] += sizeAt(shape, column);
-            draw(column, from, tops[column]);
-        }
-    }
-}
+/** The bytes of a shape in one of its columns. */
+export const sizeAt = ({ course, bytes }: Shape, column: number) => course?.[column] ?? bytes;
 
 /** The shape at a height, in bytes, of a column. */
 export function shapeAt(shown: Picture, column: number, height: number): Shape | undefined {

@@ -22,19 +22,17 @@ import * as settings from "./settings";
 import * as time from "./time";
 import * as verdict from "./verdict";
 
-interface View {
-    mount(element: HTMLElement, page: Page, moment: Moment): void;
-}
+type View = { mount(element: HTMLElement, page: Page, moment: Moment): void };
 
 /** The keys 1 to 7 go to the sections, in this order. */
-const SECTIONS: { id: string; title: string; views: View[]; shown?: (page: Page) => boolean }[] = [
+const SECTIONS: { id: string; title: string; views: View[] }[] = [
     { id: "verdict", title: "Verdict", views: [verdict] },
     { id: "time", title: "Memory over time", views: [time] },
     { id: "holders", title: "Who holds it", views: [holders] },
     { id: "lifetimes", title: "Lifetimes", views: [lifetimes] },
     { id: "map", title: "The pool's map", views: [map] },
     { id: "account", title: "Account and settings", views: [account, settings] },
-    { id: "comparison", title: "Side by side", views: [comparison], shown: (page) => page.comparison !== null },
+    { id: "comparison", title: "Side by side", views: [comparison] },
 ];
 
 async function read(): Promise<Page> {
@@ -50,18 +48,13 @@ async function read(): Promise<Page> {
 function show(page: Page): void {
     const moment = new Moment(page);
     const main = document.getElementById("page")!;
-    const sections = SECTIONS.filter((section) => section.shown?.(page) ?? true);
-    const parts = sections.map(({ id, title, views }) => {
-        const section = element("section", "", element("h2", "", title), ...views.map(() => element("div", "view")));
-        section.id = id;
-        section.tabIndex = -1;
-        return section;
-    });
-    main.replaceChildren(bar(page, moment, sections), ...parts);
-    sections.forEach(({ views }, place) => {
-        const places = parts[place].querySelectorAll<HTMLElement>(":scope > .view");
-        views.forEach((view, number) => view.mount(places[number], page, moment));
-    });
+    const sections = SECTIONS.filter(({ id }) => id !== "comparison" || page.comparison);
+    main.replaceChildren(bar(page, moment, sections));
+    for (const { id, title, views } of sections) {
+        const section = main.appendChild(element("section", "", element("h2", "", title)));
+        Object.assign(section, { id, tabIndex: -1 });
+        for (const { mount } of views) mount(section.appendChild(element("div", "view")), page, moment);
+    }
     main.append(element("footer", "note", `Written by tfmemtop ${page.tfmemtop}.`));
     listen(moment, sections);
     document.documentElement.dataset.drawn = "true"; // what tests wait for
@@ -77,7 +70,7 @@ function bar(page: Page, moment: Moment, sections: { id: string; title: string }
     const choices = element("span", "choices");
     moment.on(OF_RUN, (choice) => {
         const sessions = page.sessions.map(({ name, placement }) => (placement ? `${name}: ${placement}` : name));
-        const runs = moment.session.runs.map(({ number, title, settings }) => `${number}: ${settings || title}`);
+        const runs = moment.session.runs.map(({ number, settings }) => `${number}: ${settings}`);
         refill(
             choices,
             select("session", sessions, choice.session, (session) => moment.choose({ session })),

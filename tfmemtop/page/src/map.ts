@@ -1,8 +1,8 @@
 /** The map of the pool at the chosen moment: regions as rows to scale, what is in use coloured by kind, and gaps. */
 import { colour, legend, onTheme } from "./colours";
 import type { Page } from "./data";
-import { bytes, clock, element, onSize, share, table } from "./elements";
-import { KINDS, shownEvent } from "./holders_at";
+import { bytes, clock, element, share, table } from "./elements";
+import { KINDS } from "./holders_at";
 import { fragmentation, gapsOf, isOfRow, mapAt, rowsOf } from "./map_at";
 import type { MapRegion, MapRow, Piece, Shown } from "./map_at";
 import { lastUpTo, OF_WINDOW, type Moment } from "./moment";
@@ -33,16 +33,13 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     let rows: MapRow[] = [];
     let tops: number[] = []; // where each row begins, in pixels
     let bytesOfRow = 1;
-    let [width, height] = [0, 0]; // pixels
     let under: Piece | null = null;
     canvas.tabIndex = 0;
     canvas.role = "img";
 
     function update(): void {
-        const { pool, window } = moment;
-        const { at } = moment.choice;
-        const now = window && shownEvent(window, at);
-        shown = pool ? mapAt(pool, window, now?.recorded ? now.event : null, at) : null;
+        const { pool, window, choice } = moment;
+        shown = pool ? mapAt(pool, window, choice.at) : null;
         none.hidden = shown !== null;
         parts.hidden = shown === null;
         if (!shown) return;
@@ -51,7 +48,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         const tall = rows.length > 2 * ROWS ? 4 : ROW;
         const apart = (row: MapRow) => APART * shown!.regions.indexOf(row.region);
         tops = rows.map((row, number) => number * tall + apart(row));
-        canvas.style.height = `${tops[rows.length - 1] + tall}px`; // if that is another height, the canvas is drawn again
+        canvas.style.height = `${tops[rows.length - 1] + tall}px`;
         const { regions, inUse, elsewhere, free, largestFree } = shown;
         const figures = elsewhere
             ? `${bytes(inUse)} in use. ${bytes(elsewhere)} of it lie outside the regions that were recorded. ` +
@@ -80,32 +77,33 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     }
 
     function draw(): void {
-        if (!shown || !width) return;
+        if (!shown) return;
+        const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+        [canvas.width, canvas.height] = [width, height].map((pixels) => Math.round(pixels * devicePixelRatio));
         const pen = canvas.getContext("2d")!;
+        pen.scale(devicePixelRatio, devicePixelRatio);
         const { grouping, selection } = moment.choice;
         const isChosen = (piece: Piece) => selection === null || isOfRow(piece, grouping, selection);
-        pen.clearRect(0, 0, width, height);
         rows.forEach((row, number) => {
             const x = (address: number) => ((address - row.from) / bytesOfRow) * width;
             const tall = Math.min(ROW, (tops[number + 1] ?? height) - tops[number]) - 1;
             const fill = (one: Piece) => {
                 const [from, to] = [Math.max(row.from, one.address), Math.min(row.to, one.address + one.size)];
-                if (from < to) pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
+                pen.fillRect(x(from), tops[number], x(to) - x(from), tall);
             };
             pen.globalAlpha = 1;
             pen.fillStyle = colour("free");
             pen.fillRect(0, tops[number], Math.max(1, x(row.to)), tall);
-            for (const piece of row.region.pieces) {
+            for (const piece of row.pieces) {
                 pen.fillStyle = colour(piece.kind);
                 pen.globalAlpha = piece.share * (isChosen(piece) ? 1 : 0.25);
                 fill(piece);
             }
-            if (!under) return;
+            if (!under || !row.pieces.includes(under)) return;
             pen.globalAlpha = under.share ? 0.75 : 0.3;
             pen.fillStyle = colour("text");
             fill(under);
         });
-        pen.globalAlpha = 1;
     }
 
     function point(one: Piece | null): void {
@@ -117,8 +115,8 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
 
     canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
         const row = rows[lastUpTo(tops, offsetY)];
-        const at = row && row.from + (offsetX / width) * bytesOfRow;
-        point(row?.region.pieces.find(({ address, size }) => address <= at && at < address + size) ?? null);
+        const at = row && row.from + (offsetX / canvas.clientWidth) * bytesOfRow;
+        point(row?.pieces.find(({ address, size }) => address <= at && at < address + size) ?? null);
     });
     canvas.addEventListener("pointerleave", () => point(null));
     canvas.addEventListener("keydown", (key) => {
@@ -128,13 +126,9 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         const now = all.findIndex((one) => one.address === under?.address);
         point(all[Math.min(all.length - 1, Math.max(0, now + step))] ?? null);
         key.preventDefault();
-        key.stopPropagation();
     });
     moment.on([...OF_WINDOW, "at"], update);
     moment.on(["selection", "grouping"], draw);
-    onSize(canvas, (...size) => {
-        [width, height] = size;
-        draw();
-    });
+    addEventListener("resize", draw);
     onTheme(draw);
 }

@@ -1,6 +1,6 @@
 /** Where a pool's memory lies at a moment: regions, what is in use in them, and the gaps between. Pure. */
 import type { Owner, Pool, PoolMap, Window } from "./data";
-import { alive, bufferName, rowName, sum } from "./holders_at";
+import { alive, bufferName, rowName, shownEvent, sum } from "./holders_at";
 import type { Grouping } from "./moment";
 
 /** A piece of a region: a buffer, a cell of a recorded map of which `share` is in use, or a gap of the kind "free". */
@@ -30,13 +30,12 @@ export interface Shown {
     exact: boolean; // the pieces are buffers of the moment, not cells of a map
 }
 
-/** The buffers in use after `event` of `window` in the pool's map nearest to `at`, else that map, if there is one. */
-export function mapAt(pool: Pool, window: Window | undefined, event: number | null, at: number): Shown | null {
-    const nearest = pool.maps.reduce<PoolMap | null>(
-        (best, map) => (best && Math.abs(best.at - at) < Math.abs(map.at - at) ? best : map),
-        null,
-    );
-    const pieces = window && event !== null ? buffers(window, event) : [];
+/** The buffers of `window` that are in use at a moment, in the pool's map nearest to it; else that map, if any. */
+export function mapAt(pool: Pool, window: Window | undefined, at: number): Shown | null {
+    const away = (map: PoolMap) => Math.abs(map.at - at);
+    const nearest = [...pool.maps].sort((a, b) => away(a) - away(b))[0] ?? null;
+    const { event, recorded } = window ? shownEvent(window, at) : { event: -1, recorded: false };
+    const pieces = window && recorded ? buffers(window, event) : [];
     return pieces.length ? ofBuffers(pieces, nearest) : nearest && ofCells(nearest);
 }
 
@@ -131,9 +130,10 @@ export function gapsOf(regions: MapRegion[]): Piece[] {
 /** The share of the free bytes that lies outside the largest free piece. */
 export const fragmentation = ({ free, largestFree }: Shown) => (free > 0 ? Math.max(0, 1 - largestFree / free) : 0);
 
-/** A row of the picture: a part of a region, from address `from` to `to`. */
+/** A row of the picture: a part of a region, from address `from` to `to`, and the pieces that lie there. */
 export interface MapRow {
     region: MapRegion;
+    pieces: Piece[];
     from: number;
     to: number;
 }
@@ -146,7 +146,9 @@ export function rowsOf(regions: MapRegion[], most: number): { rows: MapRow[]; by
     const rows = regions.flatMap((region) => {
         return Array.from({ length: Math.ceil(region.size / bytes) }, (_, row): MapRow => {
             const from = region.address + row * bytes;
-            return { region, from, to: Math.min(region.address + region.size, from + bytes) };
+            const to = Math.min(region.address + region.size, from + bytes);
+            const pieces = region.pieces.filter(({ address, size }) => address < to && address + size > from);
+            return { region, pieces, from, to };
         });
     });
     return { rows, bytes: Math.min(bytes, largest) };

@@ -121,7 +121,6 @@ export class Moment {
 function peakOf(run: Run | undefined, pool: Pool | undefined, place: Place | undefined, end: number): number | null {
     const window = pool?.windows[pool.shown];
     if (window) return timeOf(window, window.peakAt);
-    if (pool?.peakAt != null) return pool.peakAt;
     const inUse = place?.layers.find((layer) => layer.key === "in_use");
     if (!run || !place || !inUse) return null;
     const size = (index: number) => inUse.bytes[index] ?? -1;

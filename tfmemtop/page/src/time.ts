@@ -89,7 +89,10 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
         refill(
             controls,
             select("of", places, moment.choice.place, (place) => moment.choose({ place })),
-            select("show", several ? VIEWS : [], view, changeView),
+            select("show", several ? VIEWS : [], view, (number) => {
+                view = number;
+                build();
+            }),
             toggle,
             ...zoomButtons(keys),
             button("peak", "Go to the peak (p)", () => moment.choose({ at: moment.peakAt })),
@@ -134,11 +137,6 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
             const size = at > (times.at(-1) ?? 0) ? null : (sizes[lastUpTo(times, at)] ?? null);
             return [RUNS[number % RUNS.length], name, size, `peak ${bytes(Math.max(...sizes.map(Number)))}`];
         });
-    }
-
-    function changeView(number: number): void {
-        view = number;
-        build();
     }
 
     function changeAxis(): void {

@@ -68,7 +68,13 @@ export function chart(place: HTMLElement, { lines, data, label, reach = [], head
                 values: (_u, splits) => splits.map((size) => (size ? bytes(size) : size === 0 ? "0" : "")),
             },
         ],
-        series: [{}, ...lines.map(series)],
+        series: [{}, ...lines.map(({ key, filled, hidden }, place) => ({
+            stroke: () => colour(key),
+            width: filled ? 0 : 2,
+            fill: filled && place === 0 ? () => colour(key) : undefined,
+            paths: hidden ? () => null : uPlot.paths.stepped!({ align: 1 }),
+            points: { show: false },
+        }))],
         bands: lines.flatMap(({ key, filled }, place) =>
             filled && place ? [{ series: [place + 1, place] as [number, number], fill: () => colour(key) }] : [],
         ),
@@ -94,16 +100,6 @@ export function chart(place: HTMLElement, { lines, data, label, reach = [], head
     } else made.over.addEventListener("click", choose);
     made.over.addEventListener("wheel", (event) => wheel(made, event), { passive: false });
     return made;
-}
-
-function series({ key, filled, hidden }: Line, place: number): uPlot.Series {
-    return {
-        stroke: () => colour(key),
-        width: filled ? 0 : 2,
-        fill: filled && place === 0 ? () => colour(key) : undefined,
-        paths: hidden ? () => null : uPlot.paths.stepped!({ align: 1 }),
-        points: { show: false },
-    };
 }
 
 /** The lowest and the highest size in sight. A limit or a card's total far above the data would flatten it. */

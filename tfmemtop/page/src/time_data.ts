@@ -42,11 +42,9 @@ export function courses(page: Page, chosen: Session, place: Place, all: boolean)
         const own = session.places.find((each) => each.key === key);
         if (!own) return [];
         return session.runs.map((run, index) => {
-            const name = `run ${run.number}: ${run.settings || run.title}`;
-            return {
-                name: page.sessions.length > 1 ? `${session.name}, ${name}` : name,
-                ...course(own, run.began, endOf(session, index), all),
-            };
+            const name = `run ${run.number}: ${run.settings}`;
+            const figures = course(own, run.began, endOf(session, index), all);
+            return { name: page.sessions.length > 1 ? `${session.name}, ${name}` : name, ...figures };
         });
     });
 }

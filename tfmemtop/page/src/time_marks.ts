@@ -41,17 +41,19 @@ function drawRuns(pen: Pen, { session, card, chosen }: Marks): void {
             pen.band(Number(several), span, names(phase, devices), place % 2 === 0);
         });
         if (several) {
-            pen.band(0, [run.began, end], [`run ${run.number}: ${run.settings || run.title}`], index === chosen);
+            const name = `run ${run.number}`;
+            pen.band(0, [run.began, end], [`${name}: ${run.settings}`, name, `${run.number}`], index === chosen);
             pen.upright(run.began, "quiet");
         }
         for (const failure of run.failures) pen.upright(failure, "fatal", "✖ out of memory", headRoom(session) + 38);
     });
 }
 
-/** The names of a phase, the longest first: with its peak on *devices*, and without it. */
+/** The names of a phase, the longest first: with its peak on *devices*, without it, and only its number. */
 function names({ label, peaks }: Phase, devices: string[]): string[] {
     const peak = Math.max(0, ...devices.map((device) => peaks[device] ?? 0));
-    return peak ? [`${label}, peak ${bytes(peak)}`, label] : [label];
+    const number = /\d*$/.exec(label)![0]; // of an epoch
+    return [peak ? `${label}, peak ${bytes(peak)}` : label, label, number];
 }
 
 type Span = [from: number, to: number];
@@ -98,7 +100,7 @@ class Pen {
             this.write(name, key, left + 4, y + (key === "limit" ? 14 : -5));
     }
 
-    /** A band in strip *strip* at the top, with the first of *names* that has room, or with a shortened one. */
+    /** A band in strip *strip* at the top, with the first of *names* that has room. */
     band(strip: number, span: Span, names: string[], strong: boolean): void {
         const { ctx } = this;
         const [left, right] = this.sides(span);
@@ -107,21 +109,12 @@ class Pen {
         ctx.fillStyle = colour("quiet");
         ctx.fillRect(left, strip * STRIP, Math.max(1, right - left - 1), STRIP - 1);
         ctx.globalAlpha = 1;
-        const room = right - left - 8;
-        if (room < 12) return;
-        const name = names.find((each) => ctx.measureText(each).width <= room) ?? this.shortened(names.at(-1)!, room);
+        const name = names.find((each) => ctx.measureText(each).width <= right - left - 8) ?? "";
         this.write(name, "text", left + 4, (strip + 0.74) * STRIP, false);
     }
 
     private sides([from, to]: Span): [left: number, right: number] {
         return [Math.max(0, this.u.valToPos(from, "x")), Math.min(this.width, this.u.valToPos(to, "x"))];
-    }
-
-    /** *text* in *room* pixels; empty where three letters have no room. */
-    private shortened(text: string, room: number): string {
-        let length = text.length;
-        while (length > 2 && this.ctx.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
-        return length > 2 ? `${text.slice(0, length)}…` : "";
     }
 
     private stroke(key: string, from: [number, number], to: [number, number]): void {

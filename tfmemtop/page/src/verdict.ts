@@ -57,14 +57,14 @@ function folded({ question, line, paragraphs }: Answer): HTMLElement {
 }
 
 function facts(session: Session, run: Run | undefined, end: number): HTMLElement {
-    const rows: [string, string][] = [["recording", session.name]];
-    if (session.placement) rows.push(["place", session.placement]);
     const began = new Date(1000 * (session.began + (run?.began ?? 0)));
-    rows.push(["began", began.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" })]);
-    if (run) {
-        rows.push(["took", clock(end - run.began) + (end === run.ended ? "" : ", the end is not recorded")]);
-        rows.push(["command", run.command], ["settings", run.settings], ...run.facts);
-    }
+    const rows: [string, string][] = [
+        ["recording", session.name],
+        ["place", session.placement],
+        ["began", began.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" })],
+    ];
+    const unended = end === run?.ended ? "" : ", the end is not recorded";
+    if (run) rows.push(["took", clock(end - run.began) + unended], ...run.facts);
     const known = rows.filter(([, value]) => value);
     const pairs = known.flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]);
     return element("dl", "facts", ...pairs);

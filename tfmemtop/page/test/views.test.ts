@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Owner, Pool, Window } from "../src/data";
 import { alive, arranged, inUse, standing, tree } from "../src/holders_at";
-import { eachPart, picture, shapeAt } from "../src/lifetimes_at";
+import { picture, shapeAt, sizeAt } from "../src/lifetimes_at";
 import { fragmentation, gapsOf, mapAt, rowsOf } from "../src/map_at";
 import { eventAt, stepped, timeOf } from "../src/moment";
 
@@ -20,7 +20,7 @@ const step: Window = {
     peak: 205,
     peakAt: 2,
     unknown: 5,
-    leftOut: { count: 0, bytes: 0, atPeak: 0 },
+    leftOut: 0,
     times_us: [10, 10, 0, 0, 10, 10],
     owners: [
         owner("variables", "dense", "dense/kernel"),
@@ -85,10 +85,9 @@ test("no column of the picture loses the peak, and its shapes are as high as wha
     for (const count of [1, 3, 100]) {
         const shown = picture(step, { from: 0, to: 5e-5 }, count, 20);
         const heights = new Array<number>(count).fill(0);
-        eachPart(shown, () => (column, from, to) => {
-            assert.equal(heights[column], from);
-            heights[column] = to;
-        });
+        for (const shape of shown.shapes) {
+            for (let column = shape.first; column <= shape.last; column++) heights[column] += sizeAt(shape, column);
+        }
         assert.equal(Math.max(...heights), step.peak);
         assert.deepEqual(heights, shown.events.map((event) => inUse(step)[event + 1]));
     }
@@ -106,8 +105,7 @@ const pool: Pool = {
     pid: 1,
     device: "GPU:0",
     place: "0",
-    peak: 205,
-    peakAt: null,
+    owners: step.owners,
     windows: [step],
     shown: 0,
     maps: [
@@ -124,7 +122,7 @@ const pool: Pool = {
 };
 
 test("a map of a moment of a window has its buffers, and the gaps between them", () => {
-    const shown = mapAt(pool, step, 1, timeOf(step, 1))!;
+    const shown = mapAt(pool, step, timeOf(step, 1))!;
     assert.equal(shown.exact, true);
     assert.deepEqual(gapsOf(shown.regions).map((gap) => [gap.size, gap.name]), [
         [226, "between dense/MatMul and the region's end"],
@@ -135,12 +133,12 @@ test("a map of a moment of a window has its buffers, and the gaps between them",
 });
 
 test("without a map, the regions are drawn around the buffers", () => {
-    const shown = mapAt({ ...pool, maps: [] }, step, 1, timeOf(step, 1))!;
+    const shown = mapAt({ ...pool, maps: [] }, step, timeOf(step, 1))!;
     assert.deepEqual([shown.regions.length, shown.inUse, shown.elsewhere, shown.free], [1, 190, 190, 96]);
 });
 
 test("a map of another moment has the cells that were recorded", () => {
-    const shown = mapAt(pool, step, null, 11)!;
+    const shown = mapAt(pool, step, 11)!;
     assert.equal(shown.exact, false);
     assert.equal(fragmentation(shown), 0.5);
     assert.deepEqual(gapsOf(shown.regions).map((gap) => [gap.size, gap.name]), [

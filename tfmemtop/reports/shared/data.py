@@ -15,7 +15,6 @@ _NAMES = {
     "peak_at": "peakAt",
     "largest_free": "largestFree",
     "left_out": "leftOut",
-    "at_peak": "atPeak",
     "begins": "from",
     "ends": "to",
 }
@@ -109,14 +108,6 @@ class PageOwner(PageStruct, frozen=True):
     stack: tuple[str, ...]
 
 
-class PageLeftOut(PageStruct, frozen=True):
-    """The smallest buffers of a window, which the page does not have."""
-
-    count: int
-    bytes: int
-    at_peak: int
-
-
 class PageWindow(PageStruct, frozen=True):
     """Recorded allocations, as columns."""
 
@@ -127,7 +118,7 @@ class PageWindow(PageStruct, frozen=True):
     peak: int
     peak_at: int
     unknown: int
-    left_out: PageLeftOut
+    left_out: int
     times_us: list[int]
     owner: list[int]
     bytes: list[int]
@@ -161,8 +152,6 @@ class PagePool(PageStruct, frozen=True):
     pid: int
     device: str
     place: str
-    peak: int
-    peak_at: float | None
     owners: list[PageOwner]
     windows: list[PageWindow]
     shown: int
@@ -172,7 +161,6 @@ class PagePool(PageStruct, frozen=True):
 class PageRun(PageStruct, frozen=True):
     number: int
     title: str
-    command: str
     settings: str
     heading: str
     began: float

@@ -96,9 +96,8 @@ def _session(session: PageSession) -> Iterator[str]:
             yield from ("<ul>", *(f"<li>{_sentence(remedy)}</li>" for remedy in run.verdict.remedies), "</ul>")
         for lines in filter(None, (run.verdict.command, run.verdict.code)):
             yield "<pre>" + "\n".join(map(_text, lines.split("\n"))) + "</pre>"
-        facts = [("command", run.command), ("settings", run.settings), *run.facts]
         yield '<dl class="facts">'
-        yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+        yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in run.facts)
         yield "</dl>"
         yield from (f"<p>{_sentence(finding.text)}</p>" for finding in run.findings)
     yield f"<figure>{picture([session])}</figure>"

@@ -36,14 +36,13 @@ from tfmemtop.state import State
 from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
 from tfmemtop.state.effective_settings import effective_settings
 from tfmemtop.state.frameworks import used_frameworks
-from tfmemtop.state.holder_choice import Chosen, chosen, higher_peak, recorded
+from tfmemtop.state.holder_choice import Chosen, chosen, recorded
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.map_faces import Faces
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.pool_views import PoolKey, pool_map
 from tfmemtop.state.predicted import predicted
 from tfmemtop.state.program import title
-from tfmemtop.state.step_course import times_us
 from tfmemtop.units import counted, format_bytes
 
 _SEVERITIES = {Severity.ERROR: "fatal", Severity.WARNING: "warning", Severity.INFO: "info"}
@@ -60,16 +59,15 @@ def page_run(seen: RunReview) -> PageRun | None:
     if run is None or found is None:
         return None
     hooked = {pid: one.hooked for pid, one in state.processes.items() if one.hooked and of_run(state, pid)}
-    variables = [f"{name}={value}" for name, value in run.variables.items()]
+    settings = ", ".join(in_effect(effective_settings(run))) or SCRIPTS_OWN
     return PageRun(
         number=run.run,
         title=title(run),
-        command=" ".join(map(quoted, [*variables, *run.argv])),
-        settings=", ".join(in_effect(effective_settings(run))) or SCRIPTS_OWN,
+        settings=settings,
         heading=heading(seen),
         began=run.started,
         ended=run.ended,
-        facts=list(_facts(state, run, hooked)),
+        facts=list(_facts(state, run, hooked, settings)),
         verdict=_verdict(seen, run, found),
         findings=list(_findings(seen, run)),
         answers=[
@@ -95,7 +93,10 @@ def reduced(run: PageRun, room: int = FEW) -> PageRun:
     return replace(run, pools=pools)
 
 
-def _facts(state: State, run: RunState, hooked: dict[int, Hooked]) -> Iterator[tuple[str, str]]:
+def _facts(state: State, run: RunState, hooked: dict[int, Hooked], settings: str) -> Iterator[tuple[str, str]]:
+    variables = [f"{name}={value}" for name, value in run.variables.items()]
+    yield "command", " ".join(map(quoted, [*variables, *run.argv]))
+    yield "settings", settings
     for name, size in sorted(run.peaks.items()):
         yield f"peak in use, {name}", format_bytes(size)
     if run.peak_pool is not None:
@@ -220,28 +221,18 @@ def _pool(seen: RunReview, pid: int, hooked: Hooked, device: str) -> PagePool:
     state = seen.state
     known = recorded(hooked.windows.get(device))
     one = next((one for one in chosen(state) if (one.pid, one.device) == (pid, device)), None)
-    card, reading = device_of(state, pid, device), hooked.allocators.get(device)
+    card = device_of(state, pid, device)
     owners: dict[PageOwner, int] = {}
     windows = [page_window(Chosen(pid, device, window, hooked), owners) for window in known]
     return PagePool(
         pid=pid,
         device=device,
         place=str(card.info.index) if card else CPU if is_cpu(device) else "",
-        peak=max(reading.peak or 0 if reading else 0, one.window.peak if one else 0),
-        peak_at=_peak_at(one) if one else None,
         owners=list(owners),
         windows=windows,
         shown=next((place for place, window in enumerate(known) if one and window is one.window), -1),
         maps=list(_maps(state, (pid, device), hooked)),
     )
-
-
-def _peak_at(one: Chosen) -> float | None:
-    """Return when the pool had its highest peak, in seconds of the session; ``None`` if no window has it."""
-    times, at = times_us(one.window), one.window.peak_at
-    if higher_peak(one.hooked, one.device, one.window) is not None:
-        return None
-    return one.window.began + (times[at] / 1e6 if 0 <= at < len(times) else 0.0)
 
 
 def _maps(state: State, place: PoolKey, hooked: Hooked) -> Iterator[PageMap]:

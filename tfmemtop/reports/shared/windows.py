@@ -7,14 +7,15 @@ from msgspec.structs import replace
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.findings.holders import holder
 from tfmemtop.findings.names import frames
-from tfmemtop.reports.holders import about, what_was_recorded
-from tfmemtop.reports.shared.data import PageLeftOut, PageMap, PageOwner, PagePool, PageRegion, PageWindow
+from tfmemtop.reports.holders import about, higher, what_was_recorded
+from tfmemtop.reports.shared.data import PageMap, PageOwner, PagePool, PageRegion, PageWindow
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, row_key, standing
 from tfmemtop.state.map_faces import FREE, Faces, kind_of
 from tfmemtop.state.pool_views import PoolMap, RegionView
 from tfmemtop.state.step_course import unpacked
+from tfmemtop.units import format_bytes
 
 NO_ADDRESS = -1
 """The address of a sum of small allocations, for which the window had no room."""
@@ -28,6 +29,7 @@ def page_window(one: Chosen, known: dict[PageOwner, int]) -> PageWindow:
     window, course, owners = one.window, unpacked(one.window), attribution(one.window, one.hooked)
     named: dict[Owner, int] = {}
     base = min(filter(None, course.addresses), default=0)
+    held = about(one, (), standing(window, one.hooked, By.LAYER), "at the peak")
     owner_of, sizes, addresses, begins, ends = [], [], [], [], []
     for place, owner in enumerate(owners.of):
         address = course.addresses[place]
@@ -42,13 +44,13 @@ def page_window(one: Chosen, known: dict[PageOwner, int]) -> PageWindow:
             address += size if address else 0
     return PageWindow(
         title=what_was_recorded(window),
-        about=about(one, (), standing(window, one.hooked, By.LAYER), "at the peak"),
+        about=" ".join(filter(None, (held, higher(one)))),
         began=window.began,
         ended=window.ended,
         peak=window.peak,
         peak_at=window.peak_at,
         unknown=course.nobodys,
-        left_out=NOTHING,
+        left_out=0,
         times_us=[now - before for before, now in zip([0, *course.times], course.times, strict=False)],
         owner=owner_of,
         bytes=sizes,
@@ -59,25 +61,19 @@ def page_window(one: Chosen, known: dict[PageOwner, int]) -> PageWindow:
     )
 
 
-NOTHING = PageLeftOut(count=0, bytes=0, at_peak=0)
-
-
 def bounded(window: PageWindow, room: int) -> PageWindow:
-    """Return *window* with its *room* largest buffers. ``left_out`` tells of the others."""
+    """Return *window* with its *room* largest buffers."""
     count = len(window.bytes)
     if count <= room:
         return window
     stay = sorted(heapq.nlargest(room, range(count), key=window.bytes.__getitem__))
     staying = set(stay)
     others = [place for place in range(count) if place not in staying]
-    at = window.peak_at
-    left_out = PageLeftOut(
-        count=len(others),
-        bytes=sum(window.bytes[place] for place in others),
-        at_peak=sum(window.bytes[p] for p in others if is_used(window, p, at)),
-    )
+    size = format_bytes(sum(window.bytes[place] for place in others))
+    said = f"{window.about} The {len(others):,} smallest buffers, {size}, are left out of this page."
+    at_peak = sum(window.bytes[place] for place in others if is_used(window, place, window.peak_at))
     columns = {name: [getattr(window, name)[place] for place in stay] for name in _COLUMNS}
-    return replace(window, left_out=left_out, **columns)
+    return replace(window, about=said, left_out=at_peak, **columns)
 
 
 _COLUMNS = "owner", "bytes", "address", "begins", "ends"
