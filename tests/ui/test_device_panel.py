@@ -15,14 +15,15 @@ from tfmemtop.state import State, apply
 from tfmemtop.state.history import History
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, Layer, LayerKind
 from tfmemtop.ui.draw.lines import width_of
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.palette import ASCII, UNCOLOURED, UNICODE
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.panels import device_panel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 
 
 def shown(state: State, **options: bool) -> DevicesPanel:
-    panel = DevicesPanel(glyphs=ASCII if options.get("ascii") else UNICODE, color=options.get("color", True))
+    drawn_with = UNICODE if options.get("color", True) else UNCOLOURED
+    panel = DevicesPanel(glyphs=ASCII if options.get("ascii") else drawn_with)
     panel.show(state)
     return panel
 

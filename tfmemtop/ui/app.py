@@ -110,9 +110,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
-        self.main = MainScreen(
-            self.session, self._offered, choices or Choices(), glyphs=self.glyphs, color=options.color
-        )
+        self.main = MainScreen(self.session, self._offered, choices or Choices(), glyphs=self.glyphs)
         self.pace = FramePacer(
             draw=self._draw,
             draw_output=self._draw_output,
@@ -271,7 +269,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if isinstance(self.screen, FullScreen):
             self.pop_screen()
         if message.holders:
-            panel = HoldersPanel(self.session, message.key, glyphs=self.glyphs, color=self.color)
+            panel = HoldersPanel(self.session, message.key, glyphs=self.glyphs)
             then = message.column is None or panel.choice.to_column(*message.column)
             self._cover(panel)
             if not then and panel.choice.window:

@@ -17,7 +17,7 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.palette import ASCII, UNCOLOURED, UNICODE
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.ui.driver import TerminalDriver, driver_class
 
@@ -63,8 +63,7 @@ class ScreenApp(App[ScreenOutcome]):
         super().__init__(driver_class(), ansi_color=True)
         self.animation_level = "none"
         self.ascii_only = options.ascii
-        self.color = options.color
-        self.glyphs = ASCII if options.ascii else UNICODE
+        self.glyphs = ASCII if options.ascii else UNICODE if options.color else UNCOLOURED
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the gate, followed by Textual's filters."""

@@ -67,7 +67,6 @@ class Look(msgspec.Struct, frozen=True):
     """How columns of *rows* cells are painted. A sample has an upper end for each of *kinds*, bottom up."""
 
     glyphs: Glyphs
-    braille: bool
     kinds: tuple[str, ...]
     rows: int
     scale: Scale
@@ -81,13 +80,13 @@ class Look(msgspec.Struct, frozen=True):
         if limit > self.scale.top or row == self.rows - 1:
             return None
         dot = max(0, self.scale.units(limit, self.rows * 4) - 1) % 4
-        return row, chr(0x2800 | DOTS[0][dot] | DOTS[1][dot]) if self.braille else self.glyphs.limit_line
+        return row, chr(0x2800 | DOTS[0][dot] | DOTS[1][dot]) if self.glyphs.braille else self.glyphs.limit_line
 
 
 @lru_cache(maxsize=2048)
 def painted(column: Column, look: Look) -> tuple[str, str]:
     """Return the characters of *column*, top first, and for each of them the code of its style."""
-    text, codes = (_dots if look.braille else _glyphs)(column, look)
+    text, codes = (_dots if look.glyphs.braille else _glyphs)(column, look)
     _draw_ground(column, look, text, codes)
     if column.ran_out or column.began:
         for row, code in enumerate(codes):
@@ -101,7 +100,7 @@ def painted(column: Column, look: Look) -> tuple[str, str]:
     codes.reverse()
     if column.limit is not None and (line := look.limit_cell(column.limit)):
         row, cell = line  # where the area reaches into this row, its dots stay
-        text[row] = chr(ord(text[row]) | ord(cell)) if look.braille and text[row] >= "\u2800" else cell
+        text[row] = chr(ord(text[row]) | ord(cell)) if look.glyphs.braille and text[row] >= "\u2800" else cell
         codes[row] = "l"
     _draw_steps(column, look, text, codes)
     if column.ran_out:
@@ -142,7 +141,7 @@ def _draw_steps(column: Column, look: Look, text: list[str], codes: list[str]) -
             row = look.rows - 1 - dot // 4
             bits[row] = bits.get(row, 0) | DOTS[half][dot % 4]
     for row, drawn in bits.items():
-        text[row], codes[row] = chr(0x2800 | drawn) if look.braille else look.glyphs.steps, "s"
+        text[row], codes[row] = chr(0x2800 | drawn) if look.glyphs.braille else look.glyphs.steps, "s"
 
 
 def _glyphs(column: Column, look: Look) -> tuple[list[str], list[str]]:

@@ -67,9 +67,8 @@ def steps_top_s(steps: Sequence[float | None]) -> float:
 class Graph:
     """One device's graph. It keeps the columns that are complete, and the scale, so that that seldom changes."""
 
-    def __init__(self, glyphs: Glyphs, braille: bool) -> None:
+    def __init__(self, glyphs: Glyphs) -> None:
         self._glyphs = glyphs
-        self._braille = braille and not glyphs.ascii
         self._reader = Reader()
         self._scale: Scale | None = None
 
@@ -108,7 +107,7 @@ class Graph:
         in_use, highest = (max((sample[layer] for sample in samples), default=0) for layer in (0, -1))
         whole = max(panel.capacity, highest) if panel.capacity else None  # an earlier run's limit may have been larger
         self._scale = scale(choice, in_use, highest, whole, self._scale)
-        look = Look(self._glyphs, self._braille, panel.kinds, rows, self._scale)
+        look = Look(self._glyphs, panel.kinds, rows, self._scale)
         columns = _columns(panel, window, cells, began, halves)
         if steps is not None:
             dots = [*_steps_line(steps, rows * 4), range(0)]  # the second half of the newest column may not have begun

@@ -62,13 +62,12 @@ def row_line(
     width: int,
     glyphs: Glyphs,
     *,
-    letters: bool = False,
     chosen: bool = False,
     opened: bool = False,
 ) -> Line:
     """Return a holder in one line of *width* cells.
 
-    A share of *most* (both 0 to 1) fills the bar. With *letters*, the bar is made of the kinds' letters.
+    A share of *most* (both 0 to 1) fills the bar.
     """
     shape = columns(by, width)
     name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name, glyphs.ellipsis), shape.name)
@@ -78,7 +77,7 @@ def row_line(
         line += [*kinds_label(row, shape.kind), Segment(" ")]
     line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
     if shape.bar:
-        line += bar(row, most, shape.bar, letters=letters or glyphs.ascii)
+        line += bar(row, most, shape.bar, glyphs)
     line.append(Segment(f"{_percent(row.share):>{_SHARE}}"))
     line.append(Segment(f"{format_count(row.count) if row.count else '':>{_COUNT}}", DIM))
     return Segment.adjust_line_length(line, width)
@@ -101,10 +100,10 @@ def kind_label(kind: Kind, width: int) -> Line:
     return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
 
 
-def bar(row: HolderRow, most: float, width: int, *, letters: bool) -> Line:
+def bar(row: HolderRow, most: float, width: int, glyphs: Glyphs) -> Line:
     """Return a row's share as a bar by kind, padded to *width* cells. A share of *most* fills it.
 
-    Without *letters*, its end is exact to an eighth of a cell.
+    It is made of the kinds' letters without Braille, else its end is exact to an eighth of a cell.
     """
     eighths = max(1, round(row.share * width * 8 / max(most, row.share, 1e-9)))
     cells = -(-eighths // 8)
@@ -112,9 +111,9 @@ def bar(row: HolderRow, most: float, width: int, *, letters: bool) -> Line:
     begin = 0
     for kind, end in row.mix:
         upto = max(begin, round(end * cells))
-        line.append(Segment((LETTER[kind.value] if letters else "█") * (upto - begin), HOLDER[kind.value]))
+        line.append(Segment(("█" if glyphs.braille else LETTER[kind.value]) * (upto - begin), HOLDER[kind.value]))
         begin = upto
-    if not letters and eighths % 8:  # the last cell shows how far it is filled
+    if glyphs.braille and eighths % 8:  # the last cell shows how far it is filled
         last = row.mix[-1][0] if row.mix else row.kind
         line = [*_first(line, eighths // 8), Segment(_EIGHTHS[eighths % 8], HOLDER[last.value])]
     return Segment.adjust_line_length(line, width)
@@ -182,9 +181,7 @@ def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
     return [Segment(exactly(text, width), DIM)]
 
 
-def change_line(
-    row: Change, by: By, width: int, glyphs: Glyphs, *, letters: bool = False, chosen: bool = False
-) -> Line:
+def change_line(row: Change, by: By, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
     """Return what differs between two windows for a holder, in one line of *width* cells."""
     name_cells, kind_cells = _change_columns(by, width)
     name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells, glyphs.ellipsis), name_cells)
@@ -200,7 +197,7 @@ def change_line(
     room = min(_BAR_MOST, width - width_of(line) - 2)
     if row.change and room >= _BAR_LEAST:
         cells = max(1, round(room * row.part))
-        line.append(Segment("  " + (("+" if row.change > 0 else "-") if letters else "█") * cells, look))
+        line.append(Segment("  " + ("█" if glyphs.braille else "+" if row.change > 0 else "-") * cells, look))
     return Segment.adjust_line_length(line, width)
 
 

@@ -39,13 +39,9 @@ def row_line(
     width: int,
     glyphs: Glyphs,
     *,
-    letters: bool = False,
     chosen: bool = False,
 ) -> Line:
-    """Return *buffer* in one line of *width* cells. The peak and the moment *cursor_us*, if any, cross its free time.
-
-    With *letters*, the bar is made of the letter of its kind.
-    """
+    """Return *buffer* in one line of *width* cells. The peak and the moment *cursor_us* cross its free time."""
     left, kind = bars_from(width), buffer.part.kind.value
     room = left - _BYTES - 5
     name = exactly(end_of(words.buffer(buffer.part), room, glyphs.ellipsis), room)
@@ -60,7 +56,7 @@ def row_line(
         crossing[shown.cell(cursor_us, cells)] = "|" if glyphs.ascii else "│", BOLD
     for cell, half in enumerate(halves):
         blank = crossing.get(cell, (" ", PLAIN))
-        text, look = (LETTER[kind] if letters else _HALVES[half], HOLDER[kind]) if any(half) else blank
+        text, look = (_HALVES[half] if glyphs.braille else LETTER[kind], HOLDER[kind]) if any(half) else blank
         line.append(Segment(text, look))
     return list(Segment.simplify(line))
 

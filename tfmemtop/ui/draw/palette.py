@@ -5,6 +5,7 @@ both work. Whatever a colour means, a glyph or a word means too.
 """
 
 import msgspec
+from msgspec.structs import replace
 from rich.style import Style
 
 PLAIN = Style()
@@ -72,9 +73,13 @@ LETTER = {
 
 
 class Glyphs(msgspec.Struct, frozen=True, eq=False):
-    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII. There are only these two."""
+    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII.
+
+    ``braille``: areas are made of dots. Without it, as without colours, they are made of characters that differ.
+    """
 
     ascii: bool
+    braille: bool
     fill: dict[str, str]  # by kind of layer
     rule: str
     limit: str
@@ -102,6 +107,7 @@ class Glyphs(msgspec.Struct, frozen=True, eq=False):
 
 UNICODE = Glyphs(
     ascii=False,
+    braille=True,
     fill={
         **{"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
         **{"jax": "▞", "pytorch": "▚", "cupy": "▤", "rmm": "▥"},
@@ -129,8 +135,10 @@ UNICODE = Glyphs(
     more="▾",
     runs=("●", "○"),
 )
+UNCOLOURED = replace(UNICODE, braille=False)
 ASCII = Glyphs(
     ascii=True,
+    braille=False,
     fill={
         **{"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
         **{"jax": "J", "pytorch": "P", "cupy": "C", "rmm": "R"},

@@ -51,24 +51,22 @@ class Step(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def samples(width: int, *, letters: bool = False, gutter: bool = True) -> int:
+def samples(width: int, glyphs: Glyphs, *, gutter: bool = True) -> int:
     """Return how many slices of a step a graph of *width* cells shows."""
     cells = max(1, width - (GUTTER if gutter else 0))
-    return cells if letters else 2 * cells
+    return 2 * cells if glyphs.braille else cells
 
 
-def draw(
-    step: Step, width: int, height: int, glyphs: Glyphs, *, letters: bool = False, gutter: bool = True
-) -> list[Line]:
+def draw(step: Step, width: int, height: int, glyphs: Glyphs, *, gutter: bool = True) -> list[Line]:
     """Return *height* lines of *width* cells: a note at the peak, the area, and the axis; none if there is no room.
 
-    With *letters* the area is made of the kinds' letters, for terminals without colours or Braille.
+    Without Braille the area is made of the kinds' letters.
     """
     cells, rows = width - (GUTTER if gutter else 0), height - 2
     if cells < 8 or rows < 1 or not step.slices:
         return []
-    per_cell = 1 if letters else 2
-    text, codes = _area(step.slices, max(1, step.top), rows, letters)
+    per_cell = 2 if glyphs.braille else 1
+    text, codes = _area(step.slices, max(1, step.top), rows, glyphs.braille)
     cursor = None if step.cursor is None else _place(step.slices, step.cursor) // per_cell
     peak = _place(step.slices, step.peak) // per_cell
     left = [Segment(" " * GUTTER)] if gutter else []
@@ -117,15 +115,15 @@ def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bo
 
 
 @lru_cache(maxsize=8)
-def _area(slices: tuple[StepSlice, ...], top: int, rows: int, letters: bool) -> tuple[list[str], list[str]]:
+def _area(slices: tuple[StepSlice, ...], top: int, rows: int, braille: bool) -> tuple[list[str], list[str]]:
     """Return the rows' characters, top first, and each cell's code of its style. Capital codes belong to names."""
-    units = rows if letters else rows * 4
+    units = rows * 4 if braille else rows
     halves = [_layers(one, top, units) for one in slices]
     columns = list(zip(halves[::2], [*halves[1::2], *halves[-1:]], strict=False))
     text: list[str] = []
     codes: list[str] = []
     for row in reversed(range(rows)):
-        if letters:
+        if not braille:
             looks = "".join(column[row : row + 1] or _BLANK for column in halves)
             text.append(looks.translate(_LETTERS))
         else:
@@ -133,7 +131,7 @@ def _area(slices: tuple[StepSlice, ...], top: int, rows: int, letters: bool) -> 
             looks = "".join(code for _, code in cells)
             text.append("".join(character for character, _ in cells))
         codes.append(looks)
-    _write_names(text, codes, letters)
+    _write_names(text, codes, braille)
     return text, codes
 
 
@@ -154,7 +152,7 @@ def _cell(left: str, right: str) -> tuple[str, str]:
     return chr(0x2800 + bits), max(both, key=both.count)
 
 
-def _write_names(text: list[str], codes: list[str], letters: bool) -> None:
+def _write_names(text: list[str], codes: list[str], braille: bool) -> None:
     """Write each kind's name, or else its letter, into the longest stretch of its band."""
     for at, kind in enumerate(ORDER):
         code = _CODES[at]
@@ -162,7 +160,7 @@ def _write_names(text: list[str], codes: list[str], letters: bool) -> None:
             (found.end() - found.start(), row, found.start())
             for row, looks in enumerate(codes)
             for found in re.finditer(f"{code}+", looks)
-            if letters or set(text[row][found.start() : found.end()]) == {_WHOLE}
+            if not braille or set(text[row][found.start() : found.end()]) == {_WHOLE}
         ]
         if not runs:
             continue

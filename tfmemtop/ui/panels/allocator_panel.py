@@ -166,7 +166,7 @@ class AllocatorPanel(Panel):
             return []
         shown, higher = self._holders_of.listed(window), self._holders_of.higher
         title = holder_texts.top_title(shown.total, higher, age_s(self.state, window))
-        return _top_lines(title, shown, width, room, self.glyphs, letters=self.glyphs.ascii)
+        return _top_lines(title, shown, width, room, self.glyphs)
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run
@@ -197,7 +197,7 @@ _LEAST = 3
 _NAME_LEAST, _NAME_MOST, _KINDS, _BYTES = 16, 32, 13, 8
 
 
-def _top_lines(title: str, shown: Listed, width: int, rows: int, glyphs: Glyphs, *, letters: bool) -> list[Line]:
+def _top_lines(title: str, shown: Listed, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """Return *title* and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little."""
     if rows < _LEAST or width < 40:
         return []
@@ -209,5 +209,5 @@ def _top_lines(title: str, shown: Listed, width: int, rows: int, glyphs: Glyphs,
         name = end_of(holder_texts.holder(row.name, row.kind), name_cells, glyphs.ellipsis)
         line: Line = [Segment(f" {exactly(name, name_cells)} "), *kinds_label(row, _KINDS)]
         line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
-        lines.append([*line, *bar(row, shown.largest_share, max(1, room), letters=letters)])
+        lines.append([*line, *bar(row, shown.largest_share, max(1, room), glyphs)])
     return lines

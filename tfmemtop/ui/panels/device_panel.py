@@ -59,7 +59,6 @@ class DevicesPanel(Panel, can_focus=True):
         self,
         *,
         glyphs: Glyphs = UNICODE,
-        color: bool = True,
         steers: bool = False,
         scale: ScaleChoice = ScaleChoice.AUTO,
         steps: bool = False,
@@ -76,7 +75,6 @@ class DevicesPanel(Panel, can_focus=True):
         self.steps = steps
         self.moment = ChosenMoment()
         self._areas: list[range] = []  # the cells of the panel that are columns of a graph, for each graph of a row
-        self._color = color
         self._steers = steers
         self._graphs: dict[str, Graph] = {}
         self._offset = 0
@@ -289,7 +287,7 @@ class DevicesPanel(Panel, can_focus=True):
 
     def _graph_of(self, panel: DevicePanel) -> Graph:
         if panel.key not in self._graphs:
-            self._graphs[panel.key] = Graph(self.glyphs, braille=self._color)
+            self._graphs[panel.key] = Graph(self.glyphs)
         return self._graphs[panel.key]
 
     def _window(self, panel: DevicePanel) -> Window:

@@ -1,7 +1,7 @@
 """The panel of a pool's holders: one recorded step as a graph, and the holders at its peak or any other moment."""
 
-from collections.abc import Hashable
-from typing import ClassVar
+from collections.abc import Callable, Hashable
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual import events as textual_events
@@ -44,6 +44,20 @@ _TITLE_CELLS = 44  # cells of an operation's name in a title
 _NOTE_CELLS = (90, 60, 40, 28)  # lengths, in cells, of the name of the operation that made the peak
 
 
+class _Rows(NamedTuple):
+    """What stands below the graph. ``draw`` returns the row of an index, and gets whether the cursor is on it.
+
+    ``right`` is the right end of the title; without it, that says which rows are in view.
+    """
+
+    title: str
+    right: str
+    heading: Line
+    keys: list[Hashable]
+    draw: Callable[[int, bool], Line]
+    below: list[Line]
+
+
 class HoldersPanel(CoveringPanel):
     """The panel of a pool's holders. ``choice`` contains what the user has chosen to see."""
 
@@ -64,14 +78,13 @@ class HoldersPanel(CoveringPanel):
         Binding("shift+tab", "choose('other_pool', -1)", show=False),
     ]
 
-    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs, color: bool) -> None:
+    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
         super().__init__(session, glyphs=glyphs)
         known = pools_with_holders(session.state)
         # If no window of the pool is known, another pool is shown, of the same process if possible.
         if not windows(session.state, key):
             key = next((one for one in known if key and one[0] == key[0]), next(iter(known), key))
         self.choice = HoldersChoice(session.state, key)
-        self._letters = glyphs.ascii or not color
         self._spots: dict[int, Hashable] = {}  # keys of the table's lines, by line of the panel
         self._graph_lines = range(0)
         self._graph_from = GUTTER  # the first column of the graph
@@ -93,21 +106,23 @@ class HoldersPanel(CoveringPanel):
         # The graph of one window already names the operation that made the peak.
         made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
         began = since_run_s(self.state, key[0], window.began)
-        rows = 2 if height >= 30 else 1
-        lines += holder_table.facts(window, choice.higher, made, began, width, rows, self.glyphs)
+        most = 2 if height >= 30 else 1
+        lines += holder_table.facts(window, choice.higher, made, began, width, most, self.glyphs)
         if height >= _GRAPH_FROM:
-            rows = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
-            self._graph_lines = range(len(lines), len(lines) + rows)
+            graph = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
+            self._graph_lines = range(len(lines), len(lines) + graph)
             # The graph and the bars have the same time.
             self._graph_from = lifetime_bars.bars_from(width) if choice.buffers else GUTTER
             left = self._graph_from - GUTTER
-            lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, rows)]
+            lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, graph)]
         lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width, self.glyphs))
+        above = len(lines)
+        calls = height - above >= _CALLS_FROM and choice.has_calls
         if choice.pair:
-            return lines + self._changes(*choice.pair, width, height - len(lines))
-        if choice.buffers:
-            return lines + self._lifetimes(window, width, height - len(lines), len(lines))
-        return lines + self._table(window, width, height - len(lines), len(lines))
+            rows = self._changes(*choice.pair, width)
+        else:
+            rows = (self._lifetimes if choice.buffers else self._table)(window, width, calls)
+        return lines + self._in_lines(rows, width, height - above, above)
 
     def _title(self) -> str:
         key = self.choice.key
@@ -146,7 +161,7 @@ class HoldersPanel(CoveringPanel):
         return [[*Segment.adjust_line_length(a, left), blank, *b] for a, b in zip(one, other, strict=False)]
 
     def _graph(self, window: events.Holders, top: int, width: int, height: int, *, gutter: bool = True) -> list[Line]:
-        slices = self.choice.course(window, step_graph.samples(width, letters=self._letters, gutter=gutter))
+        slices = self.choice.course(window, step_graph.samples(width, self.glyphs, gutter=gutter))
         alone = self.choice.pair is None
         if alone:
             self._slices = slices
@@ -160,7 +175,7 @@ class HoldersPanel(CoveringPanel):
                 window.peak, self._lengths(happened(window, window.peak_at)), "" if alone else self._called(window)
             ),
         )
-        return step_graph.draw(step, width, height, self.glyphs, letters=self._letters, gutter=gutter)
+        return step_graph.draw(step, width, height, self.glyphs, gutter=gutter)
 
     def _lengths(self, did: Happened | None) -> list[str]:
         """Return the name of an event's operation, cut to several lengths, the longest first."""
@@ -169,72 +184,59 @@ class HoldersPanel(CoveringPanel):
 
     # The table.
 
-    def _table(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
-        choice = self.choice
+    def _in_lines(self, rows: _Rows, width: int, height: int, above: int) -> list[Line]:
+        """Return *rows* in *height* lines; *above* is how many lines of the panel stand above them."""
+        count, at = len(rows.keys), self.choice.index(rows.keys)
+        seen = self.in_view(count, height - 2 - len(rows.below), at)
+        right = rows.right or (words.seen(seen.start + 1, seen.stop, count) if len(seen) < count else "")
+        self._spots = {line: rows.keys[index] for line, index in enumerate(seen, above + 2)}
+        lines = [self.title_line(width, rows.title, right), rows.heading]
+        lines += [rows.draw(index, index == at) for index in seen]
+        return [*lines, *[[]] * (height - len(lines) - len(rows.below)), *rows.below]
+
+    def _table(self, window: events.Holders, width: int, calls: bool) -> _Rows:
+        choice, glyphs = self.choice, self.glyphs
         shown, entries = choice.listed(window, choice.at), choice.entries()
-        at = choice.index([entry.key for entry in entries])
-        below = 2 + self._calls_below(height)
-        seen = self.in_view(len(entries), height - 2 - below, at)
-        lines = [self.title_line(width, self._moment(shown), self._did(window, seen, len(entries)))]
-        lines.append(holder_table.heading(choice.by, width))
-        for index in seen:
-            entry = entries[index]
-            self._spots[above + len(lines)] = entry.key
+        keys = [entry.key for entry in entries]
+        below = [holder_table.sum_line(shown, choice.by, width)]
+        if entries:
+            row, part = entries[choice.index(keys)].row, entries[choice.index(keys)].part
+            below.append(holder_table.detail(row, part, width, glyphs))
+            below += [holder_table.calls(part, width, glyphs)] * calls
+
+        def draw(index: int, here: bool) -> Line:
+            entry, most = entries[index], shown.largest_share
             if entry.part is not None:
-                lines.append(holder_table.part_line(entry.part, width, self.glyphs, chosen=index == at))
-                continue
+                return holder_table.part_line(entry.part, width, glyphs, chosen=here)
             row = holder_table.with_reason(entry.row, window.lost) if entry.unknown else entry.row
             opened = entry.key in choice.open
-            lines.append(
-                holder_table.row_line(
-                    row,
-                    choice.by,
-                    shown.largest_share,
-                    width,
-                    self.glyphs,
-                    letters=self._letters,
-                    chosen=index == at,
-                    opened=opened,
-                )
-            )
-        lines += [[]] * (height - len(lines) - below)
-        lines.append(holder_table.sum_line(shown, choice.by, width))
-        if not entries:
-            return lines
-        told = holder_table.detail(entries[at].row, entries[at].part, width, self.glyphs)
-        return [*lines, told, *[holder_table.calls(entries[at].part, width, self.glyphs)] * (below - 2)]
+            return holder_table.row_line(row, choice.by, most, width, glyphs, chosen=here, opened=opened)
 
-    def _lifetimes(self, window: events.Holders, width: int, height: int, above: int) -> list[Line]:
-        shown = self.choice.lifetimes(window)
-        lines = self.choice.lines()
-        at = self.choice.index(lines)
-        below = 1 + self._calls_below(height)
-        seen = self.in_view(len(lines), height - 2 - below, at)
+        return _Rows(self._moment(shown), self._did(window), holder_table.heading(choice.by, width), keys, draw, below)
+
+    def _lifetimes(self, window: events.Holders, width: int, calls: bool) -> _Rows:
+        shown, keys, glyphs = self.choice.lifetimes(window), self.choice.lines(), self.glyphs
         cursor_us = None if self.choice.at is None else at_us(window, self.choice.at)
-        title = self.title_line(width, words.LIFETIMES, words.seen(seen.start + 1, seen.stop, len(lines)))
-        drawn = [title, lifetime_bars.heading(shown, width, self.glyphs)]
-        for index in seen:
-            self._spots[above + len(drawn)] = lines[index]
-            drawn.append(
-                lifetime_bars.row_line(
-                    shown,
-                    shown.buffers[index],
-                    cursor_us,
-                    width,
-                    self.glyphs,
-                    letters=self._letters,
-                    chosen=index == at,
-                )
-            )
-        drawn += [[]] * (height - len(drawn) - below)
-        if not lines:
-            return drawn
-        told = lifetime_bars.detail(shown.buffers[at], width, self.glyphs)
-        return [*drawn, told, *[holder_table.calls(shown.buffers[at].part, width, self.glyphs)] * (below - 1)]
+        below: list[Line] = []
+        if keys:
+            chosen = shown.buffers[self.choice.index(keys)]
+            below.append(lifetime_bars.detail(chosen, width, glyphs))
+            below += [holder_table.calls(chosen.part, width, glyphs)] * calls
 
-    def _calls_below(self, height: int) -> int:
-        """Return how many lines of *height* the calls take that led to what is under the cursor."""
-        return int(height >= _CALLS_FROM and self.choice.has_calls)
+        def draw(index: int, here: bool) -> Line:
+            return lifetime_bars.row_line(shown, shown.buffers[index], cursor_us, width, glyphs, chosen=here)
+
+        return _Rows(words.LIFETIMES, "", lifetime_bars.heading(shown, width, glyphs), keys, draw, below)
+
+    def _changes(self, first: events.Holders, second: events.Holders, width: int) -> _Rows:
+        choice, changes = self.choice, self.choice.changes()
+
+        def draw(index: int, here: bool) -> Line:
+            return holder_table.change_line(changes[index], choice.by, width, self.glyphs, chosen=here)
+
+        heading = holder_table.change_heading(choice.by, width, (self._called(first), self._called(second)))
+        below = [holder_table.change_sum(choice.listed(first), choice.listed(second), choice.by, width)]
+        return _Rows(words.changes_title(choice.by), "", heading, choice.lines(), draw, below)
 
     def _moment(self, shown: Listed) -> str:
         when = None
@@ -242,30 +244,14 @@ class HoldersPanel(CoveringPanel):
             when = words.UNKNOWN_TIME if shown.at_us is None else duration(shown.at_us)
         return words.table_title(words.moment(shown.total, when), self.choice.by)
 
-    def _did(self, window: events.Holders, seen: range, count: int) -> str:
-        """Return what the event under the cursor did; at the peak, which lines are in view if not all are."""
+    def _did(self, window: events.Holders) -> str:
+        """Return what the event under the cursor did; empty at the peak."""
         did = happened(window, self.choice.at) if self.choice.at is not None else None
-        if did is not None:
-            name = words.operation(did.operation or "")
-            return words.happened(did.change, end_of(name, _TITLE_CELLS, self.glyphs.ellipsis))
-        return words.seen(seen.start + 1, seen.stop, count) if len(seen) < count else ""
-
-    def _changes(self, first: events.Holders, second: events.Holders, width: int, height: int) -> list[Line]:
-        choice = self.choice
-        rows = choice.changes()
-        at = choice.index(choice.lines())
-        seen = self.in_view(len(rows), height - 3, at)
-        right = words.seen(seen.start + 1, seen.stop, len(rows)) if len(seen) < len(rows) else ""
-        lines = [self.title_line(width, words.changes_title(choice.by), right)]
-        lines.append(holder_table.change_heading(choice.by, width, (self._called(first), self._called(second))))
-        lines += [
-            holder_table.change_line(
-                rows[index], choice.by, width, self.glyphs, letters=self._letters, chosen=index == at
-            )
-            for index in seen
-        ]
-        lines += [[]] * (height - len(lines) - 1)
-        return [*lines, holder_table.change_sum(choice.listed(first), choice.listed(second), choice.by, width)]
+        if did is None:
+            return ""
+        return words.happened(
+            did.change, end_of(words.operation(did.operation or ""), _TITLE_CELLS, self.glyphs.ellipsis)
+        )
 
     # What keys and the mouse do.
 
@@ -339,8 +325,8 @@ class HoldersPanel(CoveringPanel):
         self.changed()
 
     def _columns(self) -> list[tuple[StepSlice, ...]]:
-        """Return the slices in each column of the graph: one if it is drawn with letters, else two."""
-        per_cell = 1 if self._letters else 2
+        """Return the slices in each column of the graph: two in Braille, else one."""
+        per_cell = 2 if self.glyphs.braille else 1
         return [self._slices[at : at + per_cell] for at in range(0, len(self._slices), per_cell)]
 
     def on_click(self, click: textual_events.Click) -> None:

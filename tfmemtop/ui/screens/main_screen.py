@@ -46,7 +46,6 @@ class MainScreen(Drawn, Screen[None]):
         choices: Choices,
         *,
         glyphs: Glyphs,
-        color: bool,
     ) -> None:
         """*keys* returns the keys of the last line. *choices* are the user's. A scale or column of them that no longer
         exists is ignored.
@@ -58,7 +57,7 @@ class MainScreen(Drawn, Screen[None]):
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
         self.devices = DevicesPanel(
-            glyphs=glyphs, color=color, steers=session.may_change, scale=_scale(choices), steps=choices.steps
+            glyphs=glyphs, steers=session.may_change, scale=_scale(choices), steps=choices.steps
         )
         self.table = ProcessTable(_order(choices), glyphs=glyphs)
         self.allocators = AllocatorPanel(self._pool, glyphs=glyphs)
