@@ -56,7 +56,6 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
     values = [value for value in step.values if value.first <= step.peak_at <= value.last]
     for value in sorted(values, key=lambda value: -value.size)[:30]:
         print(f"{value.size:>14,} {value.operation}")
-    print("saved by reuse", step.unshared - step.temporary)
     assert step.name == "one_step_on_data" and step.temporary > 1 << 30
     assert sum(value.size for value in values) <= step.peak <= step.temporary
     named = sum(value.size for value in values if "resnet50" in value.operation)

@@ -24,7 +24,7 @@ def test_the_values_at_the_peak_fill_the_buffer_side_by_side(name: str, temporar
     assert found.temporary == temporary  # the figure in XLA's own text
     at_peak = there(found)
     assert found.peak == sum(value.size for value in at_peak) + found.others
-    assert 0.99 * temporary < found.peak <= temporary < found.unshared
+    assert 0.99 * temporary < found.peak <= temporary
     for one, following in pairwise(sorted(at_peak, key=lambda value: value.offset)):
         assert one.offset + one.size <= following.offset
     assert max(found.course) == found.peak and len(found.course) == min(PARTS, found.schedule)

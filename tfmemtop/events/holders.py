@@ -213,8 +213,7 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
     ``temporary`` is the buffer's size in bytes. ``schedule`` is the number of moments. ``peak_at`` is the moment at
     which most of the buffer is needed, and ``peak`` the bytes that are needed then. ``values`` are the largest values
     at the peak and beside it, in the order of their offsets; the values left out have ``others`` bytes at the peak.
-    ``unshared`` bytes would be needed if no two values ever had the same place. ``course`` divides the schedule into
-    equal parts and has, for each part, the most bytes that are needed in it.
+    ``course`` divides the schedule into equal parts and has, for each part, the most bytes that are needed in it.
 
     ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
     """
@@ -230,7 +229,6 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
     peak: Size = 0
     peak_at: Size = 0
     others: Size = 0
-    unshared: Size = 0
     parameters: Size = 0
     outputs: Size = 0
     constants: Size = 0

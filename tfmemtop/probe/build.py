@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tfmemtop import boot
 from tfmemtop.probe.built import Built
-from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe, digest_in
+from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe
 
 _HERE = Path(__file__).parent
 
@@ -33,7 +33,6 @@ _HEADER = "tensorflow/core/common_runtime/bfc_allocator.h"
 _LIBRARY = "libtensorflow_framework.so.2"
 _COMPILE_S = 300
 _TRIAL_S = 120
-_TRIALS = 2  # attempts to build a library that can be loaded
 _TRIAL_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -50,8 +49,6 @@ _FLAGS = (
 )
 _PROGRAM_FLAGS = (*_EVERY, "-O2", "-fPIE", "-pie")
 _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
-_SAME = "same"
-"""The line in the file of a refused library which means that a new build gave the same library."""
 _LEFT_OUT = {
     "TFMEMTOP_NO_GPU": "GPUProcessState|GpuIdManager",
     "TFMEMTOP_NO_LOG_LINES": r"log_lines\.h:|LogSink",
@@ -158,36 +155,25 @@ def _find_or_build(product: Product, tensorflow: Path, begin: Callable[[], None]
 
 
 def _build(product: Product, cache: Cache, compiler: list[str], tensorflow: Path, begin: Callable[[], None]) -> Library:
-    """Build a library, and return it after a trial has loaded it once. If the trial fails, there is a second build.
+    """Build a library, and return it after a trial has loaded it once.
 
     Raises:
-        _CannotBuild: there is no usable library, or this library was refused before.
+        _CannotBuild: there is no usable library, or one that was built from the same inputs was refused before.
     """
-    refusals = {digest_in(path): path for path in cache.refusals()}
-    for mark in refusals.values():
-        if _SAME in mark.read_text():
-            raise _refused(mark)
+    for mark in cache.refusals():
+        raise _refused(mark)
     if not _has_room(cache.folder):
         raise _no_room(cache.folder)
     begin()
-    trouble: _CannotBuild | None = None
-    for _ in range(_TRIALS):
-        with cache.draft() as draft:
-            try:
-                made = describe(_compile(product, compiler, tensorflow, Path(draft)))
-            except _CannotBuild as error:
-                if product is ADDRESSES and error.built.unbuilt is not None:
-                    cache.failure.write_text(error.built.unbuilt.get("detail") or error.built.unbuilt["why"])
-                raise
-            if made.digest in refusals:
-                with refusals[made.digest].open("a") as file:
-                    file.write(_SAME + "\n")
-                raise _refused(refusals[made.digest])
-            trouble = _try(product, made, tensorflow)
-            if trouble is None:
-                return cache.keep(made)
-    assert trouble is not None
-    raise trouble
+    with cache.draft() as draft:
+        try:
+            made = describe(_compile(product, compiler, tensorflow, Path(draft)))
+        except _CannotBuild as error:
+            if product is ADDRESSES and error.built.unbuilt is not None:
+                cache.failure.write_text(error.built.unbuilt.get("detail") or error.built.unbuilt["why"])
+            raise
+        _try(product, made, tensorflow)
+        return cache.keep(made)
 
 
 def find_compiler() -> tuple[list[str], str]:
@@ -253,17 +239,17 @@ def _leave_out(complaint: str, defines: dict[str, str], draft: Path) -> None:
         raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])
 
 
-def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | None:
-    """Load the library *made* in a process of its own; return what goes wrong, ``None`` if all is well.
+def _try(product: Product, made: Library, tensorflow: Path) -> None:
+    """Load the library *made* in a process of its own.
 
     That process has the user's variables, such as LD_LIBRARY_PATH and LD_PRELOAD, since the script's process has them,
     too.
 
     Raises:
-        _CannotBuild: the trial takes too long.
+        _CannotBuild: the trial fails, or takes too long.
     """
     if _is_cut_short(made.path):
-        return _CannotBuild("cut_short")
+        raise _CannotBuild("cut_short")
     arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
@@ -279,15 +265,16 @@ def _try(product: Product, made: Library, tensorflow: Path) -> _CannotBuild | No
         # The trial has the lowest priority, on a machine that trains: a slow trial is not the library's fault.
         raise _CannotBuild("trial_slow", count=_TRIAL_S) from None
     if done.returncode == 0:
-        return None
+        return
     if done.returncode < 0:
-        return _CannotBuild("trial_killed", count=-done.returncode)
+        raise _CannotBuild("trial_killed", count=-done.returncode)
     told = done.stdout.strip().rpartition("\n")[2]
     try:
-        return _CannotBuild("distrusted", trial=json.loads(told))
+        distrust = json.loads(told)
     except ValueError:
         said = told or done.stderr.strip().rpartition("\n")[2]
-        return _CannotBuild("trial_ended", count=done.returncode, detail=said)
+        raise _CannotBuild("trial_ended", count=done.returncode, detail=said) from None
+    raise _CannotBuild("distrusted", trial=distrust)
 
 
 def _is_cut_short(product: Path) -> bool:

@@ -61,7 +61,6 @@ def make_cluster(
         peak=peak,
         peak_at=peak_at,
         others=others,
-        unshared=sum(one.value.size for one in living),
         parameters=sizes[Purpose.PARAMETER],
         outputs=sizes[Purpose.OUTPUT],
         constants=sizes[Purpose.CONSTANT],

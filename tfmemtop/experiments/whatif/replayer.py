@@ -19,6 +19,7 @@ _QUESTION = struct.Struct("=4q")
 _MAGIC = b"TFMRPL4\0"
 _FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
+_PROCESSOR_S, _LONGEST_S = 60, 600  # of processor time, and of time in all
 _UNSATISFIED, _NO_MEMORY = 2, 3  # exit statuses
 _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
 
@@ -88,7 +89,7 @@ class Replayer:
     An event is a pair. For an allocation, it is twice the number of the thread, from 0 on, and the bytes requested. For
     a free, it is one more than that, and the number of the allocation that is freed. *steps* are numbers of events,
     *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it. *runs*
-    says which events wait for which. *seconds* limits the program's processor time. Its memory is limited to half of
+    says which events wait for which. The program's processor time is limited. Its memory is limited to half of
     what the machine has free. A question that was asked before is answered at once.
 
     Raises:
@@ -102,10 +103,7 @@ class Replayer:
         steps: Sequence[int],
         scratch: Sequence[int] = (),
         runs: Runs = _NO_RUNS,
-        *,
-        seconds: int = 60,
     ) -> None:
-        self._seconds = seconds
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             self._process = subprocess.Popen(
@@ -119,10 +117,10 @@ class Replayer:
         except OSError as error:
             raise NotReplayed("not_started", str(error)) from error
         # A program that hangs is killed in the end.
-        self._timer = threading.Timer(10 * seconds, self._process.kill)
+        self._timer = threading.Timer(_LONGEST_S, self._process.kill)
         self._timer.daemon = True
         self._timer.start()
-        self._send(encode(events, steps, scratch, runs, seconds=seconds, memory=_memory()))
+        self._send(encode(events, steps, scratch, runs, memory=_memory()))
 
     def __enter__(self) -> "Replayer":
         return self
@@ -167,7 +165,7 @@ class Replayer:
     def _why(self, answered: int) -> NotReplayed:
         status = self._process.wait()
         if not self._timer.is_alive():
-            return NotReplayed("slow", count=10 * self._seconds)
+            return NotReplayed("slow", count=_LONGEST_S)
         if status == _NO_MEMORY:
             return NotReplayed("no_memory")
         if status == _UNSATISFIED:
@@ -200,11 +198,10 @@ def encode(
     scratch: Sequence[int],
     runs: Runs,
     *,
-    seconds: int,
     memory: int,
 ) -> bytes:
     """Return a trace in the form in which the program reads it before any question."""
-    head = _HEAD.pack(_MAGIC, seconds, memory, *map(len, (events, steps, scratch, *runs)))
+    head = _HEAD.pack(_MAGIC, _PROCESSOR_S, memory, *map(len, (events, steps, scratch, *runs)))
     flat = [*_flat(events), *steps, *scratch, *runs.of, *_flat(runs.order)]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
