@@ -59,7 +59,7 @@ def adds_up(folder: Path, data: bytes) -> None:
     (folder / "w").write_bytes(data)
     window = told(data, opened=Opened.START)
     file = read_window(folder, "w", len(data))
-    for event in events_of(window, file, Known(), lambda monotonic: monotonic, lambda: None, t=9.0):
+    for event in events_of(window, file, Known(), lambda monotonic: monotonic, t=9.0):
         assert type(decode_event(encode(event))) is type(event)
         if isinstance(event, Holders):
             found = Unpacked(event)

@@ -29,7 +29,7 @@ def test_windows_of_real_scripts_add_up(loop: str) -> None:
     for opened in ("start", "asked"):
         window = msgspec.json.decode((REAL / f"{loop}.{opened}.json").read_bytes(), type=Window)
         file = read_window(REAL, f"{loop}.{opened}.window", window.bytes)
-        events = [*events_of(window, file, known, lambda monotonic: monotonic, lambda: None, t=9.0)]
+        events = [*events_of(window, file, known, lambda monotonic: monotonic, t=9.0)]
         holders = [event for event in events if isinstance(event, Holders)]
         assert max(event.peak for event in holders) >= max(record[IN_USE] for record in file.records) / 1.02
         event = holders[-1]
@@ -52,7 +52,7 @@ def test_a_trace_that_begins_late_tells_what_was_in_use_before(opened: str, is_l
     window = msgspec.json.decode((REAL / f"keras_fit.{opened}.json").read_bytes(), type=Window)
     file = read_window(REAL, f"keras_fit.{opened}.window", window.bytes)
     begun = msgspec.structs.replace(window, opened=Opened.START)
-    events = [*events_of(begun, file, Known(), lambda monotonic: monotonic, lambda: None, t=9.0)]
+    events = [*events_of(begun, file, Known(), lambda monotonic: monotonic, t=9.0)]
     course = course_of([event for event in events if isinstance(event, Trace)])
     (holders,) = (event for event in events if isinstance(event, Holders))
     replayed = Replayed(t=1.0, pid=1, device="CPU:0", requested=course.requested, before=course.before)

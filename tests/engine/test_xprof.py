@@ -48,7 +48,7 @@ def window_of(events: list[list[object]]) -> Holders:
     window = Window(
         pid=100, window=1, opened=Opened.ASKED, closed=Closed.STEP, last=True, bytes=0, pools=["CPU:0"], function="step"
     )
-    (event,) = events_of(window, file, Known(), lambda now: now, lambda: None, t=9.0)
+    (event,) = events_of(window, file, Known(), lambda now: now, t=9.0)
     assert isinstance(event, Holders)
     return event
 

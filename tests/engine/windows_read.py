@@ -66,7 +66,7 @@ def made(folder: Path, data: bytes, known: Known | None = None, window: Window |
     window = window or told(data)
     (folder / file_name(window.pid, window.window)).write_bytes(data)
     file = read_window(folder, file_name(window.pid, window.window), window.bytes)
-    return [*events_of(window, file, known or Known(), lambda monotonic: monotonic - 5.0, lambda: None, t=9.0)]
+    return [*events_of(window, file, known or Known(), lambda monotonic: monotonic - 5.0, t=9.0)]
 
 
 def holders(folder: Path, data: bytes, known: Known | None = None, window: Window | None = None) -> Unpacked:

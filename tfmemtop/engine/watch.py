@@ -6,6 +6,7 @@ These parts are connected here, in one place, for screens and record.
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
     from tfmemtop.engine.sources.outside.following import FromOutside
 
 _NO_PROCESS = -1
+SWITCH_S = 0.0005
+"""The longest time for which a thread that computes keeps Python's lock while another one waits for it.
+
+Windows of allocations and XLA's reports are read in threads, and the readings must not wait for them. Python's own 5 ms
+would delay each reading by as much. A lower priority would not help: on a busy machine, such a thread would hold the
+lock while it waits for a processor.
+"""
 
 
 class Watch:
@@ -116,6 +124,7 @@ class Watch:
                     writing.begin()
             for source in self._sources:
                 stack.enter_context(_begun(source))
+            sys.setswitchinterval(SWITCH_S)
             if not self._guest:
                 loop = asyncio.get_running_loop()
                 loop.add_signal_handler(signal.SIGCHLD, self._reap)

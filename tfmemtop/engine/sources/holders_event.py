@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from operator import itemgetter
+from typing import NamedTuple
 
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, surplus
-from tfmemtop.events import Closed, Damage, Holders, Holding, Window, Windowless
+from tfmemtop.events import Closed, Damage, Holders, Holding, Opened, Window, Windowless
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
 from tfmemtop.events.holders import MOST_PACKED
 
@@ -56,32 +57,40 @@ def nothing_of(window: Window, why: Windowless | Damage, detail: str = "", *, t:
     ]
 
 
+class WindowPart(NamedTuple):
+    """A part of a course: its first event, the one after its last, and the number of its whole steps.
+
+    ``began`` is when it began, in ns of CLOCK_REALTIME. ``opened`` is what the event has.
+    """
+
+    first: int
+    last: int
+    steps: int
+    began: int
+    opened: Opened
+
+
 def holders_of(
     window: Window,
     device: str,
     course: PoolCourse,
-    part: tuple[int, int],
+    part: WindowPart,
     *,
-    steps: int,
     lost: int,
-    began: int,
     clock: Callable[[int], float],
-    breathe: Callable[[], None],
     t: float,
 ) -> Holders:
-    """Return the event for one part of *course*: from the event with *part*'s first number to before its second.
+    """Return the event for one part of *course*.
 
-    *steps* is the number of whole steps in the part. *lost* is the number of events that are known to be lost, of all
-    pools. *began* is the time from which the course counts, in ns of CLOCK_REALTIME. *clock* converts such a time to
-    session seconds. *breathe* is called now and then, to let other threads run. *t* is the time of the event.
+    *lost* is the number of events that are known to be lost, of all pools. *clock* converts ns of CLOCK_REALTIME to
+    session seconds. *t* is the time of the event.
     """
-    first, last = part
+    first, last, began = part.first, part.last, part.began
     times, in_use = course.at_ns[first:last], course.in_use[first:last]
     before = course.in_use[first - 1] if first else course.before
     peak = max(before, *in_use) if in_use else before
     peak_at = in_use.index(peak) if peak > before else -1
     lived = _cut(course, first, last)
-    breathe()
     unknown = peak - _known_at_peak(peak, lived, peak_at)
     passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
     between = [max(0, now - earlier) for earlier, now in pairwise([0, *passed])]
@@ -92,18 +101,18 @@ def holders_of(
         pid=window.pid,
         device=device,
         window=window.window,
-        opened=window.opened,
+        opened=part.opened,
         closed=window.closed or Closed.OPEN,
         began=since,
         ended=max(since, clock(ended)),
         function=window.function,
-        steps=float(steps) if steps else None,
+        steps=float(part.steps) if part.steps else None,
         before=before,
         peak=peak,
         peak_at=peak_at,
         unknown=unknown,
         lost=max(lost, course.lost),
-        packed=_packed(lived, peak_at, between, breathe),
+        packed=_packed(lived, peak_at, between),
         cost_us=window.cost_us,
         pace_s=window.pace_s,
     )
@@ -133,14 +142,12 @@ def _known_at_peak(peak: int, lived: list[Life], peak_at: int) -> int:
     return total - sum(gone.values())
 
 
-def _packed(lived: list[Life], peak_at: int, times: list[int], breathe: Callable[[], None]) -> bytes:
+def _packed(lived: list[Life], peak_at: int, times: list[int]) -> bytes:
     """Return the packed allocations: all if there is room, else the largest and the sums of the others."""
     most_kinds, most_spans = _KINDS, _SPANS
     while True:
         listed, rest = _largest(lived, peak_at, most_kinds, most_spans)
-        breathe()
         packed = pack(_content(listed, _sums(rest, peak_at, len(times)), times))
-        breathe()
         if len(packed) <= MOST_PACKED:
             return packed
         most_kinds, most_spans = most_kinds // 2, most_spans // 2

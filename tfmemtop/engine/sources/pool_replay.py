@@ -14,7 +14,6 @@ import msgspec
 from tfmemtop.engine.sources.window_file import AT_NS, IN_USE, SIZE, Record
 from tfmemtop.events.allocations import FOREVER
 
-_AT_ONCE = 1024  # records between two calls of ``breathe``
 _AHEAD = 64  # records among which the one that follows is searched for
 _SAME_NS = 20_000  # two records that are no further apart may be in the wrong order
 _GAPS = 64  # gaps, at most, for which missing frees are worked out
@@ -90,13 +89,11 @@ class PoolCourse(msgspec.Struct):
         return len(self.gaps) + self.strays
 
 
-def replay(
-    before: int, there: list[Life], records: list[Record], alike: Callable[[Record], Alike], breathe: Callable[[], None]
-) -> PoolCourse:
+def replay(before: int, there: list[Life], records: list[Record], alike: Callable[[Record], Alike]) -> PoolCourse:
     """Replay *records*, which are sorted by time, and return the course of the pool.
 
     *there* is what is in use as the records begin, *before* are its bytes by TensorFlow's count. *alike* returns what
-    the allocation of a record has in common with others. *breathe* is called now and then, to let other threads run.
+    the allocation of a record has in common with others.
     """
     course = PoolCourse(before, there)
     alive = {life.address: life for life in there}
@@ -104,8 +101,6 @@ def replay(
     in_use = before
     lives, times, after = course.lives, course.at_ns, course.in_use
     for number, record in enumerate(in_order(before, records)):
-        if number % _AT_ONCE == 0:
-            breathe()
         at_ns, address, _, size, now, thread, _, _, _, _, _, run = record
         if now - size != in_use:
             course.gaps.append(number)

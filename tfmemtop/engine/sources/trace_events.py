@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.window_file import CallStart
@@ -70,21 +70,20 @@ def trace_of(
     *,
     lost: int,
     whole: bool,
-    breathe: Callable[[], None],
     t: float,
 ) -> Iterator[Trace]:
     """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
 
     *calls* are all calls of functions and sessions in the process. If a run is called again from within, its first call
-    counts. *lost* is the number of events that are known to be lost, of all pools. *breathe* is called now and then, to
-    let other threads run. *t* is the time of the parts. The free of something unknown is left out. An allocation that
-    must have been freed, although no free was recorded, is freed where something else was allocated in its place.
+    counts. *lost* is the number of events that are known to be lost, of all pools. *t* is the time of the parts. The
+    free of something unknown is left out. An allocation that must have been freed, although no free was recorded, is
+    freed where something else was allocated in its place.
     """
     started = {call.run: call for call in reversed(calls)}
     calls = sorted(started.values())
     runs = {call.run: number for number, call in enumerate(calls)}
     threads: dict[int, int] = {}
-    events, made, places = _in_order(course, threads, breathe)
+    events, made, places = _in_order(course, threads)
     places.append(len(events))
     begins = [places[step] for step in steps]
     begun = [
@@ -110,7 +109,6 @@ def trace_of(
                 scratch=[number for number, life in enumerate(lives, first) if scratch and scratch.has(life)],
                 calls=[call for call in begun if at <= call.event < end or (last and call.event == end)],
             )
-            breathe()
             packed = pack(content)
             if len(packed) <= MOST_PACKED:
                 break
@@ -129,12 +127,9 @@ def trace_of(
             packed=packed,
         )
         at, first, part, names = end, first + len(lives), part + 1, known
-        breathe()
 
 
-def _in_order(
-    course: PoolCourse, threads: dict[int, int], breathe: Callable[[], None]
-) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
+def _in_order(course: PoolCourse, threads: dict[int, int]) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
     """Return all events of the trace, its allocations, and for each event of the course its place in the trace.
 
     *threads* maps the file's numbers of threads to those in the trace. Threads that are missing in *threads* are added
@@ -144,7 +139,6 @@ def _in_order(
     for life in course.lives:
         if life.end != FOREVER:
             ended[life.end].append(life)
-    breathe()
     made = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
     events = [(_BEFORE << 1, life.alike.requested) for life in made]
     if made:
@@ -154,8 +148,6 @@ def _in_order(
     following = next(begun, None)
     places = []
     for event in range(len(course.at_ns)):
-        if event % 1024 == 0:
-            breathe()
         places.append(len(events))
         for life in ended.pop(event, ()):
             thread = life.thread if life.freed_by is None else life.freed_by

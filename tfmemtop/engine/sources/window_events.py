@@ -7,11 +7,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import NamedTuple
 
-import msgspec
-
-from tfmemtop.engine.sources.holders_event import holders_of
+from tfmemtop.engine.sources.holders_event import WindowPart, holders_of
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
 from tfmemtop.engine.sources.trace_events import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
@@ -62,21 +59,19 @@ def events_of(
     file: WindowFile,
     known: Known,
     since_start: Callable[[float], float],
-    breathe: Callable[[], None],
     *,
     t: float,
 ) -> Iterator[Holders | Trace]:
     """Yield the events of each pool, one pool after the other.
 
-    *since_start* converts seconds of the machine's monotonic clock to session seconds. *breathe* is called every few
-    milliseconds, to let other threads run. *t* is the time of the events.
+    *since_start* converts seconds of the machine's monotonic clock to session seconds. *t* is the time of the events.
 
     Raises:
         Damaged: *file* has more pools than *window* names.
     """
     if len(window.pools) < len(file.pools):
         raise Damaged(Damage.INCOMPLETE)
-    records = _by_pool(file.records, breathe)
+    records = _by_pool(file.records)
     chunks: dict[int, list[ChunkInUse]] = defaultdict(list)
     for chunk in file.chunks:
         chunks[chunk.pool].append(chunk)
@@ -87,44 +82,36 @@ def events_of(
             continue
         there = [Life(known.name(device, chunk), chunk.address, -1) for chunk in chunks.pop(number, [])]
         later = after_chunks(mine, there, pool.in_use, pool.at_ns)
-        course = replay(pool.in_use, there, later, _Namer(file, window.window), breathe)
+        course = replay(pool.in_use, there, later, _Namer(file, window.window))
         known.remember(device, course)
         for part in _parts(window, file, course):
             yield holders_of(
-                msgspec.structs.replace(window, opened=part.opened),
+                window,
                 device,
                 course,
-                (part.first, part.last),
-                steps=part.steps,
+                part,
                 lost=file.lost,
-                began=part.began,
                 clock=lambda at_ns: since_start(file.monotonic(at_ns)),
-                breathe=breathe,
                 t=t,
             )
         if window.opened is Opened.START and (window.last or window.reading is Opened.ASKED):
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
-            yield from trace_of(
-                window.pid, device, course, begins, file.calls, lost=file.lost, whole=whole, breathe=breathe, t=t
-            )
+            yield from trace_of(window.pid, device, course, begins, file.calls, lost=file.lost, whole=whole, t=t)
 
 
-def _by_pool(records: list[Record], breathe: Callable[[], None]) -> dict[int, list[Record]]:
+def _by_pool(records: list[Record]) -> dict[int, list[Record]]:
     """Return the records of each pool, sorted by time."""
     found: dict[int, list[Record]] = defaultdict(list)
     latest = 0
     in_order = True
-    for number, record in enumerate(records):
-        if number % 1024 == 0:
-            breathe()
+    for record in records:
         found[record[POOL]].append(record)
         in_order &= record[AT_NS] >= latest
         latest = record[AT_NS]
     if not in_order:  # sorting holds Python's lock for a while, so it is done only if needed
         for each in found.values():
             each.sort(key=itemgetter(AT_NS))
-            breathe()
     return found
 
 
@@ -147,20 +134,7 @@ class _Namer:
         return found
 
 
-class _Part(NamedTuple):
-    """A part of a course: its first event, the one after its last, and its whole steps.
-
-    ``began`` is when it began, in ns of CLOCK_REALTIME. ``opened`` is what the event has.
-    """
-
-    first: int
-    last: int
-    steps: int
-    began: int
-    opened: Opened
-
-
-def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Part]:
+def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[WindowPart]:
     """Yield the parts of *course* that are described: the last whole step if there is one, else all.
 
     A window may open in the middle of a step. What that step allocated before has no name, and may still be there in
@@ -188,7 +162,7 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[_Pa
     yield _part(file, course, first, last, len(borders) - 1, opened)
 
 
-def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None, opened: Opened) -> _Part:
+def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None, opened: Opened) -> WindowPart:
     """Return the part from event *first* to before *last*: the whole *step*, if it is one.
 
     If it has more than ``MOST_EVENTS`` events, it is cut to the last of them, and is no whole step.
@@ -200,4 +174,4 @@ def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int
         began = min(began, file.steps[step][0])
     elif not first:
         began = min(began, file.realtime_ns)
-    return _Part(first, last, int(step is not None), began, opened)
+    return WindowPart(first, last, int(step is not None), began, opened)

@@ -4,7 +4,7 @@
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -24,7 +24,7 @@ _POOLS, _CHUNKS, _STRINGS, _STEPS, _CALLS = 256, 250_000, 2**18, 2**16, 2**16  #
 _RECORDS = 2**19  # at most; a first window has 200,000 allocations at most, and their frees
 _TEXT = 512  # bytes kept of a string
 
-_AT_ONCE = 2048  # records or chunks between two calls of ``breathe``
+_AT_ONCE = 2048  # records or chunks that are unpacked by one call, which holds Python's lock
 _MOST = 2**62  # bytes; addresses are below twice that
 _AWAY_NS = 24 * 3600 * 10**9
 """A window lasts an hour at most. No time in it is this far from its beginning, even if the machine's clock was set."""
@@ -101,8 +101,8 @@ def file_name(pid: int, window: int) -> str:
     return f"{pid}.{window}{SUFFIX}"
 
 
-def read_window(folder: Path, name: str, size: int, breathe: Callable[[], None] = lambda: None) -> WindowFile:
-    """Return the window in the first *size* bytes of a file. *breathe* is called every few milliseconds.
+def read_window(folder: Path, name: str, size: int) -> WindowFile:
+    """Return the window in the first *size* bytes of a file.
 
     Raises:
         OSError: the file is not there, or cannot be read.
@@ -112,12 +112,12 @@ def read_window(folder: Path, name: str, size: int, breathe: Callable[[], None] 
         raise Damaged(Damage.TOO_LARGE)
     data = read_beginning(folder, name, size)
     try:
-        return _parsed(memoryview(data), breathe)
+        return _parsed(memoryview(data))
     except (struct.error, OverflowError):
         raise Damaged(Damage.CUT_SHORT) from None
 
 
-def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
+def _parsed(data: memoryview) -> WindowFile:
     magic, header, record, chunk, pools, realtime_ns, monotonic_ns = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise Damaged(Damage.OTHER_FORM)
@@ -134,22 +134,18 @@ def _parsed(data: memoryview, breathe: Callable[[], None]) -> WindowFile:
             case 2:
                 for part in _parts(_CHUNK, payload, count, _CHUNKS - len(found.chunks)):
                     found.chunks += starmap(ChunkInUse, part)
-                    breathe()
             case 3:
                 _add_strings(found.strings, payload, count)
-                breathe()
             case 4:
                 for part in _parts(_RECORD, payload, count, _RECORDS - len(found.records)):
                     named = max(named, _check(part, pools, realtime_ns))
                     found.records += part  # type: ignore[arg-type]
-                    breathe()
             case 5:
                 found.steps = [(begin, end) for begin, end in _each(_STEP, payload, count, _STEPS)]
             case 6:
                 found.lost += count
             case 7:
                 found.calls = [*starmap(CallStart, _each(_CALL, payload, count, _CALLS))]
-                breathe()
     _check_whole(found, pools, named)
     return found
 

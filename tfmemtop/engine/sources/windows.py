@@ -1,15 +1,13 @@
 """Makes events from the windows of allocations that hooks write into files in the session's folder.
 
-This is done in a thread of its own, which pauses every few milliseconds: the readings need Python's lock too, and must
-not wait for it. For the same reason the thread does not have a lower priority. On a busy machine it would hold the lock
-while it waits for a processor.
+This is done in a thread of its own. The readings need Python's lock too: ``SWITCH_S`` in ``engine/watch.py`` bounds how
+long they wait for it.
 """
 
 import asyncio
 import gc
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +51,6 @@ They are the largest operations whose lines were not requested before.
 _ASKED = 4096  # operations of one process whose lines are requested at most
 _LINES_BYTES = 24 * 1024  # of operations' names in one message
 _WAITING = 16  # windows that wait to be read, at most; a hook makes one a minute
-_WORK_S, _PAUSE_S = 0.002, 0.0005
 
 
 class _Made(NamedTuple):
@@ -76,23 +73,17 @@ class WindowReader(Source):
         self._open: dict[int, Window] = {}  # by process: a window that goes on, whose beginning can be read
         self._asked: dict[int, set[str]] = {}  # by process: operations
         self._known: dict[int, Known] = {}  # by process; used in the thread only
-        self._breath = _Breath()
 
     def close(self) -> None:
         """Stop."""
         super().close()
-        self._breath.hurry = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
         """Publish the events of all windows until now, so that the end of a run is published after them."""
-        self._breath.hurry = True
-        try:
-            while self._working:
-                self._working[0][1].exception()  # waits until the window has been read
-                self._publish_first()
-        finally:
-            self._breath.hurry = False
+        while self._working:
+            self._working[0][1].exception()  # waits until the window has been read
+            self._publish_first()
 
     def take(self, window: Window) -> None:
         """Handle a hook's message about a window.
@@ -195,11 +186,11 @@ class WindowReader(Source):
         # Nothing here makes reference cycles. To search so many records for cycles would delay the readings.
         gc.disable()
         try:
-            file = read_window(self._folder, name, window.bytes, self._breath)
+            file = read_window(self._folder, name, window.bytes)
             known = self._known.setdefault(window.pid, Known())
             now = self._stream.now()
-            events = [*events_of(window, file, known, self._stream.since_start, self._breath, t=now)]
-            return _Made(events, _largest_operations(events, self._breath))
+            events = [*events_of(window, file, known, self._stream.since_start, t=now)]
+            return _Made(events, _largest_operations(events))
         finally:
             gc.enable()
             if window.last:
@@ -213,20 +204,7 @@ class WindowReader(Source):
         return _Made(())
 
 
-class _Breath:
-    """Gives Python's lock to other threads every few milliseconds, unless ``hurry`` is true."""
-
-    def __init__(self) -> None:
-        self.hurry = False
-        self._last = 0.0
-
-    def __call__(self) -> None:
-        if not self.hurry and time.monotonic() - self._last > _WORK_S:
-            time.sleep(_PAUSE_S)
-            self._last = time.monotonic()
-
-
-def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[], None]) -> list[str]:
+def _largest_operations(events: Iterable[Holders | Trace]) -> list[str]:
     """Return the names of the operations that hold most at the peaks, the largest first."""
     sizes: dict[str, int] = {}
     for event in events:
@@ -237,7 +215,6 @@ def _largest_operations(events: Iterable[Holders | Trace], breathe: Callable[[],
                 if begin <= event.peak_at and (end == FOREVER or end > event.peak_at) and operation is not None:
                     name = found.names[operation]
                     sizes[name] = sizes.get(name, 0) + found.kinds[place].size
-            breathe()
     return sorted(sizes, key=lambda name: -sizes[name])
 
 

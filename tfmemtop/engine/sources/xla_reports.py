@@ -40,7 +40,6 @@ _ASSIGNMENT, _TEXT, _BEFORE = "-buffer-assignment.txt", ".txt", "before_optimiza
 _SETTLED_S = 1.0  # after which a file that did not change is complete
 _PATIENCE_S = 20.0  # after which a file that still cannot be read is given up
 _LINGER_S = 120.0  # how long a module's text waits for its buffer assignment
-_LINES, _PAUSE_S = 2000, 0.004  # after so many lines the thread pauses, for so long
 _LINE = 256 * 1024  # bytes of a line; the rest of a longer one counts as lines of their own
 _WHOLE = -1  # the number of the module in an event that is about the whole process
 
@@ -284,20 +283,14 @@ def _module(name: str) -> tuple[int, str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of *path*, with pauses, in which other threads run.
-
-    A lower priority cannot replace the pauses: while such a thread waits for a processor, it may hold Python's lock.
+    """Yield the lines of *path*.
 
     Raises:
         OSError: *path* cannot be read.
         Damaged: it is not a regular file.
     """
     with open_carefully(path) as file:
-        number = 0
         while line := file.readline(_LINE):
-            number += 1
-            if number % _LINES == 0:
-                time.sleep(_PAUSE_S)
             yield line.decode("utf-8", "replace").rstrip("\n")
 
 
