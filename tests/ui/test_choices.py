@@ -10,6 +10,7 @@ from tfmemtop.options import UiOptions
 from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
+from tfmemtop.ui.draw.scale import ScaleChoice
 
 
 async def left(file: Path, *keys: str) -> Choices:
@@ -27,7 +28,7 @@ async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -
     assert await left(file) == Choices()
     changed = await left(file, "O", "f6", "s", "s")
     assert not changed.output and changed.allocators and changed.sort != "GPU"
-    assert changed.scale == "log"
+    assert changed.scale is ScaleChoice.LOG
     assert await left(file) == changed
     back = await left(file, "O")
     assert back.output and back.sort == changed.sort

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_OUTPUT, file_name
-from tfmemtop.cli.output import note, print_lines
+from tfmemtop.cli.output import print_lines
 from tfmemtop.cli.parser import BaseArguments, argument, option
 from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spacing_s
 from tfmemtop.events.recording import RecordingError, read
@@ -61,7 +61,7 @@ def run(arguments: PageArguments) -> int:
     Raises:
         Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
     """
-    print_lines([f"The page is in {write_page(arguments.files or (None,), arguments.output)}"])
+    print_lines([f"The page is in {write_page(arguments.files or (None,), arguments.output).absolute()}"])
     return 0
 
 
@@ -87,20 +87,6 @@ def write_page(names: Sequence[str | None], output: Path | None) -> Path:
         return _written(content, output, read_sessions[0].path.name.removesuffix(".gz").removesuffix(".jsonl"))
     except OSError as error:
         raise Refusal(f"cannot write {output or 'to this folder'}: {reason_of(error)}") from error
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write the page of the recording that is the only one of *arguments* to a new file here, and print where it is.
-
-    The screen runs this in a process of its own.
-    """
-    (recording,) = arguments
-    try:
-        print_lines([f"The page is in {write_page([recording], None).absolute()}"])
-    except Refusal as error:
-        note(str(error))
-        return error.exit_code
-    return 0
 
 
 class _Read(NamedTuple):

@@ -325,7 +325,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
     async def _write_page(self, recording: Path) -> None:
         """Notify the user where the page is, or why there is none. It is made in a process of its own."""
         nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
-        command = boot.command("tfmemtop.cli.report", str(recording))
+        command = boot.command(boot.SCREENS, "report", str(recording))
         try:
             writer = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
         except OSError as error:

@@ -6,18 +6,20 @@ from typing import Annotated
 
 import msgspec
 
+from tfmemtop.ui.draw.scale import ScaleChoice
+
 _LARGEST = 4096  # bytes
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """Which panels are shown; ``scale``, the name of the graphs' scale; ``sort``, the name of the column to sort by.
+    """Which panels are shown; ``sort``, the name of the column to sort by.
 
     ``steps``: whether the graphs have a line of the steps' time.
     """
 
     output: bool = True
     allocators: bool = True
-    scale: Annotated[str, msgspec.Meta(max_length=20)] = "auto"
+    scale: ScaleChoice = ScaleChoice.AUTO
     sort: Annotated[str, msgspec.Meta(max_length=20)] = "GPU"
     inverted: bool = False
     steps: bool = False

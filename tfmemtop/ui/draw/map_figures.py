@@ -1,6 +1,6 @@
 """The lines around a pool's map: its figures, chunks by size, the biggest chunks, and how it grew. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -120,7 +120,7 @@ def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
     ]
 
 
-def stack(found: Sequence[Section], width: int, height: int, title: Callable[[int, str], Line]) -> list[Line]:
+def stack(found: Sequence[Section], width: int, height: int) -> list[Line]:
     """Return the sections *found* below each other in *height* lines, shared evenly among those that need them."""
     found = [(name, lines) for name, lines in found if lines]
     # A title alone is of no use: no more sections than can have three lines each.
@@ -134,13 +134,8 @@ def stack(found: Sequence[Section], width: int, height: int, title: Callable[[in
                 room -= 1
     result: list[Line] = []
     for give, (name, lines) in zip(given, found, strict=True):
-        result += [title(width, name), *lines[:give]]
+        result += [[Segment(f" {name}"[:width], TITLE)], *lines[:give]]
     return result
-
-
-def side_title(width: int, name: str) -> Line:
-    """A table's title."""
-    return [Segment(f" {name}"[:width], TITLE)]
 
 
 def _item(name: str, value: str, style: Style = PLAIN) -> Line:

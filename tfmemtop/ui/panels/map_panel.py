@@ -131,7 +131,7 @@ class MapPanel(CoveringPanel):
             body.append(self.holders.line(view.regions[self.at], map_width))
         tables = map_figures.sections(view, (_SIDE if beside else width // 2) - 1, self.glyphs)
         if beside:
-            side = map_figures.stack(tables, _SIDE - 1, height - len(lines), map_figures.side_title)
+            side = map_figures.stack(tables, _SIDE - 1, height - len(lines))
             return lines + self._beside(body, side, map_width)
         return lines + body + (self._below(tables, width // 2, below) if below else [])
 
@@ -164,9 +164,7 @@ class MapPanel(CoveringPanel):
 
     def _below(self, tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
         """Return the tables in two columns: the first table on the left, the others on the right."""
-        left, right = (
-            map_figures.stack(part, width - 1, height, map_figures.side_title) for part in (tables[:1], tables[1:])
-        )
+        left, right = (map_figures.stack(part, width - 1, height) for part in (tables[:1], tables[1:]))
         return self._beside(left, right, width)
 
     def _beside(self, left: list[Line], right: list[Line], width: int) -> list[Line]:

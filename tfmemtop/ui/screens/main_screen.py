@@ -17,7 +17,6 @@ from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.columns import Order, fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.keys import Key
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
@@ -56,9 +55,7 @@ class MainScreen(Drawn, Screen[None]):
         self._shown = {"output": choices.output, "allocators": choices.allocators}
         self._terminal_size = TerminalSize()
         self.header = Header(session, glyphs=glyphs)
-        self.devices = DevicesPanel(
-            glyphs=glyphs, steers=session.may_change, scale=_scale(choices), steps=choices.steps
-        )
+        self.devices = DevicesPanel(glyphs=glyphs, steers=session.may_change, scale=choices.scale, steps=choices.steps)
         self.table = ProcessTable(_order(choices), glyphs=glyphs)
         self.allocators = AllocatorPanel(self._pool, glyphs=glyphs)
         self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs)
@@ -71,7 +68,7 @@ class MainScreen(Drawn, Screen[None]):
     def chosen(self) -> Choices:
         """Return the user's present choices, of those that can be saved."""
         order = self.table.order
-        scale, steps = self.devices.scale.value, self.devices.steps
+        scale, steps = self.devices.scale, self.devices.steps
         return Choices(scale=scale, steps=steps, sort=order.column, inverted=order.inverted, **self._shown)
 
     def compose(self) -> ComposeResult:
@@ -239,11 +236,6 @@ class MainScreen(Drawn, Screen[None]):
 
     def action_filter(self) -> None:
         self.table.action_filter()
-
-
-def _scale(choices: Choices) -> ScaleChoice:
-    known = choices.scale in [scale.value for scale in ScaleChoice]
-    return ScaleChoice(choices.scale) if known else ScaleChoice.AUTO
 
 
 def _order(choices: Choices) -> Order:

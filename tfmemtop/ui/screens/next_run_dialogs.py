@@ -1,10 +1,9 @@
 """The dialogs that change the next run. The result of each is the changed next run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tfmemtop.experiments.session.next_run import NextRun, free_after, whole_memory
 from tfmemtop.findings.proposed_limit import basis, suggested_limits
-from tfmemtop.findings.start_errors import unusable
 from tfmemtop.limits import FreeGpus, SuggestedLimit, typed
 from tfmemtop.reports.devices import limited_memory
 from tfmemtop.state import State
@@ -50,7 +49,6 @@ def limit_dialog(
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
     memory = None if state.devices else limited_memory(host_memory(state))
-    suggestions = limit_suggestions(suggested, memory)
     has_gpus = bool(state.devices)
     limit = upcoming.settings.limit(has_gpus=has_gpus)
     return InputDialog(
@@ -58,8 +56,8 @@ def limit_dialog(
         text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings)), *_as_shares(upcoming, state)],
         value="" if limit is None else typed(limit),
         replaces=True,
-        read=_told(lambda text: upcoming.with_limit(text, state)),
-        suggestions=suggestions,
+        read=lambda text: upcoming.with_limit(text, state),
+        suggestions=limit_suggestions(suggested, memory),
         glyphs=glyphs,
     )
 
@@ -85,7 +83,7 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
         text=["Numbers as on this screen, in the order that TensorFlow should use: 0,2"],
         value="" if gpus is None else ",".join(map(str, gpus)) or "none",
         replaces=True,
-        read=_told(lambda text: upcoming.with_gpus(text, state)),
+        read=lambda text: upcoming.with_gpus(text, state),
         suggestions=[("", "as the script and its environment say"), *each[:_GPUS_LISTED], ("none", "hide every GPU")],
         glyphs=glyphs,
     )
@@ -97,21 +95,6 @@ def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRu
         "Command line of the next run",
         text=["Variables may stand before the command: BATCH=64 python train.py --epochs 3"],
         value=upcoming.command_line(),
-        read=_told(upcoming.with_command_line),
+        read=upcoming.with_command_line,
         glyphs=glyphs,
     )
-
-
-def _told(choose: Callable[[str], NextRun]) -> Callable[[str], NextRun]:
-    """Return a function that calls *choose*, and whose errors have messages for the user.
-
-    It raises ``ValueError`` where *choose* does.
-    """
-
-    def read(text: str) -> NextRun:
-        try:
-            return choose(text)
-        except ValueError as error:
-            raise ValueError(unusable(error)) from error
-
-    return read
