@@ -148,6 +148,7 @@ def framework(
     peak: int | None = None,
     limit: int | None = None,
     uuid: str | None = "GPU-0",
+    settings: dict[str, str] | None = None,
 ) -> events.Framework:
     return events.Framework(
         t=t,
@@ -160,6 +161,7 @@ def framework(
         held=held,
         peak=peak,
         limit=limit,
+        settings=settings or {},
     )
 
 

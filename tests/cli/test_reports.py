@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests import streams as s
+from tests.streams import GIB, MIB
 from tests.tools.bench.day import session as the_day
 from tests.tools.bench.recording import write
 from tfmemtop import events as ev
@@ -21,38 +23,16 @@ from tfmemtop.events.recording import read
 from tfmemtop.findings.review import review
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
-from tfmemtop.settings import Settings
 from tfmemtop.state.figures import figures
 from tfmemtop.workload import Workload
 
-GIB = 1 << 30
-HOOK = ev.Hook(t=1, pid=10, ppid=1, argv=["python"], python="3.12.0", executable="/bin/python")
-H200 = ev.Device(t=0, index=0, uuid="GPU-a", name="NVIDIA H200", total=140 * GIB, reserved=GIB)
-
-
-def reading(*processes: ev.DeviceProcess, missing: ev.SharesMissing | None = None, t: float = 0) -> ev.DeviceReading:
-    return ev.DeviceReading(
-        t=t,
-        index=0,
-        used=3 * GIB,
-        free=137 * GIB,
-        utilisation=45,
-        bandwidth=None,
-        power_w=269.4,
-        temperature_c=42,
-        processes=list(processes),
-        processes_missing=missing,
-    )
-
-
-def process(pid: int, command: list[str], run: int | None = None) -> ev.Process:
-    return ev.Process(t=0, pid=pid, ppid=1, user="ana", command=command, started=1.7e9, run=run)
-
 
 def test_what_a_process_belongs_to_has_a_column_if_it_is_known() -> None:
-    plain = [H200, reading(ev.DeviceProcess(7, GIB), ev.DeviceProcess(8, GIB)), process(7, ["python", "a.py"])]
+    plain = [s.device(), s.device_reading(0.3, {7: GIB, 8: GIB}), s.process(0.4, 7, command="python a.py")]
     assert not any("WORKLOAD" in line for line in table(plain))
-    lines = list(table([*plain, replace(process(8, ["python", "b.py"]), workload=Workload(job="812", step="0"))]))
+    lines = list(
+        table([*plain, replace(s.process(0.4, 8, command="python b.py"), workload=Workload(job="812", step="0"))])
+    )
     (head,) = (line for line in lines if "WORKLOAD" in line)
     shown = {line.split()[-1]: line[head.index("WORKLOAD") :] for line in lines if "python" in line}
     assert {name: text.split("  ")[0] for name, text in shown.items()} == {"a.py": "—", "b.py": "job 812.0"}
@@ -97,24 +77,14 @@ def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: py
         choose([], None)
 
 
-def allocator(t: float, in_use: int, peak: int) -> ev.Allocator:
-    return ev.Allocator(
-        t=t, pid=10, device="GPU:0", allocator="GPU_0_bfc", in_use=in_use, peak=peak, pool=None, limit=None
-    )
-
-
 def test_the_summary_tells_how_it_went() -> None:
     events: list[ev.Event] = [
-        H200,
-        ev.Run(t=1, run=1, pid=10, argv=["python"], cwd="/", settings=Settings()),
-        process(10, ["python"], run=1),
-        process(11, ["worker"], run=1),
-        HOOK,
-        process(99, ["other"]),
-        reading(ev.DeviceProcess(10, GIB), ev.DeviceProcess(11, GIB), ev.DeviceProcess(99, 9 * GIB), t=2),
-        reading(ev.DeviceProcess(10, GIB), ev.DeviceProcess(99, 99 * GIB), t=3),
-        allocator(2, 100 << 20, 300 << 20),
-        allocator(3, 200 << 20, 300 << 20),
+        *(s.device(), s.run(1.0, pid=10), s.process(1.0, 10), s.process(1.0, 11, command="worker"), s.hook(1.0, 10)),
+        s.process(1.0, 99, run=None, command="other"),
+        s.device_reading(2.0, {10: GIB, 11: GIB, 99: 9 * GIB}),
+        s.device_reading(3.0, {10: GIB, 99: 99 * GIB}),
+        s.allocator(2.0, 10, 100 * MIB, 300 * MIB),
+        s.allocator(3.0, 10, 200 * MIB, 300 * MIB),
         ev.OutOfMemory(t=4, pid=10, message="no room"),
         ev.HookEnd(t=5, pid=10, reason=ev.HookEnding.EXIT, dropped=3),
         ev.RunEnd(t=64, run=1, exit_code=1, signal=None),
@@ -132,8 +102,7 @@ def test_the_summary_tells_how_it_went() -> None:
 
 
 def test_a_recording_cut_short_has_no_end_to_tell() -> None:
-    run = ev.Run(t=1, run=1, pid=10, argv=[], cwd="/", settings=Settings())
-    lines = summarise([run, HOOK, allocator(9, 1, 1)], 1)
+    lines = summarise([s.run(1.0, pid=10), s.hook(1.0, 10), s.allocator(9.0, 10, 1, 1)], 1)
     assert lines[:2] == ["00:00:08, how it ended is unknown", "GPU:0: peak in use 1 B"]
 
 

@@ -132,19 +132,7 @@ def framework(
     limit: int | None = None,
     settings: dict[str, str] | None = None,
 ) -> events.Framework:
-    return events.Framework(
-        t=t,
-        pid=100,
-        framework=name,
-        device=f"{name.title}:0",
-        ordinal=0,
-        uuid="GPU-0",
-        in_use=in_use,
-        held=held,
-        peak=in_use,
-        limit=limit,
-        settings=settings or {},
-    )
+    return s.framework(t, 100, name, in_use, held, peak=in_use, limit=limit, settings=settings)
 
 
 TENSORFLOW_TOOK_ALL = [
