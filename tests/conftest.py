@@ -26,6 +26,10 @@ __all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
+# Where this is set, each worker and each process that the tests start would compile the same modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # If tests run in the background or under nohup, these signals are ignored. Every process that the tests start would
 # then ignore them, too.
 for number, usual in (
