@@ -280,7 +280,9 @@ class Tags(HTMLParser):
             self.texts[self.cdata_elem].append(data)
 
 
-PLAIN = "html head meta link title style body main h1 h2 p code ul li pre dl dt dd figure script svg g rect path text"
+PLAIN = (
+    "html head meta link title style body main h1 h2 p code ul li pre dl dt dd figure script svg g rect path text tspan"
+)
 """The tags of a page that is not drawn by its script yet."""
 
 

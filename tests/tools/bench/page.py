@@ -5,14 +5,18 @@ the clock, on a machine with nothing else to do.
 """
 
 import os
+import random
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.page.browsers import Tab, browser, lacking
+from tests import streams as s
+from tests import windows as w
+from tests.page.browsers import Browser, Tab, browser, lacking
 from tests.page.files import BUILT, RECORDINGS
 from tests.starting import PROGRAM
+from tests.streams import MIB
 from tests.tools.bench.day import DAY_S
 from tests.tools.bench.recording import write
 from tests.tools.bench.table import Row, spread
@@ -21,20 +25,34 @@ CODE_KB, HOUR_MB, DAY_MB = 250, 1.0, 3.0
 MAKE_S, MAKE_MB = 10.0, 150
 OPEN_S, ZOOM_MS = 1.0, 50.0
 
+BUFFERS = 25_000
+
 REAL = ("h100-resnet.jsonl", "h200-runs.jsonl", "leaks/weight-snapshots.jsonl")
 
 DRAWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))"
 """Wait until what has changed is drawn."""
 
-ZOOM = f"""(async () => {{
-    const over = document.querySelector("#time .u-over");
+ZOOM = f"""(async (view) => {{
+    const over = document.querySelector(view + " .u-over");
     const box = over.getBoundingClientRect();
     const began = performance.now();
     const where = {{ clientX: box.x + box.width / 3, clientY: box.y + box.height / 2 }};
     over.dispatchEvent(new WheelEvent("wheel", {{ deltaY: -120, bubbles: true, cancelable: true, ...where }}));
     await {DRAWN};
     return performance.now() - began;
-}})()"""
+}})"""
+
+
+def crowded(recording: Path) -> None:
+    """Write a recording with a window of so many buffers, of which a tenth is in use at any moment."""
+    window = w.Window()
+    sizes = random.Random(1)
+    for number in range(BUFFERS):
+        size = MIB * round(sizes.lognormvariate(2, 1)) + w.ROUND
+        window.allocate(size, f"{w.BACK}layer_{number % 50}/Mul", shape=[size], dtype="int8")
+        if number >= BUFFERS // 10:
+            window.free(number - BUFFERS // 10)
+    s.written(recording, [s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), window.done()])
 
 
 def make(recording: Path, page: Path) -> tuple[float, float]:
@@ -79,6 +97,8 @@ def measure(quick: bool) -> list[Row]:
                 _row(f"making a page of {what}", taken, MAKE_S, "s", 1, "CPU time from the start of Python"),
                 _row(f"memory to make a page of {what}", resident, MAKE_MB, "MB", 0, "the most resident"),
             ]
+        crowded(Path(folder, "crowded.jsonl"))
+        make(Path(folder, "crowded.jsonl"), Path(folder, "crowded.html"))
         if why := lacking("chrome"):
             return [*rows, Row("opening a page", f"{OPEN_S:g} s", "not measured", why)]
         return [*rows, *_in_chromium(Path(folder), pages, 3 if quick else 7)]
@@ -90,17 +110,27 @@ def _in_chromium(home: Path, pages: Sequence[Path], rounds: int) -> list[Row]:
     zooms: list[float] = []
     with browser("chrome", home) as chromium:
         for page in pages:
-            of_page: list[tuple[float, float]] = []
-            for _ in range(rounds):
-                with chromium.tab() as tab:
-                    of_page.append((opening(tab, page), min(tab.ask(ZOOM) for _ in range(3))))
-            opened.append(min(seconds for seconds, _ in of_page))
-            zooms.append(min(ms for _, ms in of_page))
+            seconds, ms = _best(chromium, page, "#time", rounds)
+            opened.append(seconds)
+            zooms.append(ms)
+        _, among_buffers = _best(chromium, home / "crowded.html", "#lifetimes", rounds)
     how = f"headless Chromium, the best of {rounds}; the slowest of {len(pages)} pages: {{}}"
     return [
         _row("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
         _row("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
+        _row(f"a zoom among {BUFFERS:,} buffers", among_buffers, ZOOM_MS, "ms", 0, f"the best of {rounds}"),
     ]
+
+
+def _best(chromium: Browser, page: Path, view: str, rounds: int) -> tuple[float, float]:
+    """Return the fewest seconds until *page* is drawn, and the fewest ms of a zoom in *view*."""
+    opened: list[float] = []
+    zooms: list[float] = []
+    for _ in range(rounds):
+        with chromium.tab() as tab:
+            opened.append(opening(tab, page))
+            zooms += [tab.ask(f"{ZOOM}('{view}')") for _ in range(3)]
+    return min(opened), min(zooms)
 
 
 def _size_kb(path: Path) -> float:

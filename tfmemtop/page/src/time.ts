@@ -103,13 +103,14 @@ export function mount(place: HTMLElement, page: Page, moment: Moment): void {
     function tell(): void {
         const at = hovered ?? moment.choice.at;
         const run = runOf(at);
-        const phases = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity)) ?? [];
-        const names = phases.map((phase) => phase.label);
-        const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...names];
+        const now = run?.phases.filter(({ began, ended }) => began <= at && at <= (ended ?? Infinity));
+        const phases = now?.map((phase) => phase.label) ?? [];
+        const where = [`at ${clock(at - offset())}`, run && !view && `run ${run.number}`, ...phases];
         heading.textContent = where.filter(Boolean).join(", ");
         const rows = view ? runRows(at - offset()) : layerRows(at);
         const cells = rows.map(([key, name, size, more = ""]) => {
-            return [element(key ? "span" : "b", "", swatch(key), name), bytes(size), element("span", "quiet", more)];
+            const tag = key ? "span" : "b";
+            return [element(tag, "", swatch(key), name), element(tag, "", bytes(size)), element("span", "quiet", more)];
         });
         figures.replaceChildren(table([], cells, [1, 2]));
         const spoken = rows.map(([, name, size, more = ""]) => `${name} ${bytes(size)} ${more}`);

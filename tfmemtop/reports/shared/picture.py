@@ -1,5 +1,6 @@
 """The static picture of a run, as SVG: memory over time, and who held it at the highest peak. Pure."""
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ _ROWS, _NAME, _LETTERS = 14, 300, 42  # of the table of holders: rows, pixels an
 _GROUND, _TEXT, _QUIET, _GRID, _FAILED = "#ffffff", "#1c2330", "#5b6575", "#d5dbe3", "#c0392b"
 _LAYERS = {"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"}
 _FRAMEWORK = "#56b4e9"
+_CODE = re.compile("`([^`]+)`")
 _KINDS = {
     Kind.VARIABLES: "#0072b2",
     Kind.OPTIMIZER: "#cc79a7",
@@ -166,7 +168,8 @@ def _legend(x: int, y: int, entries: Iterable[tuple[str, str]]) -> Iterator[str]
 
 def _label(x: float, y: float, text: str, *, anchor: str = "start", colour: str = _TEXT, bold: bool = False) -> str:
     weight = ' font-weight="600"' if bold else ""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{colour}"{weight}>{_text(text)}</text>'
+    drawn = _CODE.sub(r'<tspan font-family="monospace">\1</tspan>', _text(text)) if bold else _text(text)
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{colour}"{weight}>{drawn}</text>'
 
 
 def _text(text: str) -> str:
