@@ -246,16 +246,13 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
     for text in (why("leak"), summary("leak")):
         parts = "history", "321 tensors", "[200,500] float32", "122.5 MiB of the 126.7 MiB"
         assert all(part in text for part in parts)
-    assert "8 s earlier, most of 126.7 MiB was held by history 124.4 MiB" in why("leak")
 
 
-def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_told() -> None:
+def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_chosen() -> None:
     (one,) = chosen(folded("batch-too-large"))
     assert one.window.steps == 1
     rows = {row.name: row for row in standing(one.window, one.hooked, By.LAYER).holders}
     assert [rows[f"layer{number}"].bytes // MIB for number in range(5)] == [16, 16, 16, 16, 32]
-    text = why("batch-too-large")
-    assert "98.0 MiB were in use. 96.0 MiB" in text and "no name" in text and "15 s earlier" in text
 
 
 def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
@@ -265,7 +262,7 @@ def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
     (one,) = chosen(folded("first-step"))
     found = standing(waiting, one.hooked, By.LAYER)
     assert one.window == waiting and found.without_name < 0.001 * found.total
-    assert "8 s earlier, most of 127.8 MiB" in why("first-step")
+    assert "activations 103.1 MiB" in why("first-step") and "GatherV2 [20000,256]" in why("first-step")
     assert "127.8 MiB were in use in the CPU pool" in why("first-step")
 
 

@@ -110,10 +110,9 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t
 
 
 def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
-    """Return *cause* with what was in use, where a limit was too small for it and for the request of *a*."""
-    if cause.key is not Key.LIMIT_TOO_SMALL:
-        return cause
-    if _makes_variable(stock, tuple(a.shape or ())):
+    """Return *cause*, where nobody keeps the memory, with what was in use when the request of *a* found no room."""
+    limited = cause.key is Key.LIMIT_TOO_SMALL
+    if limited and _makes_variable(stock, tuple(a.shape or ())):
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
@@ -132,17 +131,18 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
     names = ", ".join(map(_named_part, large[:3]))
-    evidence = (f"In use: {kinds}.", f"The largest results: {names}." if names else "", tape, *cause.evidence)
+    evidence = (f"In use: {kinds}.", f"The largest results: {names}." if names else "", tape)
+    if not limited:
+        return replace(cause, evidence=(*cause.evidence, *evidence))
+    cause = replace(cause, evidence=(*evidence, *cause.evidence))
     most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
     if large and large[0].count == 1 and large[0].bytes >= stock.in_use / 2:
         most = _named_part(large[0])
     if most and stock.in_use >= (a.asked or 0):
         cause = replace(cause, mostly=f"Mostly {most}{'; a GradientTape was open' if tape else ''}.")
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
-        return replace(cause, evidence=evidence, remedies=_without_batches(cause.remedies))
-    if beside:
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
-    return replace(cause, evidence=evidence)
+        return replace(cause, remedies=_without_batches(cause.remedies))
+    return replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS)) if beside else cause
 
 
 def _named_part(part: Part) -> str:

@@ -2,24 +2,21 @@
 
 import signal
 from collections.abc import Iterator
-from enum import Enum, auto
 
-import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.holders import holder
 from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import Anatomy, HoldersAtFailure, anatomies, crashes, failed_at, trying
+from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
 from tfmemtop.state.memo import once_per_revision
 from tfmemtop.state.program import program
-from tfmemtop.units import format_bytes, spoken
+from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
@@ -43,26 +40,6 @@ _TOO_MUCH = "What is in use and the request together are more than there is."
 _LOOK = (Action.SHOW_POOL,)
 
 
-class Old(Enum):
-    """Which figures are older than the failure."""
-
-    ALL = auto()
-    LARGEST_FREE = auto()
-
-
-class Doubt(msgspec.Struct, frozen=True):
-    """Some figures were read ``age_s`` seconds before the failure, so they may have changed by then."""
-
-    old: Old
-    age_s: float
-
-    @property
-    def text(self) -> str:
-        if self.old is Old.ALL:
-            return f"These figures are {self.age_s:.0f} s older than the failure, so this may be wrong."
-        return f"The largest free chunk was read {self.age_s:.0f} s before the failure; it may have been another."
-
-
 class AllocationFailed(Finding, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
@@ -74,7 +51,6 @@ class AllocationFailed(Finding, frozen=True):
 
     anatomy: Anatomy
     cause: Cause
-    doubt: Doubt | None
     several: bool = False
     crashed: bool = False
 
@@ -122,8 +98,7 @@ class AllocationFailed(Finding, frozen=True):
             *cause.evidence,
             _tensor(a),
             _figures(a),
-            held(a.held) if a.held else "",
-            self.doubt.text if self.doubt else "",
+            _doubt(a),
         )
         return Said(cause.text, cause.explanation, cause.code, joined(*figures))
 
@@ -149,7 +124,7 @@ def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> Alloca
     cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
-    return AllocationFailed(anatomy, cause, _doubt(anatomy), _several(state), crashed)
+    return AllocationFailed(anatomy, cause, _several(state), crashed)
 
 
 def passed_before(state: State) -> str:
@@ -175,12 +150,13 @@ def _several(state: State) -> bool:
     return sum(1 for _, hooked in hooked_of_run(state) if hooked.allocators) > 1
 
 
-def _doubt(a: Anatomy) -> Doubt | None:
+def _doubt(a: Anatomy) -> str:
+    """Return that some figures are older than the failure; empty if none is."""
     if a.reading_age_s is not None and a.reading_age_s > _OLD_S:
-        return Doubt(Old.ALL, a.reading_age_s)
+        return f"These figures are {a.reading_age_s:.0f} s older than the failure, so this may be wrong."
     if a.map_age_s is not None and a.map_age_s > _OLD_S and a.largest_free is not None:
-        return Doubt(Old.LARGEST_FREE, a.map_age_s)
-    return None
+        return f"The largest free chunk was read {a.map_age_s:.0f} s before the failure; it may have been another."
+    return ""
 
 
 class NoRoom(Finding, frozen=True):
@@ -210,7 +186,6 @@ class NoRoom(Finding, frozen=True):
                 *cause.evidence,
                 _tensor(a),
                 _figures(a),
-                held(a.held) if a.held else "",
             ),
         )
 
@@ -229,6 +204,8 @@ def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
         return cause
     larger = replace(a, asked=max(least, (a.cached or 0) + 1))  # than all that is free in the pool
     full = held_back(larger) or held_by_others(larger)
+    if full is not None:
+        full = replace(full, evidence=(*full.evidence, *cause.evidence))
     if (a.cached or 0) <= _NOTABLY * least:
         return full or replace(cause, text=_TOO_MUCH, remedies=_LOOK)
     text = f"If it asked for less than {format_bytes(a.cached)}, the pool is fragmented. If not: "
@@ -270,22 +247,3 @@ def _figures(a: Anatomy) -> str:
     place = f"{a.device}, process {a.pid}" if a.device else f"Process {a.pid}"
     times = f", {a.times} such errors" if a.times > 1 else ""
     return f"{place}{times}{': ' if sizes else ''}{sizes}."
-
-
-def held(found: HoldersAtFailure) -> str:
-    """Return what held most when an allocation failed, and the age of that information."""
-    names = [f"{holder(row.name, row.kind)} {format_bytes(row.bytes)}" for row in found.holders]
-    if not names:
-        return ""
-    ago = f", {spoken(found.age_s)} earlier" if found.age_s >= 1 else ""
-    when = f"While it waited{ago}" if found.waiting else f"At the peak of the newest window{ago}"
-    untold = ""
-    if found.nameless is not None:
-        nameless, total = found.nameless
-        when = f"At the peak of the last step that was recorded{ago}"
-        untold = (
-            f"While it waited, {format_bytes(total)} were in use. {format_bytes(nameless)} of it were allocated after "
-            "the last recorded step and have no name. "
-        )
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{untold}{when}, most of {format_bytes(found.total)} was held by {listed}."

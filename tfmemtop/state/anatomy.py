@@ -6,35 +6,15 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.holders import By, Holder, Kind, standing
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
-from tfmemtop.state.step_course import unpacked
 from tfmemtop.state.trend import Trend
 
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
-_HOLDERS = 3  # the number of holders shown
-_UNTOLD = 0.5  # the share of memory in use without a name above which a window shows too little
 _LATER_S = 3.0  # the time that the script's output and files take to arrive here
 _COUNTED_S = 2.0  # the time after a step within which it is surely counted
-
-
-class HoldersAtFailure(msgspec.Struct, frozen=True):
-    """The holders of most of ``total`` bytes, the largest first, ``age_s`` seconds before the failure.
-
-    They are those at the peak of a window. With ``waiting``, the window was opened while an allocation waited for room,
-    and they are those at its end. If too little is known of that window, they are those of an earlier step; then
-    ``nameless`` has the bytes without a name and the bytes in use while the allocation waited.
-    """
-
-    holders: tuple[Holder, ...]
-    total: int
-    age_s: float
-    waiting: bool
-    nameless: tuple[int, int] | None = None
 
 
 class Anatomy(msgspec.Struct, frozen=True):
@@ -66,7 +46,6 @@ class Anatomy(msgspec.Struct, frozen=True):
     others: int | None
     reading_age_s: float | None
     map_age_s: float | None
-    held: HoldersAtFailure | None = None
 
     @property
     def cached(self) -> int | None:
@@ -179,27 +158,7 @@ def _anatomy(
         others=others,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
-        held=_held(hooked, device, failed) if device else None,
     )
-
-
-def _held(hooked: Hooked, device: str, failed: float) -> HoldersAtFailure | None:
-    """Return the largest holders in the newest window up to the failure, or an earlier one if it shows too little."""
-    known = [one for one in recorded(hooked.windows.get(device)) if one.began <= failed + _LATER_S]
-    if not known:
-        return None
-    window = known[-1]
-    waiting = window.opened is events.Opened.WAITING
-    end = unpacked(window).events - 1
-    found = standing(window, hooked, By.LAYER, end if waiting else None)
-    nameless = None
-    steps = [one for one in known if one.steps]
-    if waiting and steps and found.without_name > _UNTOLD * found.total:
-        # Most of the memory was allocated after the window before, in a step that was not recorded.
-        nameless, window, waiting = (found.without_name, found.total), steps[-1], False
-        found = standing(window, hooked, By.LAYER)
-    named = [holder for holder in found.holders if holder.kind is not Kind.BEFORE][:_HOLDERS]
-    return HoldersAtFailure(tuple(named), found.total, max(0.0, failed - window.ended), waiting, nameless)
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
