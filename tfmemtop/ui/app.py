@@ -227,7 +227,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if self.session.may_change:
             await self.run_action(action)
         else:
-            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
+            self.notify(refusals.no_change(self.session))
 
     # Other screens.
 
@@ -318,7 +318,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         session, replay = self.state.session, self.session.replay
         path = replay.recording.path if replay else self._recording(session.id) if self._recording and session else None
         if path is None:
-            self.notify(refusals.NO_PAGE)
+            self.notify("A page is written from a recording, and this session has none.")
         else:
             self.run_worker(self._write_page(path), group="page", exclusive=True)
 
@@ -329,7 +329,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         try:
             writer = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
         except OSError as error:
-            self.notify(refusals.page_not_written(error))
+            self.notify(f"The page cannot be written: {error.strerror or error}.")
             return
         try:
             written, complaint = await writer.communicate()

@@ -23,7 +23,6 @@ from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui import choices
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.choices import Choices
-from tfmemtop.ui.refusals import not_remembered
 from tfmemtop.ui.screen_app import ScreenApp
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
@@ -144,7 +143,7 @@ def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
         try:
             choices.save(now, path)
         except OSError as error:
-            yield not_remembered(error)
+            yield f"what you chose on the screen is not remembered: {error.strerror or error}"
 
 
 def _summary(source: Source) -> tuple[str, ...]:

@@ -65,7 +65,9 @@ class NextRunActions(ScreenApp):
     def _choose(self, chosen: NextRun | None) -> None:
         if chosen is not None:
             self.session.choose(chosen)
-            self.of_kernel(refusals.AFTER_RESTART)
+            self.of_kernel(
+                "The setting takes effect at the kernel's next restart. Restart it where the notebook is open."
+            )
             self.redraw()
 
     def _upcoming(self) -> NextRun | None:
@@ -77,7 +79,7 @@ class NextRunActions(ScreenApp):
             self.notify(refusals.NOT_RECOGNISED)
             return None
         if upcoming is None and self.session.watches_only:
-            self.notify(refusals.NOTHING_TO_SET)
+            self.notify("There is no script to set anything for: tfmemtop only watches.")
         return upcoming
 
     def _settable(self, setting: str) -> NextRun | None:
@@ -90,24 +92,24 @@ class NextRunActions(ScreenApp):
         return self._upcoming()
 
     def action_growth(self) -> None:
-        if upcoming := self._settable(refusals.GROWTH):
+        if upcoming := self._settable("growth"):
             if self.session.state.devices:
                 self._choose(upcoming.with_growth_cycled())
             else:
-                self.notify(refusals.GROWTH_NEEDS_GPU)
+                self.notify("Growth is a setting for GPUs, and this machine has none. [L] limits the CPU pool.")
 
     def action_allocator(self) -> None:
-        if upcoming := self._settable(refusals.ALLOCATOR):
+        if upcoming := self._settable("allocator"):
             self._choose(upcoming.with_allocator_cycled(bool(self.session.state.devices)))
 
     def action_xla_report(self) -> None:
-        if upcoming := self._settable(refusals.XLA_REPORT):
+        if upcoming := self._settable("XLA's report"):
             self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
 
-        if upcoming := self._settable(refusals.LIMIT):
+        if upcoming := self._settable("limit"):
             fitted = self.session.fitting.suggested(upcoming)
             self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
 
@@ -118,7 +120,7 @@ class NextRunActions(ScreenApp):
             if self.session.state.devices:
                 self.push_screen(gpus_dialog(self.session.state, upcoming, self.glyphs), self._choose)
             else:
-                self.notify(refusals.NO_GPU_TO_CHOOSE)
+                self.notify("This machine has no GPU to choose.")
 
     def action_arguments(self) -> None:
         from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
@@ -132,9 +134,9 @@ class NextRunActions(ScreenApp):
 
         run, upcoming = self.session.state.run, self.session.next
         if run is None or upcoming is None:
-            self.notify(refusals.NOTHING_TO_RELAUNCH)
+            self.notify("There is no script to relaunch: tfmemtop only watches.")
         elif self.session.fitting.going:
-            self.notify(refusals.SEARCH_GOES_ON)
+            self.notify("A search for the smallest limit is under way. [F] shows it and can stop it.")
         elif self.session.kernel is not None:
             if upcoming := self._upcoming():
                 self.notify(refusals.restart_yourself(chosen(upcoming.settings) or [SCRIPTS_OWN]))
@@ -190,14 +192,16 @@ class NextRunActions(ScreenApp):
 
     def action_fit(self) -> None:
         """Show the search if there is one, otherwise ask for one. If none is possible, notify the user why."""
-        if self.of_kernel(refusals.NO_SEARCH):
+        if self.of_kernel(
+            "A search runs a program again and again. A kernel is started by Jupyter. [L] sets its limit."
+        ):
             return
         if self.session.engine_gone:
-            self.notify(refusals.FIT_WITHOUT_ENGINE)
+            self.notify("The engine has gone. Nothing can be started any more.")
         elif self.session.state.run is None:
-            self.notify(refusals.FIT_WITHOUT_SCRIPT)
+            self.notify("There is no script to find a limit for: tfmemtop only watches.")
         elif alone := without_tensorflow(self.session.state):
-            self.notify(refusals.not_for(alone, refusals.SEARCH, has_gpus=True))
+            self.notify(refusals.not_for(alone, "search", has_gpus=True))
         elif self.session.fitting.search is not None:
             self._show_search(self.session.fitting.search)
         else:
@@ -235,7 +239,7 @@ class NextRunActions(ScreenApp):
         try:
             self.push_screen(search_dialog(session, upcoming, self.glyphs), done)
         except ImpossibleSearch as error:
-            self.notify(refusals.fit_impossible(str(error)))
+            self.notify(f"{error}. [A] changes it for the next run.")
 
     def _search_begun(self) -> None:
         self._searching = True

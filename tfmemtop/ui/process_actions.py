@@ -38,8 +38,11 @@ class ProcessActions(ScreenApp):
         """Read a process that tfmemtop did not start; if this session cannot, notify the user how it can be done."""
         if self.session.watches_only:
             self.session.send(events.Attach(pid=message.pid))
+        elif self.session.connected:
+            command = f"tfmemtop attach {message.pid}"
+            self.notify(f"This session has a script of its own. In another terminal: {command}")
         else:
-            self.notify(refusals.no_attach(message.pid, live=self.session.connected))
+            self.notify("Only a live screen can read a process.")
 
     @on(ProcessTable.Signal)
     def _signal(self, message: ProcessTable.Signal) -> None:
@@ -47,7 +50,7 @@ class ProcessActions(ScreenApp):
         from tfmemtop.ui.screens.questions import SignalScreen
 
         if not self.session.may_change:
-            self.notify(refusals.no_change(replay=self.session.replay is not None, outside=self.session.outside))
+            self.notify(refusals.no_change(self.session))
             return
         known = self.session.state.processes
         names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in message.pids]

@@ -300,7 +300,7 @@ class HoldersPanel(CoveringPanel):
         if self.session.replay is not None:
             self.app.notify(words.NOW_IN_REPLAY)
         elif not self.session.may_change:
-            self.app.notify(refusals.no_change(replay=False))
+            self.app.notify(refusals.no_change(self.session))
         elif key is None or not can_be_read(self.session.state, key):
             self.app.notify(words.NOW_ENDED)
         else:

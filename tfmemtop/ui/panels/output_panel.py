@@ -13,7 +13,7 @@ from textual.timer import Timer
 
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
-from tfmemtop.ui import keys, refusals
+from tfmemtop.ui import keys
 from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
 from tfmemtop.ui.panels.cursor_panel import CursorPanel
@@ -269,8 +269,10 @@ class OutputPanel(CursorPanel):
             self.scrolled = 0
             self.post_message(Changed())
             self.redraw()
+        elif self.can_type:
+            self.notify("No script is running to read what is typed.")
         else:
-            self.notify(refusals.NOTHING_READS if self.can_type else refusals.NOTHING_IS_SENT)
+            self.notify("Nothing can be typed here: this screen changes nothing.")
 
     def _end_typing(self) -> None:
         if self.typing:

@@ -28,7 +28,6 @@ from tfmemtop.ui.panels.process_rows import (
     tree,
 )
 from tfmemtop.ui.panels.row_table import RowTable
-from tfmemtop.ui.refusals import HAS_ENDED
 from tfmemtop.ui.screens.drawn import Changed
 
 
@@ -204,4 +203,4 @@ class ProcessTable(RowTable[TreeRow]):
         if alive:
             self.post_message(self.Signal(alive))
         elif pids:
-            self.notify(HAS_ENDED, timeout=3)
+            self.notify("This process has already ended.", timeout=3)

@@ -186,7 +186,7 @@ class WhatIfPanel(CoveringPanel):
         """Use the setting under the cursor for the next run."""
         row, upcoming, state = self.chosen, self.session.next, self.session.state
         if not self.session.may_change:
-            self.app.notify(refusals.no_change(replay=self.session.replay is not None))
+            self.app.notify(refusals.no_change(self.session))
         elif row is not None and upcoming is not None:
             try:
                 self.session.choose(upcoming.with_replayed(row, state))

@@ -94,11 +94,10 @@ def _finding(
     rows = finding_lines(headline, figures, room, headline_style(severity))
     rows = [[Segment("   "), *line] for line in rows]
     rows[0][0] = Segment(f" {mark} ", style)
-    remedy = remedy_line(remedies, steers=steers)
-    if remedy and width_of(rows[-1]) + width_of(remedy) + 2 <= width:
-        rows[-1] = [*rows[-1], Segment("  "), *remedy]
-        return rows
-    return rows + [[Segment("   "), *line] for line in remedy_lines(remedies, room, glyphs, steers=steers)]
+    helps = remedy_lines(remedies, room, glyphs, steers=steers)
+    if len(helps) == 1 and width_of(rows[-1]) + width_of(helps[0]) + 2 <= width:
+        rows[-1] += [Segment("  "), *helps.pop()]
+    return rows + [[Segment("   "), *line] for line in helps]
 
 
 def headline_style(severity: Severity) -> Style:
@@ -121,14 +120,6 @@ def finding_lines(headline: str, figures: str, width: int, style: Style) -> list
 # Remedies, with their keys highlighted.
 
 _BETWEEN = Segment("; ", DIM)
-
-
-def remedy_line(remedies: Iterable[Remedy], *, steers: bool = True) -> Line:
-    """All *remedies* in one line: ``[G] turn growth on; [L] set a limit``."""
-    line: Line = []
-    for words in offered(remedies, steers=steers):
-        line += [_BETWEEN, *_segments(words)] if line else _segments(words)
-    return line
 
 
 def remedy_lines(
