@@ -27,7 +27,7 @@ launch = Launch(argv=[], cwd="/", environment={})
 runs = Runs(stream, launch, hook_socket=Path("/none"))
 sleep = ["sleep", "300"]
 build, daemon = (subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(2))
-ending = Ending(stream, runs, b"NOTHING=here", no_gpus, lambda: {build.pid})
+ending = Ending(stream, runs, b"NOTHING=here", no_gpus, {build.pid})
 asyncio.run(ending.end(5.0))
 print(build.pid, daemon.pid)
 build.returncode = daemon.returncode = 0

@@ -40,7 +40,7 @@ async def watch(tmp_path: Path) -> AsyncIterator[Watch]:
                 told.put_nowait(event)
 
         stream.listen(take)
-        readings = Readings(stream, Hooks(stream, listener), Host(os.getpid(), INJECT), frozenset, nvml, foreign)
+        readings = Readings(stream, Hooks(stream, listener), Host(os.getpid(), INJECT), frozenset(), nvml, foreign)
         readings.begin()
         started.append(readings)
         return stream, told

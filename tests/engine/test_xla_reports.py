@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import streams
 from tests.once import once
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
@@ -121,7 +122,7 @@ class Desk:
         stream = Stream()
         stream.listen(self._take)
         self.publish = stream.publish
-        self.reports = XlaReports(stream, self.folder, lambda: 7)
+        self.reports = XlaReports(stream, self.folder)
         self.reports.begin()
 
     def _take(self, event: Event) -> None:
@@ -131,6 +132,7 @@ class Desk:
     def ask(self) -> None:
         """Announce that a run starts with XLA's report requested."""
         self.reports.run(asked=True, refused=None)
+        self.publish(streams.run(pid=7))
 
     def write(self, name: str, lines: list[str], pid: int = NOBODY, age_s: float = 0.0) -> Path:
         """Write a file as XLA does; by default the writing process has ended."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.tensorflow
 async def replayed(events: list[Event]) -> Replayed:
     """Publish *events*, and return the replay that the engine publishes then."""
     stream, answers = Stream(), asyncio.Queue[Replayed]()
-    replays = Replays(stream)
+    replays = Replays(stream, set())
     replays.begin()
     stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
     try:
@@ -79,7 +79,7 @@ async def test_a_process_that_has_ended_is_known_while_its_trace_waits(events: l
     for pid in range(200, 220):
         others += streams.hook(3.0, pid), HookEnd(t=3.1, pid=pid, reason=HookEnding.EXIT)
     stream, answers = Stream(), asyncio.Queue[Replayed]()
-    replays = Replays(stream)
+    replays = Replays(stream, set())
     replays.begin()
     stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
     try:

@@ -95,23 +95,23 @@ class Watch:
         self._stack = AsyncExitStack()
 
         self.hooks = Hooks(stream, folder.hooks, self._take_file)
-        self._probes = Probes(stream, self.hooks, enabled=launch.probe)
-        self._replays = Replays(stream)
+        own_sessions: set[int] = set()  # process sessions of tfmemtop's own processes beside the script
+        probes = Probes(stream, self.hooks, own_sessions, enabled=launch.probe)
         self.maps = MapRequests(stream, self._send, every_s=_maps_every_s(launch))
         self._chunks = ChunkMaps(stream, data)
         self._windows = WindowReader(stream, self.hooks.send, data)
-        self._xla_reports = XlaReports(stream, xla_folder(folder.hook_socket), lambda: self.runs.pid)
+        self._xla_reports = XlaReports(stream, xla_folder(folder.hook_socket))
         kernel = launch.kernel.pid if launch.kernel else None
         host = Host(_NO_PROCESS if self._guest else os.getpid(), INJECT, marked, kernel, helper)
-        self.readings = Readings(stream, self.hooks, host, self._own_sessions, nvml)
+        self.readings = Readings(stream, self.hooks, host, own_sessions, nvml)
         self._outside: FromOutside | None = None
         sources: list[Source] = [
-            *(self.hooks, self._probes, self._replays, self.maps, self._chunks, self._windows),
+            *(self.hooks, probes, Replays(stream, own_sessions), self.maps, self._chunks, self._windows),
             *(AllocatorLines(stream, data), FindingWindows(stream, self.hooks.send), self._xla_reports, self.readings),
         ]
         drains = [part.drain for part in (self._output, *sources) if part is not None]
         self.runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, drains=drains)
-        self.ending = Ending(stream, self.runs, marked, self.readings.devices, self._own_sessions)
+        self.ending = Ending(stream, self.runs, marked, self.readings.devices, own_sessions)
         self.alerts = Alerts(stream, launch, self.runs)
         self._sources = [*sources, self.alerts]
 
@@ -153,9 +153,6 @@ class Watch:
         if self._outside is not None and self._outside.send(pid, command):
             return True
         return self.hooks.send(pid, command)
-
-    def _own_sessions(self) -> frozenset[int]:
-        return self._probes.sessions() | self._replays.sessions()
 
     async def prepare(self, argv: list[str], settings: Settings) -> Prepared:
         """Check everything that can be checked before a run is started.

@@ -80,7 +80,7 @@ class Footprint:
 class Ending:
     """Ends all descendants of this process, and all processes that the script has left behind, including daemons.
 
-    *mark* is in the environment of the script's processes. *read_devices* reads the GPUs at once. *apart* returns the
+    *mark* is in the environment of the script's processes. *read_devices* reads the GPUs at once. *apart* are the
     process sessions that are not ended: those of tfmemtop's own processes beside the script, such as a build of the
     probe.
     """
@@ -91,7 +91,7 @@ class Ending:
         runs: Runs,
         mark: bytes,
         read_devices: Callable[[], Awaitable[list[DeviceReading]]],
-        apart: Callable[[], Set[int]],
+        apart: Set[int],
     ) -> None:
         self._stream = stream
         self._runs = runs
@@ -165,8 +165,8 @@ class Ending:
     def _victims(self) -> set[int]:
         self._runs.reap()
         alive = descendants(os.getpid(), self._mark, self._since)
-        if apart := self._apart():
-            alive = {pid for pid in alive if session_of(pid) not in apart}
+        if self._apart:
+            alive = {pid for pid in alive if session_of(pid) not in self._apart}
         if self._runs.pid is not None:
             # The script's main thread may end first. The process then looks like a zombie, while its other threads
             # still hold all its memory.

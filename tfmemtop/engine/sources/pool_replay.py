@@ -184,11 +184,9 @@ def in_order(in_use: int, records: list[Record]) -> Iterator[Record]:
             yield record
             continue
         waiting.append(record)
-        while waiting and (_follows(waiting[0], in_use) or record[AT_NS] > waiting[0][AT_NS] + _SAME_NS):
-            following = _take(waiting, in_use)
-            in_use = following[IN_USE]
-            yield following
-        if len(waiting) > _AHEAD:
+        while waiting and (
+            _follows(waiting[0], in_use) or record[AT_NS] > waiting[0][AT_NS] + _SAME_NS or len(waiting) > _AHEAD
+        ):
             following = _take(waiting, in_use)
             in_use = following[IN_USE]
             yield following

@@ -39,7 +39,8 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 class Probes(Source):
     """Gives every hooked process the library for its own TensorFlow. Create it in the running event loop."""
 
-    def __init__(self, stream: Stream, hooks: Hooks, *, enabled: bool = True) -> None:
+    def __init__(self, stream: Stream, hooks: Hooks, sessions: set[int], *, enabled: bool = True) -> None:
+        """The process sessions (``setsid``) of all builds are added to *sessions*."""
         self._loop = asyncio.get_running_loop()
         super().__init__(stream)
         self._hooks = hooks
@@ -48,14 +49,7 @@ class Probes(Source):
         self._hooked: dict[int, str] = {}  # by process, the folder of its TensorFlow
         self._loads = _Loads(self._condemn)
         self._unfit: set[str] = set()  # digests of libraries that ended a process
-        self._sessions: frozenset[int] = frozenset()
-
-    def sessions(self) -> frozenset[int]:
-        """Return the process sessions (``setsid``) of all builds.
-
-        Their processes descend from this one, but do not belong to the script.
-        """
-        return self._sessions
+        self._sessions = sessions
 
     def close(self) -> None:
         """Stop. A build that is running goes on by itself, and its library is used the next time."""
@@ -88,8 +82,7 @@ class Probes(Source):
         key = self._hooked[pid], product
         build = self._builds.get(key)
         if build is None or build.outdated:
-            build = self._builds[key] = _Build(self._loop, *key, self._deliver)
-            self._sessions |= {build.pid}
+            build = self._builds[key] = _Build(self._loop, *key, self._deliver, self._sessions)
         build.ordered(pid)
 
     def _say_building(self, pid: int) -> None:
@@ -204,14 +197,14 @@ class _Build:
         folder: str,
         product: str,
         deliver: Callable[[str, int, _Outcome], None],
+        sessions: set[int],
     ) -> None:
         self._product = product
         self._deliver = deliver
         self._waiting: list[int] = []
         self.outcome: _Outcome | None = None
         command = boot.command("tfmemtop.probe.build", folder, product)
-        self._process = HelperProcess(loop, command, _BUILD_S, self._finish)
-        self.pid = self._process.pid
+        self._process = HelperProcess(loop, command, _BUILD_S, self._finish, sessions)
 
     def ordered(self, pid: int) -> None:
         """Deliver the result to the process *pid*, at once if it is there."""

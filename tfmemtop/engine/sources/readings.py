@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.foreign import Foreign
@@ -28,7 +28,7 @@ DRIVER_WAIT_S = 10.0
 class Readings(Source):
     """Polls two sources: the GPUs and the processes. A driver that hangs does not delay the reading of processes.
 
-    NVML is used in a thread of its own, and *host* in another. Both receive what they need as values. *apart* returns
+    NVML is used in a thread of its own, and *host* in another. Both receive what they need as values. *apart* are
     the process sessions (``setsid``) whose processes do not belong to the script.
     """
 
@@ -37,7 +37,7 @@ class Readings(Source):
         stream: Stream,
         hooks: Hooks,
         host: Host,
-        apart: Callable[[], frozenset[int]],
+        apart: Set[int],
         nvml: Nvml | None = None,
         foreign: Foreign | None = None,
     ) -> None:
@@ -175,7 +175,7 @@ class Readings(Source):
                 frozenset(self._on_gpus),
                 self._run,
                 frozenset(self._hooks.seen),
-                self._apart(),
+                frozenset(self._apart),
                 self._stream.now(),
                 self._adopted,
             )

@@ -21,8 +21,10 @@ class Replays(Source):
     Its worker has the lowest priority, and ends with this process.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, sessions: set[int]) -> None:
+        """The process session (``setsid``) of each worker is added to *sessions*."""
         super().__init__(stream)
+        self._sessions = sessions
         # Process and device of each trace, and the events that were known as it was complete.
         self._waiting: asyncio.Queue[tuple[int, str, list[Event]]] = asyncio.Queue()
         self._begun = 0
@@ -32,13 +34,6 @@ class Replays(Source):
         """Start, and follow the stream."""
         super().begin()
         self._keep_doing(self._replay())
-
-    def sessions(self) -> frozenset[int]:
-        """Return the process session (``setsid``) of the worker.
-
-        Its processes descend from this one, but do not belong to the script.
-        """
-        return frozenset(() if self._worker is None else (self._worker.pid,))
 
     def close(self) -> None:
         """Stop, and end the worker."""
@@ -72,7 +67,7 @@ class Replays(Source):
                 file.write(asked)
                 file.seek(0)
                 command = boot.command("tfmemtop.experiments.whatif.worker")
-                self._worker = HelperProcess(loop, command, _LONGEST_S, output.set_result, file)
+                self._worker = HelperProcess(loop, command, _LONGEST_S, output.set_result, self._sessions, file)
         except OSError as error:
             return _without(Unreplayed.NOT_STARTED, str(error))
         answer = _parse(await output)

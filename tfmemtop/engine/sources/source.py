@@ -55,7 +55,8 @@ class HelperProcess:
     """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
 
     *done* is called when the process closes its output, with all that it wrote to stdout and stderr. It is called with
-    ``None`` if the process was killed because it took longer than *limit_s* seconds.
+    ``None`` if the process was killed because it took longer than *limit_s* seconds. The process has a process session
+    (``setsid``) of its own, which is added to *sessions*: it descends from this one, but does not belong to the script.
 
     Raises:
         OSError: the process cannot be started.
@@ -67,6 +68,7 @@ class HelperProcess:
         command: list[str],
         limit_s: float,
         done: Callable[[bytes | None], None],
+        sessions: set[int],
         stdin: int | IO[bytes] = subprocess.DEVNULL,
     ) -> None:
         self._loop = loop
@@ -83,6 +85,7 @@ class HelperProcess:
         process.returncode = 0
         assert process.stdout is not None
         self.pid = process.pid
+        sessions.add(self.pid)
         self._pipe = process.stdout
         os.set_blocking(self._pipe.fileno(), False)
         loop.add_reader(self._pipe.fileno(), self._readable)

@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -20,7 +20,7 @@ import msgspec
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.sources.source import Source, open_carefully
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, XlaCluster, XlaMissing
+from tfmemtop.events import Event, Hook, Run, XlaCluster, XlaMissing
 from tfmemtop.events.damage import Damaged, damage_of, damage_text
 from tfmemtop.units import MIB
 
@@ -74,15 +74,13 @@ class _Process(msgspec.Struct):
 class XlaReports(Source):
     """Reads, publishes and deletes the reports that appear in *folder*, each in the folder of its process.
 
-    *program* returns the process of the run. Reports in a folder that is not named after a process count as reports of
-    that process.
+    Reports in a folder that is not named after a process count as reports of the run's first process.
     """
 
-    def __init__(self, stream: Stream, folder: Path, program: Callable[[], int | None]) -> None:
+    def __init__(self, stream: Stream, folder: Path) -> None:
         super().__init__(stream)
         self._folder = folder
-        self._program = program
-        self._newest_program: int | None = None
+        self._program = 0
         self._processes: dict[int, _Process] = {}
         self._refused: tuple[XlaMissing, str] | None = None
         self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
@@ -123,6 +121,8 @@ class XlaReports(Source):
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
+        if isinstance(event, Run):
+            self._program = event.pid
         # Readers that fold the stream know a process only from its Hook event on.
         if isinstance(event, Hook) and self._refused and event.tensorflow is None:
             why, detail = self._refused
@@ -135,7 +135,6 @@ class XlaReports(Source):
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PACE_S)
-            self._newest_program = self._program() or self._newest_program
             self._publish(await loop.run_in_executor(self._thread, self._look))
 
     def _publish(self, found: list[XlaCluster]) -> None:
@@ -160,8 +159,7 @@ class XlaReports(Source):
         """Return all files in the folders, the oldest first."""
         found = []
         for entry in _entries(self._folder):
-            pid = int(entry.name) if entry.name.isdecimal() and len(entry.name) < 10 else 0
-            pid = pid or self._program() or self._newest_program or 0
+            pid = int(entry.name) if entry.name.isdecimal() and len(entry.name) < 10 else self._program
             for file in _entries(Path(entry.path)):
                 with suppress(OSError):  # the file has been deleted
                     status = file.stat(follow_symlinks=False)
