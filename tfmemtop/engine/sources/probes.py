@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import has_memory
-from tfmemtop.engine.sources.source import HelperProcess, Source
+from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Event,
@@ -36,6 +37,10 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 """The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
 
+_Outcome = tuple[Built, Probe]
+"""The result of a build, and the event that reports it, without time and process."""
+
+
 class Probes(Source):
     """Gives every hooked process the library for its own TensorFlow. Create it in the running event loop."""
 
@@ -45,7 +50,7 @@ class Probes(Source):
         super().__init__(stream)
         self._hooks = hooks
         self._enabled = enabled
-        self._builds: dict[tuple[str, str], _Build] = {}  # by TensorFlow's folder and product
+        self._builds: dict[tuple[str, str], asyncio.Task[_Outcome]] = {}  # by TensorFlow's folder and product
         self._hooked: dict[int, str] = {}  # by process, the folder of its TensorFlow
         self._loads = _Loads(self._condemn)
         self._unfit: set[str] = set()  # digests of libraries that ended a process
@@ -56,7 +61,7 @@ class Probes(Source):
         super().close()
         self._loads.close()
         for build in self._builds.values():
-            build.let_go()
+            build.cancel()
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
@@ -81,19 +86,25 @@ class Probes(Source):
             return
         key = self._hooked[pid], product
         build = self._builds.get(key)
-        if build is None or build.outdated:
-            build = self._builds[key] = _Build(self._loop, *key, self._deliver, self._sessions)
-        build.ordered(pid)
+        if build is None or (build.done() and _is_outdated(build.result())):
+            build = self._builds[key] = self._loop.create_task(self._build(*key))
+        build.add_done_callback(partial(self._deliver, product, pid))
+
+    async def _build(self, folder: str, product: str) -> _Outcome:
+        """Build *product* for the TensorFlow in *folder*."""
+        command = boot.command("tfmemtop.probe.build", folder, product)
+        output = await helper_output(command, _BUILD_S, self._sessions, outlives=True)
+        return _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
 
     def _say_building(self, pid: int) -> None:
         build = self._builds.get((self._hooked.get(pid, ""), _PROBE))
-        if build is not None and build.outcome is None:
+        if build is not None and not build.done():
             self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT)
 
-    def _deliver(self, product: str, pid: int, outcome: "_Outcome") -> None:
-        built, told = outcome
-        if pid not in self._hooked:
+    def _deliver(self, product: str, pid: int, build: asyncio.Task[_Outcome]) -> None:
+        if build.cancelled() or pid not in self._hooked:
             return
+        built, told = build.result()
         if product == _ADDRESSES:
             if told.state is ProbeState.BUILT:
                 self._hooks.send(pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
@@ -181,56 +192,12 @@ class _Loads:
             self._condemn(pid, built, None)
 
 
-_Outcome = tuple[Built, Probe]
-"""The result of a build, and the event that reports it, without time and process."""
+def _is_outdated(outcome: _Outcome) -> bool:
+    """Return whether the library that was built has been deleted or changed since."""
+    from tfmemtop.probe.cache import whole  # it takes a while to load
 
-
-class _Build:
-    """A process that builds *product* for the TensorFlow in *folder*, and its result.
-
-    *deliver* is called with the product, a process that has ordered it, and the result, once that is there.
-    """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        folder: str,
-        product: str,
-        deliver: Callable[[str, int, _Outcome], None],
-        sessions: set[int],
-    ) -> None:
-        self._product = product
-        self._deliver = deliver
-        self._waiting: list[int] = []
-        self.outcome: _Outcome | None = None
-        command = boot.command("tfmemtop.probe.build", folder, product)
-        self._process = HelperProcess(loop, command, _BUILD_S, self._finish, sessions)
-
-    def ordered(self, pid: int) -> None:
-        """Deliver the result to the process *pid*, at once if it is there."""
-        if self.outcome is None:
-            self._waiting.append(pid)
-        else:
-            self._deliver(self._product, pid, self.outcome)
-
-    @property
-    def outdated(self) -> bool:
-        """Whether the library that was built has been deleted or changed since."""
-        from tfmemtop.probe.cache import whole  # it takes a while to load
-
-        if self.outcome is None or self.outcome[1].state is not ProbeState.BUILT:
-            return False
-        built, _ = self.outcome
-        return not whole(Path(built.path), built.digest)
-
-    def let_go(self) -> None:
-        """Stop waiting for the process. It goes on by itself, and its library is used the next time."""
-        self._process.let_go()
-
-    def _finish(self, output: bytes | None) -> None:
-        self.outcome = _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
-        for pid in self._waiting:
-            self._deliver(self._product, pid, self.outcome)
+    built, told = outcome
+    return told.state is ProbeState.BUILT and not whole(Path(built.path), built.digest)
 
 
 def _parse(output: bytes) -> _Outcome:

@@ -6,7 +6,7 @@ import os
 import msgspec
 
 from tfmemtop import boot
-from tfmemtop.engine.sources.source import HelperProcess, Source
+from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Replayed, Run, Trace, Unreadable, Unreplayed, decode_event
 from tfmemtop.events.device_names import is_pinned
@@ -28,18 +28,11 @@ class Replays(Source):
         # Process and device of each trace, and the events that were known as it was complete.
         self._waiting: asyncio.Queue[tuple[int, str, list[Event]]] = asyncio.Queue()
         self._begun = 0
-        self._worker: HelperProcess | None = None
 
     def begin(self) -> None:
         """Start, and follow the stream."""
         super().begin()
         self._keep_doing(self._replay())
-
-    def close(self) -> None:
-        """Stop, and end the worker."""
-        super().close()
-        if self._worker is not None:
-            self._worker.end()
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
@@ -60,19 +53,14 @@ class Replays(Source):
 
     async def _ask(self, asked: bytes) -> Replayed:
         """Start a worker that replays *asked*, and return its answer."""
-        loop = asyncio.get_running_loop()
-        output: asyncio.Future[bytes | None] = loop.create_future()
+        command = boot.command("tfmemtop.experiments.whatif.worker")
         try:
             with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
                 file.write(asked)
                 file.seek(0)
-                command = boot.command("tfmemtop.experiments.whatif.worker")
-                self._worker = HelperProcess(loop, command, _LONGEST_S, output.set_result, self._sessions, file)
+                return _parse(await helper_output(command, _LONGEST_S, self._sessions, file))
         except OSError as error:
             return _without(Unreplayed.NOT_STARTED, str(error))
-        answer = _parse(await output)
-        self._worker = None
-        return answer
 
 
 def _request(known: list[Event], pid: int, device: str) -> bytes | None:

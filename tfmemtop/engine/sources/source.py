@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -51,72 +52,51 @@ class Source:
 _LARGEST = 1 << 24  # bytes of output after which no more is read
 
 
-class HelperProcess:
-    """A process that runs *command*, with *stdin* as its input. Its exit status is collected with the script's.
+async def helper_output(
+    command: list[str],
+    limit_s: float,
+    sessions: set[int],
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    *,
+    outlives: bool = False,
+) -> bytes | None:
+    """Run *command* beside the script until it closes its output, and return all that it wrote to stdout and stderr.
 
-    *done* is called when the process closes its output, with all that it wrote to stdout and stderr. It is called with
-    ``None`` if the process was killed because it took longer than *limit_s* seconds. The process has a process session
-    (``setsid``) of its own, which is added to *sessions*: it descends from this one, but does not belong to the script.
+    ``None`` if it was killed because it took longer than *limit_s* seconds. It is killed too if this task is cancelled,
+    unless it *outlives* that. The process has a process session (``setsid``) of its own, which is added to *sessions*:
+    it descends from this process, but does not belong to the script. Its exit status is collected with the script's.
 
     Raises:
         OSError: the process cannot be started.
     """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        command: list[str],
-        limit_s: float,
-        done: Callable[[bytes | None], None],
-        sessions: set[int],
-        stdin: int | IO[bytes] = subprocess.DEVNULL,
-    ) -> None:
-        self._loop = loop
-        self._done = done
-        self._output = b""
-        process = subprocess.Popen(
-            command,
-            cwd="/",
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so nothing that ends the script or leaves a terminal ends this process
-        )
-        process.returncode = 0
-        assert process.stdout is not None
-        self.pid = process.pid
-        sessions.add(self.pid)
-        self._pipe = process.stdout
-        os.set_blocking(self._pipe.fileno(), False)
-        loop.add_reader(self._pipe.fileno(), self._readable)
-        self._limit = loop.call_later(limit_s, self._give_up)
-
-    def let_go(self) -> None:
-        """Stop waiting for the process. It goes on by itself, and *done* is not called."""
-        self._limit.cancel()
-        if not self._pipe.closed:
-            self._loop.remove_reader(self._pipe.fileno())
-            self._pipe.close()
-
-    def end(self) -> None:
-        """Kill the process and its process group. *done* is not called."""
-        self.let_go()
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # the process has ended by itself
-
-    def _readable(self) -> None:
-        data = self._pipe.read()
-        if data and len(self._output) < _LARGEST:
-            self._output += data
-        elif data is not None:
-            self.let_go()
-            self._done(self._output)
-
-    def _give_up(self) -> None:
-        self.end()
-        self._done(None)
+    # Not asyncio's own subprocess: it would wait for the exit status, which is collected with the script's.
+    process = subprocess.Popen(  # noqa: ASYNC220
+        command,
+        cwd="/",
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # so nothing that ends the script or leaves a terminal ends this process
+    )
+    process.returncode = 0
+    sessions.add(process.pid)
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, process.stdout)
+    try:
+        return await asyncio.wait_for(reader.readexactly(_LARGEST), limit_s)
+    except asyncio.IncompleteReadError as ended:
+        return ended.partial
+    except (asyncio.TimeoutError, asyncio.CancelledError) as error:
+        late = isinstance(error, asyncio.TimeoutError)
+        if late or not outlives:
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
+        if late:
+            return None
+        raise
+    finally:
+        transport.close()
 
 
 def read_beginning(folder: Path, name: str, size: int) -> bytes:
