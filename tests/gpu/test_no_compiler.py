@@ -148,7 +148,7 @@ def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path,
         assert maps and not any(event.is_missing for event in maps)
         if device in effective:
             # TensorFlow needs up to three seconds to take the whole of a large GPU; before that there is no pool.
-            assert maps[0].t - max(effective[device].t, first.t) < 1.0
+            assert maps[0].t - max(effective[device].t, first.t) < 1.5  # a map a second
         (found,) = {
             (one.pool, one.in_use, one.chunks, one.chunks_in_use, one.largest_free, one.cells, tuple(one.sizes))
             for one in maps

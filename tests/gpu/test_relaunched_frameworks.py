@@ -52,7 +52,7 @@ def test_a_training_is_relaunched_with_a_quarter_of_the_card(backend: str, start
     child.send("L")
     child.expect("Memory limit of the next run")
     child.send("\x1525%\r")
-    child.expect("next: limit")
+    child.expect(r"next: (\x1b\[[\d;]*m)*limit")
     child.send("R")
     child.expect("is still running")
     child.send("r")
