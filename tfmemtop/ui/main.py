@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -97,11 +97,11 @@ def run_live(socket: Path, options: UiOptions) -> ScreenOutcome:
     Raises:
         OSError: the engine cannot be reached.
     """
+    return asyncio.run(_run(_live(socket), options))
 
-    async def source() -> Source:
-        return LiveSource(await connect(socket))
 
-    return asyncio.run(_run(source, options))
+async def _live(socket: Path) -> Source:
+    return LiveSource(await connect(socket))
 
 
 def run_replay(path: Path, options: UiOptions) -> ScreenOutcome:
@@ -110,11 +110,11 @@ def run_replay(path: Path, options: UiOptions) -> ScreenOutcome:
     Raises:
         RecordingError: *path* is not a recording, or cannot be read.
     """
+    return asyncio.run(_run(_replay(path), options))
 
-    async def source() -> Source:
-        return ReplaySource(path)
 
-    return asyncio.run(_run(source, options))
+async def _replay(path: Path) -> Source:
+    return ReplaySource(path)
 
 
 def run_cluster(asking: "Asking", options: UiOptions, *, job: str | None, interval_s: float) -> ScreenOutcome:
@@ -168,9 +168,9 @@ def _forget_size() -> None:
         os.environ.pop(name, None)
 
 
-async def _run(make_source: Callable[[], Awaitable[Source]], options: UiOptions) -> ScreenOutcome:
+async def _run(made: Awaitable[Source], options: UiOptions) -> ScreenOutcome:
     _forget_size()
-    source = await make_source()
+    source = await made
     try:
         before = choices.load(options.choices)
         app = TfmemtopApp(source, options, before)

@@ -112,7 +112,7 @@ def draw(
     arranged: Arranged, width: int, seen: range, glyphs: Glyphs, label: Label, paint: Callable[[MapRow], Line]
 ) -> list[Line]:
     """Return the rows in *seen*, each exactly *width* cells: its *label*, a border, and its cells, by *paint*."""
-    border = Segment("|" if glyphs.ascii else "▏", _BORDER)
+    border = Segment(glyphs.limit, _BORDER)
     rows = arranged.rows[seen.start : seen.stop]
     return [Segment.adjust_line_length([label(row), border, *paint(row)], width) for row in rows]
 
@@ -125,7 +125,7 @@ def region_labels(regions: Sequence[RegionView], width: int, glyphs: Glyphs, cho
         if not row.first:
             return Segment(" " * room, BOLD if here else PLAIN)
         text = _label(regions[row.region], room, glyphs)
-        return Segment((">" if glyphs.ascii else "▸") + text[1:], CHOSEN) if here else Segment(text, PLAIN)
+        return Segment(glyphs.here + text[1:], CHOSEN) if here else Segment(text, PLAIN)
 
     return label
 
@@ -174,7 +174,7 @@ def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs
     parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
     text = ("5" if bordered else "").join(parts)[: width * height]
     table = _ASCII if glyphs.ascii else _UNICODE
-    bar = Segment("|" if glyphs.ascii else "▏", PLAIN)
+    bar = Segment(glyphs.limit, PLAIN)
     lines: list[Line] = []
     for start in range(0, len(text), width):
         line: Line = []

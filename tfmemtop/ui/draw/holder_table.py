@@ -135,9 +135,7 @@ def _percent(share: float) -> str:
 
 
 def _mark(chosen: bool, opened: bool, glyphs: Glyphs) -> str:
-    if chosen:
-        return (">" if glyphs.ascii else "▸") + ("v" if glyphs.ascii and opened else "▾" if opened else " ")
-    return " " + (("v" if glyphs.ascii else "▾") if opened else " ")
+    return (glyphs.here if chosen else " ") + (glyphs.more if opened else " ")
 
 
 def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
@@ -149,10 +147,9 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
     region_cells = 8 if width >= 100 else 0
     place = spot(part.line.file, part.line.line) if part.line else ""
     place_cells = min(cell_len(place), 26 if width >= 120 else 16)
-    times = "x" if glyphs.ascii else "×"
-    text = f"{format_short(part.bytes):>{_BYTES}} {f'{times}{part.count}':<6}"
+    text = f"{format_short(part.bytes):>{_BYTES}} {f'{glyphs.failed}{part.count}':<6}"
     line: Line = [
-        Segment((">" if glyphs.ascii else "▸") if chosen else " ", BOLD),
+        Segment(glyphs.here if chosen else " ", BOLD),
         Segment(f"   {text}", CHOSEN if chosen else PLAIN),
         Segment(exactly(fit(shape_text(part), shape_cells, glyphs), shape_cells) + " "),
     ]

@@ -45,7 +45,7 @@ def row_line(
     left, kind = bars_from(width), buffer.part.kind.value
     room = left - _BYTES - 5
     name = exactly(end_of(words.buffer(buffer.part), room, glyphs.ellipsis), room)
-    mark = (">" if glyphs.ascii else "▸") if chosen else " "
+    mark = glyphs.here if chosen else " "
     line: Line = [Segment(f"{mark} ", BOLD), Segment(f"{LETTER[kind]} ", HOLDER[kind] + BOLD)]
     line += [Segment(name, CHOSEN if chosen else PLAIN), Segment(f"{format_short(buffer.part.bytes):>{_BYTES}} ", BOLD)]
     cells = width - left
@@ -53,7 +53,7 @@ def row_line(
     halves = [(2 * cell in used, 2 * cell + 1 in used) for cell in range(cells)]
     crossing = {shown.cell(shown.peak_us, cells): (glyphs.mark, PEAK)}
     if cursor_us is not None:
-        crossing[shown.cell(cursor_us, cells)] = "|" if glyphs.ascii else "│", BOLD
+        crossing[shown.cell(cursor_us, cells)] = glyphs.cursor, BOLD
     for cell, half in enumerate(halves):
         blank = crossing.get(cell, (" ", PLAIN))
         text, look = (_HALVES[half] if glyphs.braille else LETTER[kind], HOLDER[kind]) if any(half) else blank

@@ -5,8 +5,10 @@ both work. Whatever a colour means, a glyph or a word means too.
 """
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from rich.style import Style
+
+from tfmemtop.charset import to_ascii
 
 PLAIN = Style()
 DIM = Style(color="bright_black")
@@ -39,37 +41,24 @@ LAYER = {
 }
 
 
-HOLDER = {
-    "variables": Style(color="green"),
-    "optimizer": Style(color="magenta"),
-    "gradients": Style(color="yellow"),
-    "activations": Style(color="cyan"),
-    "loss": Style(color="red"),
-    "input": Style(color="blue"),
-    "workspace": Style(color="blue", bold=True),
-    "tensors": Style(color="green", bold=True),
-    "xla": Style(color="magenta", bold=True),
-    "rounding": DIM,
-    "before": DIM,
-    "unknown": DIM,
+_HOLDERS = {
+    "variables": ("V", Style(color="green")),
+    "optimizer": ("O", Style(color="magenta")),
+    "gradients": ("G", Style(color="yellow")),
+    "activations": ("A", Style(color="cyan")),
+    "loss": ("L", Style(color="red")),
+    "input": ("I", Style(color="blue")),
+    "workspace": ("W", Style(color="blue", bold=True)),
+    "tensors": ("T", Style(color="green", bold=True)),
+    "xla": ("X", Style(color="magenta", bold=True)),
+    "rounding": ("R", DIM),
+    "before": ("B", DIM),
+    "unknown": ("?", DIM),
 }
-"""The style of each kind of holder. Each kind also has a letter."""
-
-LETTER = {
-    "variables": "V",
-    "optimizer": "O",
-    "gradients": "G",
-    "activations": "A",
-    "loss": "L",
-    "input": "I",
-    "workspace": "W",
-    "tensors": "T",
-    "xla": "X",
-    "rounding": "R",
-    "before": "B",
-    "unknown": "?",
-}
+LETTER = {kind: letter for kind, (letter, _) in _HOLDERS.items()}
 """The letter of each kind of holder, for places without room for a word."""
+HOLDER = {kind: style for kind, (_, style) in _HOLDERS.items()}
+"""The style of each kind of holder."""
 
 
 class Glyphs(msgspec.Struct, frozen=True, eq=False):
@@ -90,6 +79,7 @@ class Glyphs(msgspec.Struct, frozen=True, eq=False):
     steps: str
     tick: str
     failed: str
+    here: str  # the row under the cursor
     running: str
     ended: str
     dash: str
@@ -121,6 +111,7 @@ UNICODE = Glyphs(
     steps="•",
     tick="╵",
     failed="×",
+    here="▸",
     running="●",
     ended="■",
     dash="—",
@@ -136,33 +127,15 @@ UNICODE = Glyphs(
     runs=("●", "○"),
 )
 UNCOLOURED = replace(UNICODE, braille=False)
-ASCII = Glyphs(
-    ascii=True,
-    braille=False,
-    fill={
+_CONVERTED = {name: to_ascii(text) for name, text in asdict(UNICODE).items() if isinstance(text, str)}
+_OTHERS = {
+    "fill": {
         **{"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
         **{"jax": "J", "pytorch": "P", "cupy": "C", "rmm": "R"},
     },
-    rule="-",
-    limit="|",
-    limit_line="~",
-    ground="_",
-    mark=":",
-    cursor="|",
-    steps="*",
-    tick="^",
-    failed="x",
-    running="*",
-    ended="#",
-    dash="-",
-    dot="-",
-    up="^",
-    down="v",
-    branch="|- ",
-    last_branch="`- ",
-    trunk="|  ",
-    ellipsis="~",
-    ends=("[", "]"),
-    more="v",
-    runs=("*", "o"),
-)
+    "limit_line": "~",
+    "ground": "_",
+    "ends": ("[", "]"),
+    "runs": ("*", "o"),
+}
+ASCII = replace(UNICODE, ascii=True, braille=False, **(_CONVERTED | _OTHERS))

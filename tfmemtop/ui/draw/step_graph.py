@@ -76,7 +76,7 @@ def draw(step: Step, width: int, height: int, glyphs: Glyphs, *, gutter: bool = 
     for row in range(rows):
         line, looks = text[row], codes[row]
         if cursor is not None and looks[cursor : cursor + 1].islower() | (looks[cursor : cursor + 1] == _BLANK):
-            line = line[:cursor] + ("|" if glyphs.ascii else "│") + line[cursor + 1 :]
+            line = line[:cursor] + glyphs.cursor + line[cursor + 1 :]
             looks = looks[:cursor] + _CURSOR + looks[cursor + 1 :]
         lines.append([*scale[row], *styled(line, looks, _LOOKS)])
     lines.append(_axis(step, cursor, cells, glyphs, gutter))

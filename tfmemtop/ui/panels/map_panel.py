@@ -169,7 +169,7 @@ class MapPanel(CoveringPanel):
 
     def _beside(self, left: list[Line], right: list[Line], width: int) -> list[Line]:
         """Return the lines *left*, in *width* cells, and beside them the lines *right*."""
-        border = Segment("|" if self.glyphs.ascii else "│", RULE)
+        border = Segment(self.glyphs.cursor, RULE)
         both = zip_longest(left, right, fillvalue=list[Segment]())
         return [[*Segment.adjust_line_length(one, width), border, *other] for one, other in both]
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -198,14 +200,5 @@ def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:
     """Return segments of *parts*, joining neighbours of one style; all in the style *over* if there is one."""
     if over is not None:
         return [Segment("".join(text for text, _ in parts), over)]
-    line: Line = []
-    texts: list[str] = []
-    current = parts[0][1]
-    for text, style in parts:
-        if style is not current and texts:
-            line.append(Segment("".join(texts), current))
-            texts = []
-        current = style
-        texts.append(text)
-    line.append(Segment("".join(texts), current))
-    return line
+    runs = groupby(filter(itemgetter(0), parts), itemgetter(1))
+    return [Segment("".join(text for text, _ in run), style) for style, run in runs]

@@ -121,7 +121,7 @@ class WhatIfPanel(CoveringPanel):
         lines: list[Line] = [[Segment(fit(f"  {names(columns)}", width, self.glyphs), DIM)]]
         for index in seen:
             self._spots[above + len(lines)] = index
-            mark = (">" if self.glyphs.ascii else "▸") if index == at else " "
+            mark = self.glyphs.here if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
             for column in columns:
                 look = _LOOKS[view.fits(rows[index])] if column.name == "FITS" else PLAIN
