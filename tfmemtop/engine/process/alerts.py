@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 from tfmemtop.engine.process.launch import Launch
@@ -32,9 +33,8 @@ class Alerts(Source):
         super().__init__(stream)
         self._launch = launch
         self._runs = runs
-        self._going: dict[int, subprocess.Popen[bytes]] = {}
-        self._gone = asyncio.Event()
         self._starting: set[asyncio.Task[None]] = set()
+        self._going: set[asyncio.Future[int]] = set()  # the wait statuses of the commands that go on
         self._asked = False  # whether a user has asked for the end of the run
         self._errors = 0
 
@@ -45,15 +45,8 @@ class Alerts(Source):
     async def done(self) -> None:
         """Wait until all commands have ended, at most :data:`WAIT_S` seconds."""
         await self.started()
-        try:
-            await asyncio.wait_for(self._all_gone(), WAIT_S)
-        except asyncio.TimeoutError:
-            pass  # the command goes on after this process has ended
-
-    async def _all_gone(self) -> None:
-        while self._going:
-            self._gone.clear()
-            await self._gone.wait()
+        if self._going:
+            await asyncio.wait(self._going, timeout=WAIT_S)  # a command may go on after this process has ended
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -100,14 +93,14 @@ class Alerts(Source):
         except OSError as error:
             self._stream.notice("alert", NoticeKind.ALERT_NOT_STARTED, detail=error.strerror or str(error))
             return
-        self._going[process.pid] = process
-        self._runs.adopt(process.pid, lambda status: self._ended(process.pid, line, status))
+        process.returncode = 0
+        status = self._runs.adopt(process.pid)
+        self._going.add(status)
+        status.add_done_callback(partial(self._ended, line))
 
-    def _ended(self, pid: int, line: str, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
-        self._going.pop(pid).returncode = code
-        self._gone.set()
-        if code:
+    def _ended(self, line: str, status: asyncio.Future[int]) -> None:
+        self._going.discard(status)
+        if code := os.waitstatus_to_exitcode(status.result()):
             exit_code = code if code > 0 else SIGNALLED - code
             self._stream.notice("alert", NoticeKind.ALERT_FAILED, detail=line, about=exit_code)
 

@@ -93,7 +93,7 @@ class Runs:
         self._process: subprocess.Popen[bytes] | Joined | None = None
         self._oom: OomCounter | None = None
         self._ending = False
-        self._others: dict[int, Callable[[int], None]] = {}
+        self._others: dict[int, asyncio.Future[int]] = {}
         self.number = launch.kernel.start - 1 if launch.kernel else 0
         self.end: RunEnd | None = None
 
@@ -181,9 +181,10 @@ class Runs:
         """Note that a SIGKILL of the present run will come from tfmemtop, and not from the Linux kernel."""
         self._ending = True
 
-    def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
-        """Register *ended*, to be called with the wait status of *pid*, a child that is not the script."""
-        self._others[pid] = ended
+    def adopt(self, pid: int) -> "asyncio.Future[int]":
+        """Return what becomes the wait status of *pid*, a child that is not the script, when that has ended."""
+        self._others[pid] = asyncio.get_running_loop().create_future()
+        return self._others[pid]
 
     def reap(self) -> None:
         """Collect the status of every child that has ended. Publish :class:`RunEnd` if the script is among them."""
@@ -197,7 +198,7 @@ class Runs:
             if self._process is not None and pid == self._process.pid:
                 self._finish(os.waitstatus_to_exitcode(status))
             elif pid in self._others:
-                self._others.pop(pid)(status)
+                self._others.pop(pid).set_result(status)
 
     def _finish(self, code: int | None) -> None:
         """Handle the end of the script with exit code *code*, as in Popen; ``None`` if that is not known."""

@@ -9,7 +9,6 @@ import heapq
 import struct
 from bisect import bisect_left
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -188,12 +187,11 @@ _Key = tuple[int, str, MapMoment]
 
 
 class ChunkMaps(Source):
-    """Reads the copies in *folder* in a thread of its own, and publishes the maps that are requested of them."""
+    """Reads the copies in *folder* in a thread, and publishes the maps that are requested of them."""
 
     def __init__(self, stream: Stream, folder: Path) -> None:
         super().__init__(stream)
         self._folder = folder
-        self._thread = ThreadPoolExecutor(1, "chunks")
         self._newest: dict[_Key, Chunks] = {}
         self._failures: dict[_Key, int] = {}
         self._gone: set[int] = set()  # processes whose files can be deleted
@@ -205,11 +203,6 @@ class ChunkMaps(Source):
             self._folder.mkdir(mode=0o700, exist_ok=True)
         self._keep_doing(self._watch())
         super().begin()
-
-    def close(self) -> None:
-        """Stop."""
-        super().close()
-        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
         """Publish the maps of all copies until now, so that the end of a run is published after them."""
@@ -227,14 +220,13 @@ class ChunkMaps(Source):
         return self._newest.pop(next(iter(self._newest)))
 
     async def _watch(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._newest:
                 chunks = self._next()
                 now = self._stream.now()
-                self._publish(chunks, await loop.run_in_executor(self._thread, _maps, self._folder, chunks, now))
+                self._publish(chunks, await asyncio.to_thread(_maps, self._folder, chunks, now))
             self._clear()
 
     def _publish(self, chunks: Chunks, found: list[MemoryMap] | tuple[Damage, str]) -> None:

@@ -223,40 +223,31 @@ LOOK_S = 5.0
 
 
 class FindingWindows(Source):
-    """Requests a window from the hooks of a process where it would make a finding more precise.
-
-    Create it in the running event loop.
-    """
+    """Requests a window from the hooks of a process where it would make a finding more precise."""
 
     def __init__(self, stream: Stream, send: Send) -> None:
         super().__init__(stream)
         self._send = send
-        self._thread: ThreadPoolExecutor | None = None
+        self._looks = False  # not before there is a window: most scripts have none
         self._events: list[Event] = []
-        self._wishes: WindowWishes | None = None  # used in the thread only
-
-    def close(self) -> None:
-        """Stop."""
-        super().close()
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        self._wishes: WindowWishes | None = None  # used in a thread only
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
-        if self._thread is None:
-            if isinstance(event, Holders) and not event.is_missing:
-                self._thread = ThreadPoolExecutor(1, "findings")
-                self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
-                self._keep_doing(self._look_on(self._thread))
-        elif _matters(event):
-            self._events.append(event)
+        if self._looks:
+            if _matters(event):
+                self._events.append(event)
+        elif isinstance(event, Holders) and not event.is_missing:
+            self._looks = True
+            self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
+            self._keep_doing(self._look_on())
 
-    async def _look_on(self, thread: ThreadPoolExecutor) -> None:
+    async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             events, self._events = self._events, []
             try:
-                wanted = await asyncio.get_running_loop().run_in_executor(thread, self._wanted, events)
+                wanted = await asyncio.to_thread(self._wanted, events)
             except Exception as error:
                 complain()
                 self.close()
@@ -266,7 +257,7 @@ class FindingWindows(Source):
             for pid in wanted:
                 self._send(pid, {"do": "holders", "finding": True})
 
-    # This runs in the thread:
+    # This runs in a thread:
 
     def _wanted(self, events: list[Event]) -> list[int]:
         if self._wishes is None:

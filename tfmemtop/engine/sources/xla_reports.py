@@ -10,7 +10,6 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -84,7 +83,6 @@ class XlaReports(Source):
         self._processes: dict[int, _Process] = {}
         self._refused: tuple[XlaMissing, str] | None = None
         self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
-        self._thread = ThreadPoolExecutor(1, "xla")
         self._asked = asyncio.Event()
 
     def begin(self) -> None:
@@ -116,7 +114,6 @@ class XlaReports(Source):
         """Publish the reports that are there, stop, and delete the folder."""
         super().close()
         self.drain()
-        self._thread.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def on_event(self, event: Event) -> None:
@@ -132,10 +129,9 @@ class XlaReports(Source):
 
     async def _watch(self) -> None:
         await self._asked.wait()
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PACE_S)
-            self._publish(await loop.run_in_executor(self._thread, self._look))
+            self._publish(await asyncio.to_thread(self._look))
 
     def _publish(self, found: list[XlaCluster]) -> None:
         for one in found:
