@@ -7,6 +7,7 @@ import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
 import { bufferRow, columns, largestBuffers, picture, shapeAt, sizeAt, totals, type Picture } from "./lifetimes_at";
 import { momentsOf, OF_WINDOW, stepped, timeOf, type Moment } from "./moment";
 import { chart, reveal, zoomButtons, zoomKeys } from "./time_chart";
+import { drawMarks } from "./time_marks";
 
 const LISTED = 60; // rows of the table
 const STRIP = 64; // pixels of the area of what is chosen
@@ -25,7 +26,6 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     let graph: uPlot | undefined;
     let shown: Picture = { events: [], shapes: [] };
     const frame = element("div", "lifetimes");
-    const line = element("div", "moment");
     const readout = element("p", "readout");
     const kinds = element("p", "legend");
     const list = element("details");
@@ -52,12 +52,11 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
             draw: (u) => {
                 paint(u, window);
                 drawChosen(u, window);
-                showMoment();
+                drawMarks(u, now());
             },
             onHover: (at, height) => tell(window, at, height),
             onClick: (at) => choose(window.began + at),
         });
-        graph?.over.append(line);
     }
 
     const spanOf = ({ scales: { x } }: uPlot) => ({ from: x.min!, to: x.max! });
@@ -112,17 +111,6 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         ctx.fillText(`${selection}: at most ${bytes(most)} in this window`, bbox.left, bottom - high - 5, bbox.width);
     }
 
-    function showMoment(): void {
-        const { window, choice } = moment;
-        if (!window || !graph) return;
-        line.style.left = `${graph.valToPos(now(), "x")}px`;
-        const { event } = shownEvent(window, choice.at);
-        frame.ariaValueMin = "-1";
-        frame.ariaValueMax = String(window.times_us.length - 1);
-        frame.ariaValueNow = String(event);
-        frame.ariaValueText = `${duration(1e6 * now())} into the window, after event ${event}`;
-    }
-
     function tell(window: Window, at: number | null, height: number): void {
         const { from, to } = spanOf(graph!);
         const column = at === null ? -1 : Math.floor(((at - from) / (to - from)) * shown.events.length);
@@ -161,9 +149,16 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     moment.on([...OF_WINDOW, "selection", "grouping"], (_, changed) => {
         build(OF_WINDOW.some((key) => changed.has(key)) ? undefined : graph?.scales.x);
     });
-    moment.on(["at"], () => {
-        if (graph) reveal(graph, now());
-        showMoment();
+    moment.on([...OF_WINDOW, "at"], () => {
+        const { window, choice } = moment;
+        if (!window || !graph) return;
+        reveal(graph, now());
+        graph.redraw(false);
+        const { event } = shownEvent(window, choice.at);
+        frame.ariaValueMin = "-1";
+        frame.ariaValueMax = String(window.times_us.length - 1);
+        frame.ariaValueNow = String(event);
+        frame.ariaValueText = `${duration(1e6 * now())} into the window, after event ${event}`;
     });
     onTheme(() => graph?.redraw(false));
 }
