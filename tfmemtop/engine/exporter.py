@@ -9,11 +9,8 @@ import asyncio
 import errno
 import os
 import socket
-import threading
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from tfmemtop.engine.metrics.files import entry, publish, refused, session_labels, withdraw
@@ -25,7 +22,7 @@ from tfmemtop.events.unstarted import Why
 from tfmemtop.failure import facts_of
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.metrics.page import Page
+    from tfmemtop.engine.metrics.page import MetricsState, Page
 
 FOLD_S = 1.0
 """Seconds between two folds. What is newer is folded before each answer."""
@@ -45,8 +42,8 @@ class Exporter:
         self._listener = listener
         self._published = published
         self._new: deque[Event] = deque()
-        self._closing = threading.Event()
         self._page: Page | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Export the stream from its beginning, and write the file for Prometheus. Needs the running loop.
@@ -60,12 +57,11 @@ class Exporter:
         for event in self._stream.backlog.events():
             self._take(event)
         self._stream.listen(self._take)
-        Thread(target=self._guard, args=(self._fold,), name="metrics", daemon=True).start()
+        self._task = self._loop.create_task(self._export())
 
     async def close(self) -> None:
         """Remove the file for Prometheus, and close the port."""
-        self._stream.forget(self._take)
-        self._closing.set()
+        self._stop()
         if self._published is not None:
             path, content = self._published
             removal = self._loop.run_in_executor(OwnThread("metrics file"), withdraw, path, content)
@@ -83,11 +79,16 @@ class Exporter:
 
     def _end_by(self, error: Exception) -> None:
         """End the export because of an unforeseen *error*. The file for Prometheus stays until the session ends."""
-        if not self._closing.is_set():
-            self._stream.forget(self._take)
-            self._closing.set()
+        if self._task is not None:
+            self._stop()
             self._close_port()
             self._fail(NoticeKind.EXPORTER_ENDED, facts_of(error))
+
+    def _stop(self) -> None:
+        self._stream.forget(self._take)
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     def _fail(self, kind: NoticeKind, detail: str) -> None:
         self._stream.notice(kind.value, kind, detail=detail)
@@ -98,26 +99,28 @@ class Exporter:
         else:
             self._listener.close()
 
+    async def _export(self) -> None:
+        try:
+            watched, page = await asyncio.to_thread(self._make_page)
+            serving = self._loop.run_in_executor(OwnThread("metrics page"), page.serve)
+            while not (await asyncio.wait([serving], timeout=FOLD_S))[0]:
+                await asyncio.to_thread(watched.fold)
+            serving.result()
+        except Exception as error:
+            self._end_by(error)
+
     # These run in threads:
 
-    def _guard(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:
-            self._tell_failure(error)
-
-    def _tell_failure(self, error: Exception) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it the session
-            self._loop.call_soon_threadsafe(self._end_by, error)
-
-    def _fold(self) -> None:
+    def _make_page(self) -> "tuple[MetricsState, Page]":
         from tfmemtop.engine.metrics.page import MetricsState, Page  # imported here, as it takes a while
 
         watched = MetricsState(self._new, self._tell_failure)
         self._page = Page(self._listener, watched)
-        Thread(target=self._guard, args=(self._page.serve,), name="metrics page", daemon=True).start()
-        while not self._closing.wait(FOLD_S):
-            watched.fold()
+        return watched, self._page
+
+    def _tell_failure(self, error: Exception) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it the session
+            self._loop.call_soon_threadsafe(self._end_by, error)
 
 
 def open_exporter(stream: Stream, asked: Export, session: Session) -> Exporter:

@@ -27,12 +27,6 @@ class AllocatorLines(Source):
         super().__init__(stream)
         self._folder = folder
         self._done: dict[int, int] = {}  # by process with the probe: the bytes that have been read
-        self._has_any = asyncio.Event()  # set once there is such a process
-
-    def begin(self) -> None:
-        """Start, and follow the stream."""
-        super().begin()
-        self._keep_doing(self._read_on())
 
     def drain(self) -> None:
         """Publish the lines that are in the files, so that the end of a run is published after them."""
@@ -43,13 +37,13 @@ class AllocatorLines(Source):
         """Handle an event of the stream."""
         if isinstance(event, Probe) and event.state is ProbeState.LOADED:
             self._done.setdefault(event.pid, 0)
-            self._has_any.set()
+            if not self._tasks:
+                self._keep_doing(self._read_on())
         elif isinstance(event, HookEnd):
             # Later: what is published here would reach some readers before this event.
             asyncio.get_running_loop().call_soon(self._end, event.pid)
 
     async def _read_on(self) -> None:
-        await self._has_any.wait()
         while True:
             await asyncio.sleep(PACE_S)
             self.drain()

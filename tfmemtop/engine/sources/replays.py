@@ -29,11 +29,6 @@ class Replays(Source):
         self._waiting: asyncio.Queue[tuple[int, str, list[Event]]] = asyncio.Queue()
         self._begun = 0
 
-    def begin(self) -> None:
-        """Start, and follow the stream."""
-        super().begin()
-        self._keep_doing(self._replay())
-
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         if isinstance(event, Run):
@@ -41,6 +36,8 @@ class Replays(Source):
         elif isinstance(event, Trace) and event.last and self._begun < _MOST and not is_pinned(event.device):
             # No setting of tfmemtop changes a pinned pool.
             self._begun += 1
+            if not self._tasks:
+                self._keep_doing(self._replay())
             self._waiting.put_nowait((event.pid, event.device, self._stream.backlog.events()))
 
     async def _replay(self) -> None:

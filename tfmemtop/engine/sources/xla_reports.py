@@ -83,12 +83,6 @@ class XlaReports(Source):
         self._processes: dict[int, _Process] = {}
         self._refused: tuple[XlaMissing, str] | None = None
         self._looking = threading.Lock()  # _watch() looks in a thread, and drain() may look at the same time
-        self._asked = asyncio.Event()
-
-    def begin(self) -> None:
-        """Start watching the folder. Call it in the running event loop."""
-        super().begin()
-        self._keep_doing(self._watch())
 
     def run(self, *, asked: bool, refused: tuple[XlaMissing, str] | None) -> None:
         """Prepare for a run that is about to start.
@@ -103,11 +97,12 @@ class XlaReports(Source):
         except OSError as error:
             self._refused = XlaMissing.NO_FOLDER, error.strerror or str(error)
             return
-        self._asked.set()
+        if not self._tasks:
+            self._keep_doing(self._watch())
 
     def drain(self) -> None:
         """Publish the reports that have been written until now, so that the end of a run is published after them."""
-        if self._asked.is_set():
+        if self._tasks:
             self._publish(self._look(ended=True))
 
     def close(self) -> None:
@@ -128,7 +123,6 @@ class XlaReports(Source):
             )
 
     async def _watch(self) -> None:
-        await self._asked.wait()
         while True:
             await asyncio.sleep(PACE_S)
             self._publish(await asyncio.to_thread(self._look))
