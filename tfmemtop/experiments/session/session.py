@@ -56,32 +56,23 @@ class Fitting:
     def go_on(self, newest_run: int) -> None:
         """Start the next try of a search that is new or has been stopped. *newest_run* is the last run's number."""
         if self.search is not None:
-            self._send_all(self.search.begin(newest_run))
+            self._carry_out(self.search.begin(newest_run))
 
-    def stop(self) -> None:
-        """End the search. The run of its current try goes on."""
+    def stop(self, *why: str) -> None:
+        """End the search, because of *why* if it was not the user. The run of its current try goes on."""
         if self.search is not None and self.search.going:
-            self.search.stop()
-            self._over()
+            self.search.stop(*why)
+            self._carry_out([])
 
     def take(self, event: Event) -> None:
         """Pass *event*, the session's next one, to the search."""
         if self.search is not None and self.search.going:
-            self._send_all(self.search.take(event))
-            if not self.search.going:
-                self._over()
+            self._carry_out(self.search.take(event))
 
-    def engine_went(self) -> None:
-        """End the search, since no further try can be made without the engine."""
-        if self.search is not None and self.search.going:
-            self.search.stop("the engine has ended")
-
-    def _send_all(self, commands: list[Command]) -> None:
+    def _carry_out(self, commands: list[Command]) -> None:
         for command in commands:
             self._send(command)
-
-    def _over(self) -> None:
-        if self._before is not None:
+        if not self.going and self._before is not None:
             self._choose(self._before)
 
 
@@ -121,7 +112,7 @@ class Session:
                     self.fitting.take(event)
             yield batch
         self.engine_gone = self.source.live
-        self.fitting.engine_went()
+        self.fitting.stop("the engine has ended")
 
     def toggle_frozen(self) -> None:
         """Let the screen stay as it is, or follow the events again."""
