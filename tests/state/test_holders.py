@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tests import windows as w
+from tests.streams import MIB
 from tfmemtop import events
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Standing, course, standing
@@ -51,6 +52,15 @@ def test_variables_made_after_a_window_was_opened_are_known_while_it_goes_on() -
     found = standing(window.done(opened=events.Opened.START), hooked(opened, w.census()), By.KIND)
     sizes = {row.kind: row.bytes for row in found.holders}
     assert len(made) == 6 and sizes == {Kind.VARIABLES: 2 * w.SIZE, Kind.OPTIMIZER: 5 * w.SIZE}
+
+
+def test_what_cudnn_tries_its_algorithms_with_is_workspace() -> None:
+    """As in the first step of ResNet-50 on an H100: no region, no shape, and far more than the gradient."""
+    window, scope = w.Window(), f"{w.CALL}gradient_tape/conv5_block3_3_conv/convolution/Conv2DBackpropFilter"
+    window.allocate(8 * MIB, scope, shape=[512, 2048], dtype="float32")
+    window.free(window.allocate(2454 * MIB, scope, region=""))
+    rows = {row.kind: row.bytes for row in standing(window.done(), hooked(), By.KIND).holders}
+    assert rows == {Kind.GRADIENTS: 8 * MIB, Kind.WORKSPACE: 2454 * MIB}
 
 
 def test_what_is_freed_before_the_backward_pass_is_not_kept() -> None:

@@ -194,7 +194,8 @@ class Attribution:
         layer = self._layers.of(one)
         if one.base == "VarHandleOp" or one.base.startswith("Assign"):
             return Kind.VARIABLES, layer
-        if (region == "temp" and _SCRATCH.search(one.operation)) or _COLLECTIVE.match(one.operation):
+        # Without a region: what cuDNN is given while TensorFlow tries its algorithms, at the first step.
+        if (region in ("temp", "") and _SCRATCH.search(one.operation)) or _COLLECTIVE.match(one.operation):
             return Kind.WORKSPACE, layer
         if one.phase is Phase.BACKWARD:
             return Kind.GRADIENTS, layer
