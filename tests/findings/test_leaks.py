@@ -42,7 +42,7 @@ def said(name: str) -> dict[type[object], str]:
 def cause_of(name: str) -> Cause:
     found = verdict(seen(name))
     assert found is not None
-    return found.cause
+    return found
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_that_it_ran_out_is_the_finding_and_the_verdict(name: str, key: Key, cra
     seen = seen_in(name)
     (failed,) = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     found = verdict(seen)
-    assert (failed.cause.key, failed.crashed) == (key, crashed) and found is not None and found.cause.key is key
+    assert (failed.cause.key, failed.crashed) == (key, crashed) and found is not None and found.key is key
 
 
 def test_under_xla_nearly_all_bytes_have_a_name_and_what_is_no_buffer_is_told() -> None:

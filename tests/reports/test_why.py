@@ -14,8 +14,8 @@ from tests.patience import PATIENCE_S
 from tests.ui.recorded import RECORDINGS
 from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
-from tfmemtop.findings.cause import LONGEST, Key
-from tfmemtop.findings.review import Verdict, review, verdict
+from tfmemtop.findings.cause import LONGEST, Cause, Key
+from tfmemtop.findings.review import review, verdict
 from tfmemtop.reports.answers import Question
 from tfmemtop.reports.why import earlier, page, pasted, to_json
 
@@ -74,7 +74,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
 )
 def test_the_verdict(name: str, run: int | None, key: Key, said: str) -> None:
     found = verdict(review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run))
-    assert found is not None and found.cause.key is key and said in found.text
+    assert found is not None and found.key is key and said in found.text
     assert parts(name, run)[0] == found.text
 
 
@@ -100,7 +100,7 @@ def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
     assert "Between the free chunks lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
 
 
-def judged(*events: Event, code: int = 0) -> Verdict:
+def judged(*events: Event, code: int = 0) -> Cause:
     """Return the verdict on a run of *events* that ended with exit code *code*."""
     ended = RunEnd(t=6.0, run=1, exit_code=code, signal=None)
     found = verdict(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100), *events, ended]))
@@ -109,10 +109,10 @@ def judged(*events: Event, code: int = 0) -> Verdict:
 
 
 def test_where_nothing_was_read_the_verdict_says_why() -> None:
-    assert judged().cause.key is Key.NONE and "no process use TensorFlow" in judged().text
+    assert judged().key is Key.NONE and "no process use TensorFlow" in judged().text
     assert "--cpu-pool" in judged(s.hook(1.1, 100)).text
     read = judged(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
-    assert read.cause.key is Key.NONE and read.cause.bytes == 200 * s.MIB and "200.0 MiB" in read.text
+    assert read.key is Key.NONE and read.bytes == 200 * s.MIB and "200.0 MiB" in read.text
 
 
 def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
@@ -121,16 +121,16 @@ def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     error = ScriptError(t=5.5, pid=100, kind="ValueError", message="no such file", file="/a/train.py", line=7)
     printed = Output(t=5.4, run=1, text="loading\nKeyError: 'x'\n")
     with_error = judged(*read, printed, error, code=1)
-    assert with_error.cause.key is Key.NOT_MEMORY
+    assert with_error.key is Key.NOT_MEMORY
     assert "ValueError at train.py:7: no such file." in with_error.text
     assert "KeyError: 'x'" in judged(*read, printed, code=1).text
     alone = judged(*read, code=1)
-    assert alone.cause.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
-    assert judged(s.hook(1.1, 100), code=1).cause.key is Key.UNKNOWN, "nothing was read of its memory"
+    assert alone.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
+    assert judged(s.hook(1.1, 100), code=1).key is Key.UNKNOWN, "nothing was read of its memory"
     too_much = ScriptError(t=5.5, pid=100, kind="MemoryError", message="", file="/a/train.py", line=9)
     host = judged(*read, too_much, code=1)
-    assert host.cause.key is Key.HOST_GROWTH and "was not the cause" not in host.text and "train.py:9" in host.text
-    assert "200.0 MiB" in " ".join(host.cause.evidence)
+    assert host.key is Key.HOST_GROWTH and "was not the cause" not in host.text and "train.py:9" in host.text
+    assert "200.0 MiB" in " ".join(host.evidence)
 
 
 def test_the_parts_come_in_the_order_of_their_weight() -> None:

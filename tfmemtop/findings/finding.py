@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.failure import describe
-from tfmemtop.findings.cause import Key
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import Place, gpus
 from tfmemtop.findings.remedy import Remedy
 
@@ -82,6 +82,31 @@ class Finding(msgspec.Struct, frozen=True):
     def kind(self) -> Hashable:
         """A key that stays the same while the figures of the finding change."""
         return (type(self),)
+
+
+class Judged(Finding, frozen=True):
+    """A finding that is a cause."""
+
+    cause: Cause
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return self.cause.remedies
+
+    @property
+    def whole_cause(self) -> Cause:
+        """The cause as a verdict states it."""
+        return self.cause
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Sentences after the evidence."""
+        return ()
+
+    @property
+    def said(self) -> Said:
+        cause = self.whole_cause
+        return Said(cause.text, cause.explanation, cause.code, joined(*cause.evidence, *self.figures))
 
 
 class DeviceFinding(Finding, frozen=True):

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.finding import Finding, Said, Severity, joined
+from tfmemtop.findings.finding import Judged, Severity
 from tfmemtop.findings.frameworks import CODE, JAX, REMEDIES, takers
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.others import HELD_SHARE
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.run_devices import hooked_of_run, output
 from tfmemtop.framework_text import FrameworkExhausted, parse_framework_exhausted
 from tfmemtop.state import State
@@ -30,26 +30,11 @@ _SMALLER = Action.REDUCE_BATCH
 _UNTOLD = "Its message does not say why there was no room."
 
 
-class FrameworkFailed(Finding, frozen=True):
+class FrameworkFailed(Judged, frozen=True):
     """An allocation of JAX, PyTorch or CuPy that failed ended the script."""
 
     severity = Severity.ERROR
     fatal = True
-
-    whole_cause: Cause
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        return self.whole_cause.remedies
-
-    @property
-    def said(self) -> Said:
-        return Said(
-            self.whole_cause.text,
-            self.whole_cause.explanation,
-            self.whole_cause.code,
-            joined(*self.whole_cause.evidence),
-        )
 
 
 def framework_failed(state: State) -> Iterator[FrameworkFailed]:

@@ -12,13 +12,13 @@ from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.finding import Finding, Said, Severity
+from tfmemtop.findings.finding import Finding, Judged, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.frameworks import without_tensorflow
@@ -38,26 +38,14 @@ _NO_POOL = "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
 
-class Judged(Finding, frozen=True):
+class JudgedAtTheEnd(Judged, frozen=True):
     """The cause that a run which has ended is judged by, where it comes from no other finding."""
 
     aside = True
 
-    cause: Cause
-
     @property
     def severity(self) -> Severity:
         return Severity.INFO if self.cause.key is Key.NONE else Severity.WARNING
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        return self.cause.remedies
-
-    @property
-    def said(self) -> Said:
-        return Said(
-            self.cause.text, self.cause.explanation, self.cause.code, " ".join(filter(None, self.cause.evidence))
-        )
 
 
 def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Cause, Finding | None]:
@@ -99,13 +87,13 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     return _healthy(state, run, going=going), None
 
 
-def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:
+def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[JudgedAtTheEnd]:
     """Return the judgement of a run that has ended, where none of the findings *found* states it."""
     run = state.run
     if run is None or run.going:
         return []
     cause, finding = judged(state, found, going=False)
-    return [] if finding is not None else [Judged(cause)]
+    return [] if finding is not None else [JudgedAtTheEnd(cause)]
 
 
 def _not_memory(state: State, run: RunState) -> Cause:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.names import argument_changed, holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MOST, Scene
 from tfmemtop.state.attribution import Kind
@@ -317,7 +317,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
             f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
-            *(f"Argument {one.argument} was {one.before}, then {one.after}." for one in made.changed[:1] if not anew),
+            *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
         ),
     )
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from pathlib import PurePath
 from typing import TypeVar
 
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events import Call, LogicalDevice, Requested, Setting, Settled
+from tfmemtop.events import Call, Changed, LogicalDevice, Requested, Setting, Settled
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
@@ -165,7 +166,7 @@ def call_text(request: Requested) -> str:
 def _arguments(request: Requested) -> Iterator[str]:
     other = iter(request.other)
     if request.devices is None:
-        yield from _next(other)
+        yield from islice(other, 1)
     else:
         names = ", ".join(request.devices)
         yield f"[{names}]" if request.call is Call.SET_VISIBLE_DEVICES else names
@@ -177,12 +178,6 @@ def _arguments(request: Requested) -> Iterator[str]:
         yield request.device_type
     else:
         yield from other
-
-
-def _next(other: Iterator[str]) -> Iterator[str]:
-    first = next(other, None)
-    if first is not None:
-        yield first
 
 
 def _logical(device: LogicalDevice) -> str:
@@ -249,3 +244,8 @@ def operation_name(name: str | None) -> str:
         function = name.strip("_").partition("_")[2].rpartition("_")[0]
         return "Keras" if function in _OF_KERAS else f"tf.function {quoted(function)}"
     return named(name).operation
+
+
+def argument_changed(one: Changed, function: str) -> str:
+    """Return which argument of a function was another one in its newest tracing."""
+    return f"Argument {quoted(one.argument)} of {quoted(function)} was {one.before} before, then {one.after}."

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
-from tfmemtop.findings.finding import Finding, Said, Severity, joined
+from tfmemtop.findings.finding import Finding, Judged, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
@@ -40,7 +40,7 @@ _TOO_MUCH = "What is in use and the request together are more than there is."
 _LOOK = (Action.SHOW_POOL,)
 
 
-class AllocationFailed(Finding, frozen=True):
+class AllocationFailed(Judged, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
     ``several`` if other processes of the run have pools too.
@@ -50,13 +50,8 @@ class AllocationFailed(Finding, frozen=True):
     fatal = True
 
     anatomy: Anatomy
-    cause: Cause
     several: bool = False
     crashed: bool = False
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        return self.cause.remedies
 
     def _failed(self, *, shaped: bool = False) -> str:
         """Return what failed, in a sentence."""
@@ -92,15 +87,8 @@ class AllocationFailed(Finding, frozen=True):
         return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
 
     @property
-    def said(self) -> Said:
-        a, cause = self.anatomy, self.whole_cause
-        figures = (
-            *cause.evidence,
-            _tensor(a),
-            _figures(a),
-            _doubt(a),
-        )
-        return Said(cause.text, cause.explanation, cause.code, joined(*figures))
+    def figures(self) -> tuple[str, ...]:
+        return _tensor(self.anatomy), _figures(self.anatomy), _doubt(self.anatomy)
 
 
 @once_per_revision
@@ -124,7 +112,7 @@ def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> Alloca
     cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
-    return AllocationFailed(anatomy, cause, _several(state), crashed)
+    return AllocationFailed(cause, anatomy, _several(state), crashed)
 
 
 def passed_before(state: State) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, tensor_text
+from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, tensor_text
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.holder_choice import recorded
@@ -287,8 +287,7 @@ def _changed(request: Request) -> str:
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed:
             if one.before != one.after and "[" in one.after:
-                what = f"Argument {quoted(one.argument)} of {quoted(course.function.name)}"
-                return f"{what} was {one.before} before, then {one.after}."
+                return argument_changed(one, course.function.name)
     return ""
 
 

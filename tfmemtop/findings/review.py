@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
@@ -191,26 +192,13 @@ _RISES = Leak, HostGrowth
 """What is no cause once it has ceased: memory that rose and then stayed as it was."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """The verdict on run number ``run``: its ``cause``."""
-
-    run: int
-    cause: Cause
-
-    @property
-    def text(self) -> str:
-        """The cause in one sentence or two, at most :data:`~tfmemtop.findings.cause.LONGEST` characters."""
-        return shortened(self.cause.text)
-
-
-def verdict(seen: RunReview) -> Verdict | None:
-    """Return the verdict on the run; ``None`` if there was no run."""
-    run = seen.state.run
-    if run is None:
+def verdict(seen: RunReview) -> Cause | None:
+    """Return the cause that the run is judged by, with the text of a verdict; ``None`` if there was no run."""
+    if seen.state.run is None:
         return None
     found = (held.finding for held in weighed(seen) if not _over(seen, held))
     cause, _ = judged(seen.state, found, going=seen.running)
-    return Verdict(run.run, cause)
+    return replace(cause, text=shortened(cause.text))
 
 
 def _over(seen: RunReview, held: HeldFinding) -> bool:

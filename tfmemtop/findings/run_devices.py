@@ -161,27 +161,3 @@ def pool_kind(run: RunState) -> PoolKind:
     if len(growths) != 1:
         return PoolKind.UNKNOWN
     return PoolKind.GROWING if growths == {True} else PoolKind.RESERVED
-
-
-class Peaks(msgspec.Struct, frozen=True):
-    """The most bytes over the whole run; ``None`` where that is not known.
-
-    ``gpus`` is the number of GPUs on which the run held memory. With several, the bytes are those of the GPU that had
-    most.
-    """
-
-    in_use: int | None
-    pool: int | None
-    process_total: int | None
-    gpus: int
-
-    @property
-    def several(self) -> bool:
-        """Whether these are the figures of one GPU of several."""
-        return self.gpus > 1
-
-
-def peaks(run: RunState) -> Peaks:
-    """Return the peaks of *run*."""
-    gpus = sum(1 for total in run.totals.values() if total)
-    return Peaks(run.peak_in_use, run.peak_pool, run.peak_process_total, gpus)

@@ -69,7 +69,7 @@ def summarise(events: Iterable[Event], readings: int) -> list[str]:
     settled = [finding.said.text for rule in SETTINGS_RULES for finding in follow_rule(rule, state)]
     if found is None:
         return [*summary(state, readings), *settled]
-    steps = [remedy.elsewhere for remedy in found.cause.remedies if not remedy.screen_only]
+    steps = [remedy.elsewhere for remedy in found.remedies if not remedy.screen_only]
     helps = [f"What helps: {'; '.join(steps)}."] if steps else []
     return [*summary(state, readings), found.text, *helps, *(text for text in settled if found.text not in text)]
 

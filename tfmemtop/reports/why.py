@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tfmemtop.findings.attached import NOT_KNOWN
+from tfmemtop.findings.cause import Cause
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Group, alike, group_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.names import alike_gpus, gpus
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.review import WIDTH, RunReview, Verdict, verdict, weighed
+from tfmemtop.findings.review import WIDTH, RunReview, verdict, weighed
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.placement import where
 from tfmemtop.reports.answers import answers, arising
@@ -57,33 +58,33 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
 
 
-def _evidence(found: Verdict) -> list[str]:
+def _evidence(found: Cause) -> list[str]:
     """Return the sentences that the verdict rests on, in at most three lines."""
-    text = " ".join(each for each in found.cause.evidence if each)
+    text = " ".join(each for each in found.evidence if each)
     return _wrap(text)[:EVIDENCE_LINES] if text else []
 
 
-def _to_do(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
+def _to_do(seen: RunReview, found: Cause) -> Iterator[list[str]]:
     """Yield the part about what to do: the remedies in words, then the command or the code of the first."""
-    steps = sized(found.cause.remedies, suggested_limit(seen.state))
+    steps = sized(found.remedies, suggested_limit(seen.state))
     step = _step(steps, found)
     shown = [each for place, each in enumerate(steps) if place < REMEDIES or each is step]
     if shown:
         yield ["What to do", *(line for each in shown for line in _wrap(each.elsewhere, "  * "))]
-    if found.cause.code:
-        yield [*found.cause.code]
+    if found.code:
+        yield [*found.code]
     elif command := command_to_paste(seen, found):
         yield command
 
 
-def _step(steps: Sequence[Remedy], found: Verdict) -> Remedy | None:
+def _step(steps: Sequence[Remedy], found: Cause) -> Remedy | None:
     """Return the first of *steps* that is a whole command; ``None`` if there is code to paste instead."""
-    return next((step for step in steps if step.complete), None) if not found.cause.code else None
+    return next((step for step in steps if step.complete), None) if not found.code else None
 
 
-def command_to_paste(seen: RunReview, found: Verdict) -> list[str]:
+def command_to_paste(seen: RunReview, found: Cause) -> list[str]:
     """Return the command that does the first remedy that is one, as lines of text; empty if there is none."""
-    run, step = seen.state.run, _step(sized(found.cause.remedies, suggested_limit(seen.state)), found)
+    run, step = seen.state.run, _step(sized(found.remedies, suggested_limit(seen.state)), found)
     return _command(step, run) if step is not None and run is not None else []
 
 
@@ -97,10 +98,10 @@ def _command(step: Remedy, run: RunState) -> list[str]:
     return pasted([*(["env", *named] if named else []), "tfmemtop", *name, *options, "--", *run.argv], WIDTH)
 
 
-def _whole(seen: RunReview, found: Verdict) -> Iterator[list[str]]:
+def _whole(seen: RunReview, found: Cause) -> Iterator[list[str]]:
     """Yield all findings, the holders, and the answers to the questions that the run raises."""
-    if found.cause.explanation:
-        yield ["Why", *_paragraphs([found.cause.explanation])]
+    if found.explanation:
+        yield ["Why", *_paragraphs([found.explanation])]
     groups = list(found_groups(seen))
     if groups:
         yield ["Found", *(line for _, text in groups for line in _wrap(text, "  * "))]
@@ -153,14 +154,14 @@ def to_json(seen: RunReview) -> dict[str, Any]:
     found, suggested, run = verdict(seen), suggested_limit(seen.state), seen.state.run
     assert found is not None and run is not None
     return {
-        "run": found.run,
+        "run": run.run,
         "placement": seen.state.session.placement if seen.state.session else None,
         "verdict": {
-            "cause": found.cause.key.value,
-            "holder": found.cause.holder or None,
-            "bytes": found.cause.bytes,
-            "count": found.cause.count,
-            "remedy": "; ".join(step.elsewhere for step in sized(found.cause.remedies, suggested)) or None,
+            "cause": found.key.value,
+            "holder": found.holder or None,
+            "bytes": found.bytes,
+            "count": found.count,
+            "remedy": "; ".join(step.elsewhere for step in sized(found.remedies, suggested)) or None,
             "text": found.text,
         },
         "findings": [

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from tfmemtop.events import Effective
 from tfmemtop.events.device_names import is_cpu, is_gpu, is_pinned
-from tfmemtop.findings.cause import Key
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.proposed_limit import suggested_limit
-from tfmemtop.findings.review import RunReview, Verdict, verdict, weighed
+from tfmemtop.findings.review import RunReview, verdict, weighed
 from tfmemtop.reports import account as account_text
 from tfmemtop.reports.answers import answers
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
@@ -117,15 +117,14 @@ def _facts(state: State, run: RunState, hooked: dict[int, Hooked], settings: str
     yield "folder", run.cwd
 
 
-def _verdict(seen: RunReview, run: RunState, found: Verdict) -> PageVerdict:
-    cause = found.cause
+def _verdict(seen: RunReview, run: RunState, cause: Cause) -> PageVerdict:
     severity = {Key.NONE: "good", Key.NOT_MEMORY: "info"}.get(cause.key, "fatal" if run.failed else "warning")
     return PageVerdict(
         severity=severity,
-        text=found.text,
+        text=cause.text,
         evidence=" ".join(filter(None, cause.evidence)),
         remedies=[step.elsewhere for step in sized(cause.remedies, suggested_limit(seen.state))],
-        command="\n".join(command_to_paste(seen, found)),
+        command="\n".join(command_to_paste(seen, cause)),
         code="\n".join(cause.code),
     )
 
